@@ -2,7 +2,13 @@
 //!
 //! Modules are listed lowest first; a module uses only modules above it in this list.
 #![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod error;
+pub mod units;
 pub mod addr;
-pub mod policy;
+pub mod ranges;
+pub mod tier;
+pub mod mode;
 pub mod stats;
+pub mod policy;
