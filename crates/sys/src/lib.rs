@@ -1,1 +1,20 @@
-//! placeholder
+//! Talks to the kernel: the only system calls of nearfar, one facility per file.
+//!
+//! Everything that the preloaded library interposes (mmap, munmap, madvise, ...) is called here as a raw system call, so that
+//! our own work can never come back through our own hooks, and `errno` of the program is never touched.
+//! Modules are listed lowest first; a module uses only modules above it in this list.
+
+pub mod arch;
+pub mod errno;
+pub mod map;
+pub mod event;
+pub mod shared;
+pub mod signal;
+pub mod process;
+pub mod proc_maps;
+pub mod uffd;
+pub mod file;
+pub mod io;
+pub mod io_uring;
+pub mod io_threads;
+pub mod kernel;

@@ -1,1 +1,4 @@
-//! placeholder
+//! Moves. Turns decisions of `core` into page traffic, through `sys`.
+
+pub mod job;
+pub mod memory;

@@ -1,0 +1,101 @@
+//! The spill file: private (0600), without a name, read and written directly where the file system can.
+
+use crate::errno::{Errno, call};
+use std::ffi::{CString, OsStr};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// An open spill file. The kernel frees its space when the last process that holds it is gone, however it goes.
+pub struct SpillFile {
+    fd: OwnedFd,
+    direct: bool,
+}
+
+fn c_path(path: &OsStr) -> Result<CString, Errno> {
+    CString::new(path.as_bytes()).map_err(|_| Errno::EINVAL)
+}
+
+fn open_at(path: &CString, flags: i32) -> Result<OwnedFd, Errno> {
+    let flags = flags | libc::O_CLOEXEC;
+    // SAFETY: a C string; raw because `open` may be interposed by others.
+    let fd = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, 0o600, 0, 0])? };
+    // SAFETY: a fresh descriptor, ours alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
+impl SpillFile {
+    /// Creates a nameless file in directory `dir`. With `direct`, tries O_DIRECT first.
+    pub fn create(dir: &Path, direct: bool) -> Result<Self, Errno> {
+        let path = c_path(dir.as_os_str())?;
+        let base = libc::O_TMPFILE | libc::O_RDWR | libc::O_EXCL;
+        if direct && let Ok(fd) = open_at(&path, base | libc::O_DIRECT) {
+            return Ok(Self { fd, direct: true });
+        }
+        if let Ok(fd) = open_at(&path, base) {
+            return Ok(Self { fd, direct: false });
+        }
+        // File systems without O_TMPFILE: a name for a moment. O_EXCL never touches what exists.
+        let name = dir.join(format!(".nearfar-{}-{:x}", crate::process::pid(), crate::event::now_ns()));
+        let path = c_path(name.as_os_str())?;
+        let base = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR;
+        let (fd, direct) = match open_at(&path, base | if direct { libc::O_DIRECT } else { 0 }) {
+            Ok(fd) => (fd, direct),
+            Err(Errno::EINVAL) if direct => {
+                // O_DIRECT refused: the kernel may have created the name all the same.
+                let _ = std::fs::remove_file(&name);
+                (open_at(&path, base)?, false)
+            }
+            Err(errno) => return Err(errno),
+        };
+        let _ = std::fs::remove_file(&name);
+        Ok(Self { fd, direct })
+    }
+
+    /// True when reads and writes bypass the page cache.
+    pub fn is_direct(&self) -> bool {
+        self.direct
+    }
+
+    /// Makes sure that bytes `offset..offset + len` have space on the device.
+    pub fn secure(&self, offset: u64, len: u64) -> Result<(), Errno> {
+        // SAFETY: integers only.
+        match unsafe { call(libc::SYS_fallocate, [self.raw(), 0, offset as usize, len as usize, 0, 0]) } {
+            Ok(_) => Ok(()),
+            // No such facility here: grow the file sparsely, space is then found at write time.
+            Err(Errno(libc::EOPNOTSUPP)) => self.extend(offset + len),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Makes the file at least `len` bytes long, without space.
+    pub fn extend(&self, len: u64) -> Result<(), Errno> {
+        // SAFETY: integers only.
+        unsafe { call(libc::SYS_ftruncate, [self.raw(), len as usize, 0, 0, 0, 0]) }.map(|_| ())
+    }
+
+    /// Gives the space of the bytes back; errors are of no consequence.
+    pub fn punch(&self, offset: u64, len: u64) {
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        // SAFETY: integers only.
+        let _ = unsafe { call(libc::SYS_fallocate, [self.raw(), mode as usize, offset as usize, len as usize, 0, 0]) };
+    }
+
+    /// Another descriptor of the same open file.
+    pub fn duplicate(&self) -> Result<Self, Errno> {
+        // SAFETY: integers only.
+        let fd = unsafe { call(libc::SYS_fcntl, [self.raw(), libc::F_DUPFD_CLOEXEC as usize, 0, 0, 0, 0])? };
+        // SAFETY: a fresh descriptor, ours alone.
+        Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd as RawFd) }, direct: self.direct })
+    }
+
+    fn raw(&self) -> usize {
+        self.fd.as_raw_fd() as usize
+    }
+}
+
+impl AsRawFd for SpillFile {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}

@@ -1,0 +1,93 @@
+//! The io_uring engine: the pager submits and reaps without any other thread.
+
+use crate::errno::Errno;
+use crate::io::{Done, Engine, Op};
+use io_uring::{IoUring, opcode, types};
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::{AsRawFd, RawFd};
+
+const ENTRIES: u32 = 256;
+
+/// Operations through one ring, used by one thread.
+pub struct Ring {
+    ring: IoUring,
+    // Operations live here until their completion: the kernel reads their piece lists.
+    live: HashMap<u64, Box<Op>>,
+    waiting: VecDeque<Box<Op>>,
+    next: u64,
+    unsubmitted: bool,
+}
+
+impl Ring {
+    /// Sets up a ring; fails where the kernel or a policy refuses (containers often do).
+    pub fn new() -> Result<Self, Errno> {
+        let refused = |error: std::io::Error| Errno(error.raw_os_error().unwrap_or(libc::ENOSYS));
+        let ring = IoUring::builder().setup_clamp().build(ENTRIES).map_err(refused)?;
+        Ok(Self { ring, live: HashMap::new(), waiting: VecDeque::new(), next: 0, unsubmitted: false })
+    }
+
+    fn push(&mut self, op: Box<Op>) {
+        let id = self.next;
+        self.next += 1;
+        let fd = types::Fd(op.fd);
+        let entry = match (op.write, op.pieces.as_slice()) {
+            (true, [one]) => opcode::Write::new(fd, one.addr as *const u8, one.len as u32).offset(op.offset).build(),
+            (false, [one]) => opcode::Read::new(fd, one.addr as *mut u8, one.len as u32).offset(op.offset).build(),
+            (true, many) => opcode::Writev::new(fd, many.as_ptr().cast(), many.len() as u32).offset(op.offset).build(),
+            (false, many) => opcode::Readv::new(fd, many.as_ptr().cast(), many.len() as u32).offset(op.offset).build(),
+        };
+        let entry = entry.user_data(id);
+        loop {
+            // SAFETY: `op` is boxed and kept in `live` until its completion, so its piece list stays where it is; the
+            // memory of the pieces is answered for by whoever made the operation.
+            if unsafe { self.ring.submission().push(&entry) }.is_ok() {
+                break;
+            }
+            let _ = self.ring.submit();
+        }
+        self.live.insert(id, op);
+        self.unsubmitted = true;
+    }
+}
+
+impl Engine for Ring {
+    fn submit(&mut self, op: Op) {
+        let op = Box::new(op);
+        // The completion queue has twice the entries; staying below the submission queue's size can never overflow it.
+        if self.live.len() < ENTRIES as usize { self.push(op) } else { self.waiting.push_back(op) }
+    }
+
+    fn flush(&mut self) {
+        if self.unsubmitted {
+            self.unsubmitted = self.ring.submit().is_err();
+        }
+    }
+
+    fn completions(&mut self, out: &mut Vec<Done>) {
+        let arrived: Vec<(u64, i32)> = self.ring.completion().map(|entry| (entry.user_data(), entry.result())).collect();
+        for (id, result) in arrived {
+            let Some(op) = self.live.remove(&id) else { continue };
+            let result = match result {
+                n if n >= 0 && n as usize == op.len() => Ok(()),
+                n if n > 0 => op.finish(n as usize),
+                0 => Err(Errno(libc::EIO)),
+                n if n == -libc::EAGAIN || n == -libc::EINTR => op.finish(0),
+                n => Err(Errno(-n)),
+            };
+            out.push(Done { token: op.token, result });
+        }
+        while self.live.len() < ENTRIES as usize {
+            let Some(op) = self.waiting.pop_front() else { break };
+            self.push(op);
+        }
+        self.flush();
+    }
+
+    fn wait_fd(&self) -> RawFd {
+        self.ring.as_raw_fd()
+    }
+
+    fn name(&self) -> &'static str {
+        "io_uring"
+    }
+}
