@@ -1,1 +1,35 @@
-//! placeholder
+//! The workloads that `nearfar bench` and `nearfar probe` run, and the measurement of a far device.
+//!
+//! Each workload is a function on ordinary memory: it knows nothing of tiers, so that a pager under it, kernel swap or a mapped
+//! file see the same program. Results do not depend on placement, threads or timing: every workload can verify its data.
+//! Does not decide what to compare: that is `nearfar bench`.
+//!
+//! Modules are listed lowest first; a module uses only modules above it in this list.
+
+pub mod size;
+
+pub mod random_numbers;
+
+pub mod permutation;
+
+pub mod mapped_file;
+
+pub mod buffer;
+
+pub mod report;
+
+pub mod crew;
+
+pub mod triad;
+
+pub mod random_updates;
+
+pub mod chase;
+
+pub mod gemm_tile;
+
+pub mod gemm;
+
+pub mod touch;
+
+pub mod device;

@@ -1,0 +1,161 @@
+//! One workload as a program of its own: what `nearfar bench` starts under each rival.
+//!
+//! Prints one report to standard output. Does not compare. Arguments are parsed by hand: the program is to start as fast and to own
+//! as little memory as the C programs it stands for.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use nearfar_kernels::buffer::Placement;
+use nearfar_kernels::crew::Setting;
+use nearfar_kernels::report::{Report, Verified};
+use nearfar_kernels::size::{parse_size, show_size};
+use nearfar_kernels::{chase, gemm, random_updates, touch, triad};
+
+const USAGE: &str = "\
+usage: nearfar-kernel WORKLOAD [OPTION...]
+WORKLOAD: triad | random | chase | gemm | touch
+  --bytes SIZE         data, all arrays together (2400M)
+  --threads N          threads (all CPUs)
+  --sweeps K           timed repetitions (3)
+  --ops N              updates or hops per repetition (random, chase: 1000000)
+  --seconds S          longest time of one repetition
+  --stride SIZE        bytes per slot of chase (4096)
+  --near SIZE          near memory that gemm chooses its tiles for (800M)
+  --mmap-file PATH     place the data in a shared mapping of an unlinked file made at PATH, instead of the heap
+  --verify full|none   read the data back and check it (full)
+  --json               one line of JSON";
+
+struct Request {
+    workload: String,
+    setting: Setting,
+    operations: u64,
+    stride: usize,
+    near_bytes: usize,
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    let request = match parse(std::env::args().skip(1)) {
+        Ok(Some(request)) => request,
+        Ok(None) => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Err(message) => {
+            eprintln!("nearfar-kernel: {message}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let result = match request.workload.as_str() {
+        "triad" => triad::triad(&request.setting),
+        "random" => random_updates::random_updates(&request.setting, request.operations),
+        "chase" => chase::chase(&request.setting, request.stride, request.operations),
+        "gemm" => gemm::gemm(&request.setting, request.near_bytes),
+        "touch" => touch::touch(&request.setting),
+        other => {
+            eprintln!("nearfar-kernel: unknown workload {other:?}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(report) => {
+            println!("{}", if request.json { report.to_json() } else { readable(&report) });
+            if matches!(report.verified, Verified::Wrong(_)) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+        }
+        Err(error) => {
+            eprintln!("nearfar-kernel: {}: {error}", request.workload);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// `None`: help was asked for.
+fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Request>, String> {
+    let workload = arguments.next().ok_or("no workload given")?;
+    if workload == "--help" || workload == "-h" {
+        return Ok(None);
+    }
+    let mut request = Request {
+        workload,
+        setting: Setting {
+            data_bytes: 2400 << 20,
+            placement: Placement::Heap,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            repetitions: 3,
+            limit: None,
+            verify: true,
+        },
+        operations: 1_000_000,
+        stride: 4096,
+        near_bytes: 800 << 20,
+        json: false,
+    };
+    while let Some(option) = arguments.next() {
+        if option == "--json" {
+            request.json = true;
+            continue;
+        }
+        if option == "--help" || option == "-h" {
+            return Ok(None);
+        }
+        let value = arguments.next().ok_or_else(|| format!("{option} needs a value"))?;
+        let nonsense = || format!("{option}: {value:?} makes no sense");
+        let size = || parse_size(&value).ok_or_else(nonsense);
+        let count = || value.parse::<usize>().ok().filter(|&n| n > 0).ok_or_else(nonsense);
+        match option.as_str() {
+            "--bytes" => request.setting.data_bytes = size()?,
+            "--threads" => request.setting.threads = count()?,
+            "--sweeps" => request.setting.repetitions = count()?,
+            "--ops" => request.operations = count()? as u64,
+            "--seconds" => {
+                let seconds = value.parse::<f64>().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
+                request.setting.limit = Some(seconds.ok_or_else(nonsense)?);
+            }
+            "--stride" => request.stride = size()?,
+            "--near" => request.near_bytes = size()?,
+            "--mmap-file" => request.setting.placement = Placement::MappedFile(PathBuf::from(&value)),
+            "--verify" => {
+                request.setting.verify = match value.as_str() {
+                    "full" => true,
+                    "none" => false,
+                    _ => return Err(nonsense()),
+                }
+            }
+            _ => return Err(format!("unknown option {option}")),
+        }
+    }
+    Ok(Some(request))
+}
+
+fn readable(report: &Report) -> String {
+    let mut text = format!(
+        "{} of {} ({}), {} threads; setup {:.3} s\n",
+        report.workload,
+        show_size(report.data_bytes),
+        report.placement,
+        report.threads,
+        report.setup_seconds
+    );
+    for (number, repetition) in report.repetitions.iter().enumerate() {
+        text += &format!(
+            "  {}: {:.4} s, {:.3} GB/s, {:.4e} {}/s{}\n",
+            number + 1,
+            repetition.seconds,
+            repetition.gb_per_s(),
+            repetition.operations_per_s(),
+            report.operation,
+            if repetition.complete { "" } else { ", ended by the time limit" }
+        );
+    }
+    match report.verified {
+        Verified::Right => {
+            text += &format!("data right, digest {:016x}, read back in {:.3} s", report.checksum, report.verify_seconds)
+        }
+        Verified::Wrong(count) => text += &format!("DATA WRONG: {count} values; digest {:016x}", report.checksum),
+        Verified::Skipped => text += "data not read back",
+    }
+    text
+}

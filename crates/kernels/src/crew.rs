@@ -1,0 +1,149 @@
+//! Threads that run timed repetitions together, and the parameters common to all workloads.
+//!
+//! Invariant: no thread starts a repetition before all have ended the one before, and a time limit that any thread meets ends the
+//! repetition for all. Does not pin threads: programs under nearfar rarely do.
+
+use std::io;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::buffer::Placement;
+use crate::report::Repetition;
+
+/// What every workload is told.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// Bytes of data, all arrays together.
+    pub data_bytes: usize,
+    /// Where the data lives.
+    pub placement: Placement,
+    /// Threads, at least 1.
+    pub threads: usize,
+    /// Timed repetitions.
+    pub repetitions: usize,
+    /// Longest wall time of one repetition; it ends early at this age.
+    pub limit: Option<Duration>,
+    /// Whether to read the data back and check it.
+    pub verify: bool,
+}
+
+impl Setting {
+    /// Each thread's contiguous part of `items`, cut at multiples of `unit` items, with the index of its first item.
+    pub fn split<'a, T>(&self, mut items: &'a mut [T], unit: usize) -> Vec<(usize, &'a mut [T])> {
+        let threads = self.threads.max(1);
+        let per_thread = items.len().div_ceil(unit).div_ceil(threads) * unit;
+        let mut parts = Vec::with_capacity(threads);
+        let mut first = 0;
+        for _ in 0..threads {
+            let (own, rest) = items.split_at_mut(per_thread.min(items.len()));
+            let next = first + own.len();
+            parts.push((first, own));
+            (first, items) = (next, rest);
+        }
+        parts
+    }
+}
+
+/// Why a workload did not run.
+pub type Error = io::Error;
+
+/// What the end of a repetition by the time limit means for those that were to follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterLimit {
+    /// The workload is timed by work: no further repetition.
+    End,
+    /// The workload is timed by the clock: the next repetition follows.
+    Continue,
+}
+
+/// Tells a thread when its repetition is over time.
+#[derive(Debug)]
+pub struct Watch<'a> {
+    end: Option<Instant>,
+    number: usize,
+    /// One more than the number of the last repetition that was over time: it only grows, so that it needs no reset, which would
+    /// race with threads still in the old repetition.
+    stopped: &'a AtomicUsize,
+}
+
+impl Watch<'_> {
+    /// True when the time limit has passed, for this thread or another. Costs a clock reading (~25 ns): ask per batch.
+    pub fn is_over(&self) -> bool {
+        if self.stopped.load(Ordering::Relaxed) > self.number {
+            return true;
+        }
+        let over = self.end.is_some_and(|end| Instant::now() >= end);
+        if over {
+            self.stopped.fetch_max(self.number + 1, Ordering::Relaxed);
+        }
+        over
+    }
+}
+
+/// Work done by one thread in one repetition: (bytes of traffic, operations).
+pub type Done = (u64, u64);
+
+/// Runs `work(own share, number of the repetition, watch)` on one thread per element of `shares`, for each repetition; returns the
+/// repetitions and the shares' final states in order.
+pub fn run<S: Send>(
+    setting: &Setting,
+    shares: Vec<S>,
+    after_limit: AfterLimit,
+    work: impl Fn(&mut S, usize, &Watch) -> Done + Sync,
+) -> (Vec<Repetition>, Vec<S>) {
+    let barrier = Barrier::new(shares.len());
+    let stopped = AtomicUsize::new(0);
+    let member = |mut share: S| {
+        let mut log = Vec::with_capacity(setting.repetitions);
+        for number in 0..setting.repetitions {
+            barrier.wait();
+            let start = Instant::now();
+            let watch = Watch { end: setting.limit.map(|limit| start + limit), number, stopped: &stopped };
+            let done = work(&mut share, number, &watch);
+            barrier.wait();
+            let seconds = start.elapsed().as_secs_f64();
+            // Nobody works between this barrier and the next, so all threads read the same value here.
+            let ended = stopped.load(Ordering::Relaxed) > number;
+            log.push((seconds, done, !ended));
+            if ended && after_limit == AfterLimit::End {
+                break;
+            }
+        }
+        (log, share)
+    };
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let handles: Vec<_> = shares.into_iter().map(|share| scope.spawn(|| member(share))).collect();
+        handles.into_iter().map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    });
+    let count = results.iter().map(|(log, _)| log.len()).min().unwrap_or(0);
+    let repetitions = (0..count)
+        .map(|number| {
+            let of_threads = results.iter().map(|(log, _)| log[number]);
+            of_threads.fold(
+                Repetition { seconds: 0.0, bytes: 0, operations: 0, complete: true },
+                |sum, (seconds, (bytes, operations), complete)| Repetition {
+                    seconds: sum.seconds.max(seconds),
+                    bytes: sum.bytes + bytes,
+                    operations: sum.operations + operations,
+                    complete: sum.complete && complete,
+                },
+            )
+        })
+        .collect();
+    (repetitions, results.into_iter().map(|(_, share)| share).collect())
+}
+
+/// Runs `work` once on one thread per share, and returns the results in order.
+pub fn map<S: Send, R: Send>(shares: Vec<S>, work: impl Fn(S) -> R + Sync) -> Vec<R> {
+    std::thread::scope(|scope| {
+        let handles: Vec<_> = shares
+            .into_iter()
+            .map(|share| {
+                let work = &work;
+                scope.spawn(move || work(share))
+            })
+            .collect();
+        handles.into_iter().map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    })
+}

@@ -1,0 +1,179 @@
+//! How fast the device under a directory is, measured as a pager could use it at best: direct I/O, many requests at once.
+//!
+//! Owns an unlinked private file. Invariant: every block that is read was written before, with data that does not compress. Does not
+//! interpret: bounds are made of these figures elsewhere.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::crew;
+use crate::random_numbers::{XorShift, below};
+
+/// Bytes per request of the sequential measurements.
+pub const BLOCK: usize = 1 << 20;
+/// Bytes per request of the random measurements.
+pub const PAGE: usize = 4096;
+
+/// Work done in a time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Requests.
+    pub operations: u64,
+    /// Wall seconds.
+    pub seconds: f64,
+}
+
+impl Rate {
+    /// Bytes per second.
+    pub fn bytes_per_s(&self) -> f64 {
+        self.bytes as f64 / self.seconds
+    }
+
+    /// Requests per second.
+    pub fn operations_per_s(&self) -> f64 {
+        self.operations as f64 / self.seconds
+    }
+}
+
+/// A file to measure with.
+#[derive(Debug)]
+pub struct DeviceFile {
+    file: File,
+    blocks: usize,
+    direct: bool,
+}
+
+impl DeviceFile {
+    /// Creates an unlinked file of `bytes` (at least 1 MiB, whole MiB) in `directory`. Nothing is written yet.
+    pub fn create(directory: &Path, bytes: usize) -> io::Result<Self> {
+        let path = directory.join(format!(".nearfar-device-{}", std::process::id()));
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(0o600);
+        let (file, direct) = match options.clone().custom_flags(libc::O_DIRECT).open(&path) {
+            Ok(file) => (file, true),
+            // tmpfs and some network file systems; open may have made the file before it refused the flag.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                let _ = std::fs::remove_file(&path);
+                (options.open(&path)?, false)
+            }
+            Err(error) => return Err(error),
+        };
+        std::fs::remove_file(&path)?;
+        Ok(Self { file, blocks: (bytes / BLOCK).max(1), direct })
+    }
+
+    /// Whether the file system takes direct I/O; without it the figures are those of the page cache.
+    pub fn is_direct(&self) -> bool {
+        self.direct
+    }
+
+    /// Writes the whole file once, `depth` blocks at a time. To be called before any reading.
+    pub fn write(&self, depth: usize) -> io::Result<Rate> {
+        self.each_block(depth, |_| Access::Write)
+    }
+
+    /// Reads the whole file once, `depth` blocks at a time.
+    pub fn read(&self, depth: usize) -> io::Result<Rate> {
+        self.each_block(depth, |_| Access::Read)
+    }
+
+    /// Goes once over the whole file, `depth` blocks at a time, reading `reads` blocks for each that it writes.
+    pub fn read_and_write(&self, depth: usize, reads: usize) -> io::Result<Rate> {
+        self.each_block(depth, |block| if block % (reads + 1) == reads { Access::Write } else { Access::Read })
+    }
+
+    /// Reads single pages at random from `threads` threads for `time`.
+    pub fn read_random(&self, threads: usize, time: Duration) -> io::Result<Rate> {
+        let start = Instant::now();
+        let counts = crew::map((0..threads.max(1)).collect(), |thread| -> io::Result<u64> {
+            let mut rng = XorShift::new(thread as u64);
+            let mut buffer = AlignedBlock::new(PAGE);
+            let mut count = 0;
+            while start.elapsed() < time {
+                let page = below(rng.next_u64(), self.blocks * (BLOCK / PAGE));
+                self.file.read_exact_at(buffer.bytes(), (page * PAGE) as u64)?;
+                count += 1;
+            }
+            Ok(count)
+        });
+        let operations = counts.into_iter().sum::<io::Result<u64>>()?;
+        Ok(Rate { bytes: operations * PAGE as u64, operations, seconds: start.elapsed().as_secs_f64() })
+    }
+
+    fn each_block(&self, depth: usize, access: impl Fn(usize) -> Access + Sync) -> io::Result<Rate> {
+        let next = AtomicUsize::new(0);
+        let failed = AtomicBool::new(false);
+        let buffers = (0..depth.max(1)).map(|_| AlignedBlock::new(BLOCK)).collect();
+        let start = Instant::now();
+        let results = crew::map(buffers, |mut buffer: AlignedBlock| -> io::Result<()> {
+            while !failed.load(Ordering::Relaxed) {
+                let block = next.fetch_add(1, Ordering::Relaxed);
+                if block >= self.blocks {
+                    break;
+                }
+                let offset = (block * BLOCK) as u64;
+                let result = match access(block) {
+                    Access::Read => self.file.read_exact_at(buffer.bytes(), offset),
+                    Access::Write => self.file.write_all_at(buffer.bytes(), offset),
+                };
+                if result.is_err() {
+                    failed.store(true, Ordering::Relaxed);
+                }
+                result?;
+            }
+            Ok(())
+        });
+        results.into_iter().collect::<io::Result<()>>()?;
+        let seconds = start.elapsed().as_secs_f64();
+        Ok(Rate { bytes: (self.blocks * BLOCK) as u64, operations: self.blocks as u64, seconds })
+    }
+}
+
+enum Access {
+    Read,
+    Write,
+}
+
+/// Bytes at a page boundary, as direct I/O wants them; filled with noise.
+struct AlignedBlock {
+    bytes: Vec<u8>,
+    start: usize,
+    len: usize,
+}
+
+impl AlignedBlock {
+    fn new(len: usize) -> Self {
+        let mut bytes = vec![0u8; len + PAGE];
+        let start = bytes.as_ptr().align_offset(PAGE);
+        let mut rng = XorShift::new(start as u64);
+        for word in bytes.chunks_exact_mut(8) {
+            word.copy_from_slice(&rng.next_u64().to_le_bytes());
+        }
+        Self { bytes, start, len }
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.start..self.start + self.len]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_measurement_moves_what_it_says() {
+        let device = DeviceFile::create(&std::env::temp_dir(), 8 << 20).expect("a file in the temporary directory");
+        assert_eq!(device.write(4).expect("write").bytes, 8 << 20);
+        assert_eq!(device.read(4).expect("read").operations, 8);
+        assert_eq!(device.read_and_write(4, 2).expect("mixed").operations, 8);
+        let random = device.read_random(2, Duration::from_millis(20)).expect("random");
+        assert!(random.operations > 0 && random.operations_per_s() > 0.0);
+    }
+}

@@ -1,0 +1,124 @@
+//! Read-modify-write of 8 bytes at random positions: the access pattern that no prefetch helps and every paging system suffers from.
+//!
+//! Each thread updates its own part of the table, so that plain loads and stores give the same result every time. Invariant: an
+//! update adds r at position i, and the sum of r * weight(i) is kept, so the whole table can be verified after any number of updates.
+
+use std::time::Instant;
+
+use crate::buffer::Buffer;
+use crate::crew::{self, AfterLimit, Error, Setting, Watch};
+use crate::random_numbers::{XorShift, below, mix};
+use crate::report::{Report, Verified};
+
+/// Updates between two looks at the clock.
+const BATCH: u64 = 64;
+
+struct Share<'a> {
+    table: &'a mut [u64],
+    first: usize,
+    rng: XorShift,
+    expected: u64,
+}
+
+const fn weight(index: usize) -> u64 {
+    2 * index as u64 + 1
+}
+
+/// Runs `setting.repetitions` batches of `updates` updates (all threads together), each ended early by the time limit. An operation
+/// is one update; its traffic is 16 bytes, 8 read and 8 written.
+pub fn random_updates(setting: &Setting, updates: u64) -> Result<Report, Error> {
+    let len = (setting.data_bytes / size_of::<u64>()).max(setting.threads);
+    let setup = Instant::now();
+    let mut table = Buffer::<u64>::zeroed(&setting.placement, len)?;
+    let shares = crew::map(split(setting, &mut table), |mut share| {
+        let mut sum = 0u64;
+        for (offset, value) in share.table.iter_mut().enumerate() {
+            let index = share.first + offset;
+            *value = mix(index as u64);
+            sum = sum.wrapping_add(value.wrapping_mul(weight(index)));
+        }
+        share.expected = sum;
+        share
+    });
+    let setup_seconds = setup.elapsed().as_secs_f64();
+
+    let per_thread = updates.div_ceil(setting.threads.max(1) as u64);
+    let (repetitions, shares) =
+        crew::run(setting, shares, AfterLimit::Continue, |share, _, watch| update(share, per_thread, watch));
+
+    let verify = Instant::now();
+    let (mut wrong, mut checksum) = (0, 0u64);
+    if setting.verify {
+        for (share_wrong, sum) in crew::map(shares, |share| check(&share)) {
+            wrong += share_wrong;
+            checksum = checksum.wrapping_add(sum);
+        }
+    }
+    Ok(Report {
+        workload: "random",
+        operation: "updates",
+        placement: setting.placement.name(),
+        data_bytes: len * size_of::<u64>(),
+        threads: setting.threads,
+        setup_seconds,
+        repetitions,
+        verify_seconds: verify.elapsed().as_secs_f64(),
+        verified: match (setting.verify, wrong) {
+            (false, _) => Verified::Skipped,
+            (true, 0) => Verified::Right,
+            (true, wrong) => Verified::Wrong(wrong),
+        },
+        checksum,
+    })
+}
+
+fn split<'a>(setting: &Setting, table: &'a mut [u64]) -> Vec<Share<'a>> {
+    let parts = setting.split(table, 1).into_iter().enumerate();
+    parts.map(|(seed, (first, table))| Share { table, first, rng: XorShift::new(seed as u64), expected: 0 }).collect()
+}
+
+fn update(share: &mut Share, updates: u64, watch: &Watch) -> crew::Done {
+    let mut done = 0;
+    let len = share.table.len();
+    while done < updates && len > 0 {
+        let batch = BATCH.min(updates - done);
+        for _ in 0..batch {
+            let random = share.rng.next_u64();
+            let offset = below(random, len);
+            share.table[offset] = share.table[offset].wrapping_add(random);
+            share.expected = share.expected.wrapping_add(random.wrapping_mul(weight(share.first + offset)));
+        }
+        done += batch;
+        if watch.is_over() {
+            break;
+        }
+    }
+    (done * 2 * size_of::<u64>() as u64, done)
+}
+
+/// (1 when the share's digest is not the expected one, digest).
+fn check(share: &Share) -> (u64, u64) {
+    let sum = share
+        .table
+        .iter()
+        .enumerate()
+        .fold(0u64, |sum, (offset, value)| sum.wrapping_add(value.wrapping_mul(weight(share.first + offset))));
+    (u64::from(sum != share.expected), sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::Placement;
+
+    #[test]
+    fn table_is_verified_and_deterministic() {
+        let setting =
+            Setting { data_bytes: 1 << 20, placement: Placement::Heap, threads: 2, repetitions: 2, limit: None, verify: true };
+        let first = random_updates(&setting, 10_000).expect("updates");
+        let second = random_updates(&setting, 10_000).expect("updates");
+        assert_eq!(first.verified, Verified::Right);
+        assert_eq!(first.checksum, second.checksum);
+        assert_eq!(first.repetitions[1].operations, 10_000);
+    }
+}

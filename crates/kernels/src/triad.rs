@@ -1,0 +1,145 @@
+//! STREAM triad, `a = b + s * c` over three f64 arrays: what a sweep over data larger than near costs.
+//!
+//! `s` changes with every sweep, so that a lost write of any sweep shows in the verification. Values are small integers: sums are
+//! exact. Does not use non-temporal stores: most programs do not.
+
+use std::time::Instant;
+
+use crate::buffer::Buffer;
+use crate::crew::{self, AfterLimit, Error, Setting, Watch};
+use crate::random_numbers::mix;
+use crate::report::{Report, Verified};
+
+/// Elements between two looks at the clock: 3 * 32 KiB of traffic.
+const BATCH: usize = 4096;
+
+struct Share<'a> {
+    a: &'a mut [f64],
+    b: &'a mut [f64],
+    c: &'a mut [f64],
+    first: usize,
+}
+
+fn b_at(index: usize) -> f64 {
+    (mix(index as u64) >> 44) as f64
+}
+
+fn c_at(index: usize) -> f64 {
+    (index & 0xffff) as f64
+}
+
+fn scale(sweep: usize) -> f64 {
+    3.0 + sweep as f64
+}
+
+/// Runs `setting.repetitions` sweeps over three arrays that together hold `setting.data_bytes`. An operation is one element of `a`.
+pub fn triad(setting: &Setting) -> Result<Report, Error> {
+    let len = (setting.data_bytes / 3 / size_of::<f64>()).max(1);
+    let setup = Instant::now();
+    let mut arrays = [
+        Buffer::<f64>::zeroed(&setting.placement, len)?,
+        Buffer::<f64>::zeroed(&setting.placement, len)?,
+        Buffer::<f64>::zeroed(&setting.placement, len)?,
+    ];
+    let [a, b, c] = &mut arrays;
+    let shares = crew::map(split(setting, a, b, c), |share| {
+        for (offset, ((a, b), c)) in share.a.iter_mut().zip(&mut *share.b).zip(&mut *share.c).enumerate() {
+            let index = share.first + offset;
+            (*a, *b, *c) = (-1.0, b_at(index), c_at(index));
+        }
+        share
+    });
+    let setup_seconds = setup.elapsed().as_secs_f64();
+
+    let (repetitions, shares) = crew::run(setting, shares, AfterLimit::End, sweep);
+
+    let verify = Instant::now();
+    // An unfinished sweep leaves a mixture of two scales: then only b and c can be told.
+    let scale = repetitions.last().filter(|last| last.complete).map(|_| scale(repetitions.len() - 1));
+    let (mut wrong, mut checksum) = (0, 0u64);
+    if setting.verify {
+        for (bad, sum) in crew::map(shares, |share| check(&share, scale)) {
+            wrong += bad;
+            checksum = checksum.wrapping_add(sum);
+        }
+    }
+    Ok(Report {
+        workload: "triad",
+        operation: "elements",
+        placement: setting.placement.name(),
+        data_bytes: 3 * len * size_of::<f64>(),
+        threads: setting.threads,
+        setup_seconds,
+        repetitions,
+        verify_seconds: verify.elapsed().as_secs_f64(),
+        verified: match (setting.verify, wrong) {
+            (false, _) => Verified::Skipped,
+            (true, 0) => Verified::Right,
+            (true, wrong) => Verified::Wrong(wrong),
+        },
+        checksum,
+    })
+}
+
+fn split<'a>(setting: &Setting, a: &'a mut [f64], b: &'a mut [f64], c: &'a mut [f64]) -> Vec<Share<'a>> {
+    let parts = setting.split(a, 1).into_iter().zip(setting.split(b, 1)).zip(setting.split(c, 1));
+    parts.map(|(((first, a), (_, b)), (_, c))| Share { a, b, c, first }).collect()
+}
+
+fn sweep(share: &mut Share, number: usize, watch: &Watch) -> crew::Done {
+    let scale = scale(number);
+    let mut elements = 0u64;
+    for ((a, b), c) in share.a.chunks_mut(BATCH).zip(share.b.chunks(BATCH)).zip(share.c.chunks(BATCH)) {
+        for ((a, b), c) in a.iter_mut().zip(b).zip(c) {
+            *a = b + scale * c;
+        }
+        elements += a.len() as u64;
+        if watch.is_over() {
+            break;
+        }
+    }
+    (elements * 3 * size_of::<f64>() as u64, elements)
+}
+
+/// (values that are not as expected, digest) of one share.
+fn check(share: &Share, scale: Option<f64>) -> (u64, u64) {
+    let (mut wrong, mut sum) = (0u64, 0u64);
+    for (offset, ((a, b), c)) in share.a.iter().zip(&*share.b).zip(&*share.c).enumerate() {
+        let index = share.first + offset;
+        let expected_a = scale.map_or(*a, |scale| b_at(index) + scale * c_at(index));
+        wrong += u64::from(*a != expected_a || *b != b_at(index) || *c != c_at(index));
+        let bits = a.to_bits() ^ b.to_bits().rotate_left(21) ^ c.to_bits().rotate_left(42);
+        sum = sum.wrapping_add(bits.wrapping_mul(2 * index as u64 + 1));
+    }
+    (wrong, sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::Placement;
+    use std::time::Duration;
+
+    fn setting(threads: usize) -> Setting {
+        Setting { data_bytes: 3 << 20, placement: Placement::Heap, threads, repetitions: 3, limit: None, verify: true }
+    }
+
+    #[test]
+    fn digest_does_not_depend_on_threads_or_placement() {
+        let one = triad(&setting(1)).expect("triad");
+        let path = std::env::temp_dir().join(format!("nearfar-triad-{}", std::process::id()));
+        let three = triad(&Setting { placement: Placement::MappedFile(path), ..setting(3) }).expect("triad");
+        assert_eq!((one.verified, three.verified), (Verified::Right, Verified::Right));
+        assert_eq!(one.checksum, three.checksum);
+        assert_eq!(one.repetitions.len(), 3);
+        assert_eq!(one.repetitions[0].bytes, one.data_bytes as u64);
+    }
+
+    #[test]
+    fn a_time_limit_ends_the_run_and_is_said() {
+        let report = triad(&Setting { limit: Some(Duration::ZERO), ..setting(2) }).expect("triad");
+        assert_eq!(report.repetitions.len(), 1);
+        assert!(!report.repetitions[0].complete);
+        assert_eq!(report.verified, Verified::Right);
+    }
+}
