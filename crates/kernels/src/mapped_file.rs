@@ -1,6 +1,7 @@
 //! One shared mapping of a private, unlinked file: the placement that "mmap a file" means to a program.
 //!
 //! Owns the mapping and the file's space: both end with the value. Does not write the data back: nobody will read it.
+//! The C library's mmap is called, not the raw one of `nearfar_sys`: a preloaded pager is to see what it would see of any program.
 
 use std::fs::{File, OpenOptions};
 use std::io;

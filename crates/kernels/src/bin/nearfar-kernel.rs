@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use nearfar_core::units::Bytes;
 use nearfar_kernels::buffer::Placement;
 use nearfar_kernels::crew::Setting;
 use nearfar_kernels::report::{Report, Verified};
-use nearfar_kernels::size::{parse_size, show_size};
 use nearfar_kernels::{chase, gemm, random_updates, touch, triad};
 
 const USAGE: &str = "\
@@ -103,7 +103,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Request>,
         }
         let value = arguments.next().ok_or_else(|| format!("{option} needs a value"))?;
         let nonsense = || format!("{option}: {value:?} makes no sense");
-        let size = || parse_size(&value).ok_or_else(nonsense);
+        let size = || value.parse::<Bytes>().map(|bytes| bytes.0 as usize).map_err(|error| format!("{option}: {error}"));
         let count = || value.parse::<usize>().ok().filter(|&n| n > 0).ok_or_else(nonsense);
         match option.as_str() {
             "--bytes" => request.setting.data_bytes = size()?,
@@ -134,7 +134,7 @@ fn readable(report: &Report) -> String {
     let mut text = format!(
         "{} of {} ({}), {} threads; setup {:.3} s\n",
         report.workload,
-        show_size(report.data_bytes),
+        Bytes(report.data_bytes as u64),
         report.placement,
         report.threads,
         report.setup_seconds
