@@ -36,7 +36,9 @@ pub enum Error {
         why: &'static str,
     },
     /// Not a near tier.
-    #[error("near \"{input}\" is not understood: {why}; write a size (800M, 16GiB), a share of memory (50%) or nodes (node:1, node:1,3:12G)")]
+    #[error(
+        "near \"{input}\" is not understood: {why}; write a size (800M, 16GiB), a share of memory (50%) or nodes (node:1, node:1,3:12G)"
+    )]
     Near {
         /// The text as given.
         input: String,

@@ -46,7 +46,10 @@ impl FromStr for Mode {
             true => share.parse::<Percent>().ok().map(|p| p.get() / 100.0),
             false => plain.then(|| share.parse::<f64>().ok()).flatten(),
         };
-        value.filter(|&v| v > 0.0 && v < 1.0).map(Mode::Hybrid).ok_or_else(|| refuse("the share must be more than 0 and less than 1"))
+        value
+            .filter(|&v| v > 0.0 && v < 1.0)
+            .map(Mode::Hybrid)
+            .ok_or_else(|| refuse("the share must be more than 0 and less than 1"))
     }
 }
 
@@ -76,7 +79,9 @@ mod tests {
             assert_eq!(text.parse::<Mode>(), Ok(mode), "{text}");
             assert_eq!(mode.to_string().parse(), Ok(mode));
         }
-        for text in ["", "hybrid", "hybrid=", "hybrid=0", "hybrid=1", "hybrid=-1", "hybrid=nan", "hybrid=1e-1", "hybrid=.", "Cache "] {
+        for text in
+            ["", "hybrid", "hybrid=", "hybrid=0", "hybrid=1", "hybrid=-1", "hybrid=nan", "hybrid=1e-1", "hybrid=.", "Cache "]
+        {
             let error = text.parse::<Mode>().unwrap_err().to_string();
             assert!(error.contains("hybrid=0.25"), "{error}");
         }

@@ -119,7 +119,11 @@ const MAX_NODES: u32 = 1024;
 fn node_list(list: &str) -> Result<Vec<u32>, &'static str> {
     let number = |text: &str| {
         let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        plain.then(|| text.parse::<u32>().ok()).flatten().filter(|&n| n < MAX_NODES).ok_or("nodes are numbers such as 1 or 1,3 or 0-3")
+        plain
+            .then(|| text.parse::<u32>().ok())
+            .flatten()
+            .filter(|&n| n < MAX_NODES)
+            .ok_or("nodes are numbers such as 1 or 1,3 or 0-3")
     };
     let mut nodes = Vec::new();
     for part in list.split(',') {

@@ -3,6 +3,8 @@
 //! Two questions are answered here. *Evict*: which unit leaves near when room is needed. *Fetch*: which pages to bring when a
 //! page is asked for, and which ones to bring ahead of demand. A new policy is one new file and one line here.
 
+pub mod stream;
+
 /// What is evicted as one: a whole block that is held in a huge page, or one chunk of a block that is held in small pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Unit(u64);

@@ -1,0 +1,441 @@
+//! One stream of faults: where it is, which way it goes, how far ahead was issued. Knows nothing of other streams.
+//!
+//! Positions are *forward pages*: a stream that goes down is stored mirrored, so that every stream goes up. The mirror keeps
+//! the alignment of blocks. Invariant: `origin <= run_first < run_end`, and `frontier >= run_end` while anything is issued.
+
+use crate::addr::{BLOCK_PAGES, CHUNK_PAGES};
+use crate::policy::{Found, Run};
+
+/// Page numbers stay below this (57-bit addresses have 45 bits of page); a multiple of a block, so mirroring keeps alignment.
+pub(super) const LIMIT: u64 = 1 << 53;
+const BLOCK: u64 = BLOCK_PAGES as u64;
+const CHUNK: u64 = CHUNK_PAGES as u64;
+const CONF_MAX: u8 = 8;
+/// Advances after which a stream of whole units may prefetch.
+const CONF_AHEAD: u8 = 2;
+/// Advances after which a jump over resident data, or back to the start, is believed.
+const CONF_JUMP: u8 = 4;
+/// Faults of one thread after which a silent stream is stale, and the same once it has shown that it is slow.
+const SPAN: u64 = 64;
+const SPAN_PATIENT: u64 = 4096;
+/// Pages that a stream may skip where it enters what follows; more, and random faults nearby pass for it.
+const SLACK: u64 = 4;
+/// Jumps over resident data are followed this far.
+const JUMP: u64 = 256 * BLOCK;
+/// Steps that a strided stream prefetches at first and at most.
+const STEPS_START: u32 = 4;
+const STEPS_MAX: u32 = 64;
+/// Units that a sequential stream prefetches at first.
+const UNITS_START: u32 = 2;
+/// A strided stream's pieces grow to this many pages; a longer one is a stream in its own right.
+const WIDTH_MAX: u32 = 16;
+
+/// What a fault may cost: derived from the pager's room, once per fault.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Largest run in pages, a power of two of at most a block.
+    pub unit: u64,
+    /// Most units that one stream may hold ahead.
+    pub units_ahead: u32,
+    /// Pages that may still be staged.
+    pub budget: u64,
+    /// Strides shorter than this (pages) are read with what lies between.
+    pub span: u64,
+    /// Least run in pages, a power of two: 1 where data is read, more where fresh memory is given.
+    pub floor: u64,
+}
+
+/// Which thread asks, and when, in faults.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock {
+    pub thread: u32,
+    /// Faults of all threads so far.
+    pub all: u64,
+    /// Faults of this thread so far.
+    pub own: u64,
+}
+
+/// How a fault relates to a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// It is where the stream was expected.
+    Next,
+    /// It enters a unit that was issued ahead, at the edge where a stream enters.
+    Entry,
+    /// It hit issued data in the middle: chance rather than the stream.
+    Inside,
+    /// It lies in what the stream asked for last: still under way, or left out by the pager (untouched pages amid far ones).
+    Again,
+    /// The stream went on beyond data that was resident.
+    Jump,
+    /// The stream went back to where it came from.
+    Restart,
+    /// Strided only: more is needed beside each step.
+    Widen,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Sequential,
+    Strided,
+}
+
+/// One stream.
+#[derive(Clone, Debug)]
+pub(super) struct Track {
+    kind: Kind,
+    flip: bool,
+    owner: u32,
+    /// Page of the last fault on the stream's grid.
+    last: u64,
+    /// Stride in pages; of a sequential stream: pages it may leave out between runs.
+    step: u64,
+    run_first: u64,
+    run_end: u64,
+    origin: u64,
+    /// Where the stream ended the last time it came by; nothing is issued beyond until it gets there.
+    bound: u64,
+    /// Sequential: pages of the next run, a power of two. Strided: pages brought at each step.
+    size: u64,
+    /// One past the last page issued ahead.
+    frontier: u64,
+    /// Units or steps to stay ahead.
+    depth: u32,
+    conf: u8,
+    wasted: u8,
+    /// Advances to go until it may prefetch again.
+    muted: u8,
+    patient: bool,
+    /// It jumped here and has not gone on yet.
+    trial: bool,
+    /// Its next run is one page.
+    timid: bool,
+    seen_all: u64,
+    seen_own: u64,
+}
+
+pub(super) fn mirror(flip: bool, page: u64) -> u64 {
+    if flip { LIMIT - 1 - page } else { page }
+}
+
+impl Track {
+    /// A stream that was seen to go on right behind `before` (first, end; real pages), upwards or, when `flip`, downwards.
+    pub fn sequential(flip: bool, before: (u64, u64), clock: &Clock) -> Self {
+        let (first, end) = if flip { (mirror(true, before.1 - 1), mirror(true, before.0) + 1) } else { before };
+        let size = (end - first).next_power_of_two().min(BLOCK);
+        Self::new(Kind::Sequential, flip, (first, end), 0, size, clock)
+    }
+
+    /// A stream that was seen at three places with equal distance, the last of them `page`, which brought `run` (real pages).
+    pub fn strided(flip: bool, page: u64, step: u64, run: (u64, u64), clock: &Clock) -> Self {
+        let (first, end) = if flip { (mirror(true, run.1 - 1), mirror(true, run.0) + 1) } else { run };
+        let mut track = Self::new(Kind::Strided, flip, (first, end), step, 1, clock);
+        track.last = mirror(flip, page);
+        track.origin = track.last.saturating_sub(2 * step).min(first);
+        track.conf = 1;
+        track.depth = STEPS_START;
+        track
+    }
+
+    fn new(kind: Kind, flip: bool, (run_first, run_end): (u64, u64), step: u64, size: u64, clock: &Clock) -> Self {
+        Self {
+            kind,
+            flip,
+            owner: clock.thread,
+            last: run_first,
+            step,
+            run_first,
+            run_end,
+            origin: run_first,
+            bound: LIMIT,
+            size,
+            frontier: run_end,
+            depth: UNITS_START,
+            conf: 0,
+            wasted: 0,
+            muted: 0,
+            patient: false,
+            trial: false,
+            timid: false,
+            seen_all: clock.all,
+            seen_own: clock.own,
+        }
+    }
+
+    /// Pages (real, inclusive) outside of which [`Track::fit`] is `None`: a cheap first filter.
+    pub fn window(&self) -> (u64, u64) {
+        let low = self.origin.saturating_sub(if self.kind == Kind::Strided { CHUNK } else { 0 });
+        let high = match self.kind {
+            Kind::Sequential if self.conf >= CONF_JUMP => self.frontier.max(self.run_end) + JUMP,
+            Kind::Sequential => self.frontier.max(self.run_end) + self.size,
+            Kind::Strided => self.frontier.max(self.run_end) + 3 * self.step,
+        }
+        .min(LIMIT - 1);
+        if self.flip { (mirror(true, high), mirror(true, low)) } else { (low, high) }
+    }
+
+    /// True when the stream is worth more than a guess.
+    pub fn confirmed(&self) -> bool {
+        self.conf >= CONF_AHEAD
+    }
+
+    /// When the stream was last followed, in faults of all threads.
+    pub fn last_seen(&self) -> u64 {
+        self.seen_all
+    }
+
+    /// True while the stream prefetches whole units.
+    pub fn prefetches(&self) -> bool {
+        self.confirmed() && self.frontier > self.run_end
+    }
+
+    /// Distance of `page` from where the stream is expected; a stream of another thread counts as further away.
+    pub fn distance(&self, page: u64, clock: &Clock) -> u64 {
+        let stale = if self.live(clock) { 0 } else { 1 << 59 };
+        mirror(self.flip, page).abs_diff(self.run_end) * 2 + u64::from(clock.thread != self.owner) + stale
+    }
+
+    /// The stream as it would be after a jump to `page`; `None` when `fit` is no jump of a sequential stream. The less `trust`
+    /// (0 to 4) in jumps, the less is brought until the stream goes on from there.
+    pub fn branch(&self, page: u64, fit: Fit, trust: u8, clock: &Clock) -> Option<Self> {
+        if self.kind != Kind::Sequential || !matches!(fit, Fit::Jump | Fit::Restart) {
+            return None;
+        }
+        let x = mirror(self.flip, page);
+        let mut branch = self.clone();
+        (branch.seen_all, branch.seen_own, branch.owner) = (clock.all, clock.own, clock.thread);
+        (branch.run_first, branch.run_end, branch.frontier) = (x, x, x);
+        branch.origin = branch.origin.min(x);
+        branch.conf = if trust >= 2 { CONF_AHEAD } else { 0 };
+        branch.bound = if fit == Fit::Restart { self.run_end } else { self.bound };
+        (branch.trial, branch.timid) = (true, trust == 0);
+        (branch.wasted, branch.muted) = (0, 0);
+        Some(branch)
+    }
+
+    /// True once when a stream goes on from where it had jumped.
+    pub fn proves(&mut self, fit: Fit) -> bool {
+        let proven = self.trial && matches!(fit, Fit::Next | Fit::Entry);
+        self.trial &= !proven;
+        proven
+    }
+
+    fn live(&self, clock: &Clock) -> bool {
+        let silent = match clock.thread == self.owner {
+            true => clock.own.saturating_sub(self.seen_own),
+            false => clock.all.saturating_sub(self.seen_all),
+        };
+        silent <= if self.patient { SPAN_PATIENT } else { SPAN }
+    }
+
+    /// How a fault on `page` relates to this stream; `None` when it does not.
+    pub fn fit(&self, page: u64, found: Found, clock: &Clock, limits: &Limits) -> Option<Fit> {
+        let x = mirror(self.flip, page);
+        let live = self.live(clock);
+        // A guess that nothing followed up is worth nothing; kept for ever, guesses would match random faults by chance.
+        if !live && self.conf < 3 {
+            return None;
+        }
+        match self.kind {
+            Kind::Sequential => self.fit_sequential(x, found, live, limits),
+            Kind::Strided => self.fit_strided(x, live),
+        }
+    }
+
+    fn fit_sequential(&self, x: u64, found: Found, live: bool, limits: &Limits) -> Option<Fit> {
+        let brought = matches!(found, Found::Staged | Found::Late);
+        let slack = self.step.max(if live { ((self.run_end - self.run_first) / 8).min(SLACK) } else { 0 });
+        let edge = x % limits.unit;
+        if (self.run_first..self.run_end).contains(&x) {
+            return (brought || live).then_some(Fit::Again);
+        }
+        if (self.run_end..=self.run_end + slack).contains(&x) {
+            return Some(Fit::Next);
+        }
+        if (self.run_end..self.frontier).contains(&x) {
+            let entry = if live { edge < (limits.unit / 8).min(slack + SLACK).max(1) } else { edge == 0 && brought };
+            return if entry { Some(Fit::Entry) } else { brought.then_some(Fit::Inside) };
+        }
+        if !live || self.conf < CONF_JUMP || self.size < limits.unit || edge != 0 {
+            return None;
+        }
+        if x > self.run_end && x - self.run_end < JUMP {
+            return Some(Fit::Jump);
+        }
+        (self.origin..self.run_first).contains(&x).then_some(Fit::Restart)
+    }
+
+    fn fit_strided(&self, x: u64, live: bool) -> Option<Fit> {
+        if x == self.run_end && self.size < u64::from(WIDTH_MAX) && self.confirmed() && live {
+            return Some(Fit::Widen);
+        }
+        if x.abs_diff(self.origin) < CHUNK && live && self.conf >= CONF_JUMP {
+            // The next column starts where this one did or a few pages beside.
+            return Some(Fit::Restart);
+        }
+        if x <= self.last || !(x - self.last).is_multiple_of(self.step) {
+            return None;
+        }
+        let expected = x >= self.run_end && x - self.step < self.run_end.max(self.last + 1);
+        let near = x < self.frontier.max(self.last + 2 * self.step) + self.step;
+        match expected {
+            true => Some(Fit::Next),
+            false => (live && self.confirmed() && near).then_some(Fit::Entry),
+        }
+    }
+
+    /// Takes in a fault on `page`, which fits as `fit`. Returns the run to bring (`None`: the page alone); pushes what to bring ahead.
+    pub fn follow(
+        &mut self,
+        page: u64,
+        fit: Fit,
+        found: Found,
+        clock: &Clock,
+        limits: &Limits,
+        ahead: &mut Vec<Run>,
+    ) -> Option<Run> {
+        match fit {
+            Fit::Again => {
+                let x = mirror(self.flip, page);
+                let end = match found {
+                    Found::Zero => x - x % limits.unit + limits.unit,
+                    Found::Far => x - x % CHUNK + CHUNK,
+                    _ => return None,
+                };
+                return Some(self.real(x, end.min(self.run_end) - x));
+            }
+            Fit::Inside => {
+                self.conf = self.conf.saturating_sub(2);
+                return None;
+            }
+            _ => {}
+        }
+        let x = mirror(self.flip, page);
+        let stale = !self.live(clock);
+        self.patient |= stale;
+        (self.owner, self.seen_all, self.seen_own) = (clock.thread, clock.all, clock.own);
+        if fit != Fit::Widen {
+            self.conf = (self.conf + 1).min(CONF_MAX);
+            self.muted = self.muted.saturating_sub(1);
+        }
+        let issued = x < self.frontier;
+        if issued && found == Found::Late {
+            self.depth = self.depth.saturating_mul(2);
+        }
+        if issued && found == Found::Staged {
+            self.wasted = 0;
+        }
+        if self.kind == Kind::Strided && self.step < limits.span && self.confirmed() {
+            // From here on what lies between is read as well.
+            self.kind = Kind::Sequential;
+            self.size = self.step.next_power_of_two().max(4);
+            self.depth = UNITS_START;
+            self.frontier = self.run_end;
+        }
+        if fit == Fit::Restart && self.kind == Kind::Strided {
+            self.bound = (self.run_end + x).saturating_sub(self.origin).min(LIMIT);
+            (self.origin, self.frontier, self.run_end) = (x, x, x);
+        } else if x >= self.bound {
+            self.bound = LIMIT;
+        }
+        match self.kind {
+            Kind::Sequential => self.go_on(x, fit, found, stale, limits, ahead),
+            Kind::Strided => self.step_on(x, fit, found, limits, ahead),
+        }
+    }
+
+    fn go_on(&mut self, x: u64, fit: Fit, found: Found, stale: bool, limits: &Limits, ahead: &mut Vec<Run>) -> Option<Run> {
+        let unit = limits.unit;
+        let enters_block = x / BLOCK != (self.run_end - 1) / BLOCK;
+        self.size = match fit {
+            Fit::Next if self.confirmed() && (enters_block || found == Found::Zero) => unit,
+            // 4 KiB, 16 KiB, 64 KiB, 256 KiB, then whole units.
+            Fit::Next if self.size < 64 => (self.size * 4).max(limits.floor).min(unit),
+            _ => unit,
+        };
+        // A stale stream that goes on exactly where it stopped may be chance: a small run settles it.
+        let size = match fit {
+            Fit::Next if stale => self.size.min(limits.floor.max(4)),
+            _ if std::mem::take(&mut self.timid) => limits.floor,
+            _ => self.size,
+        };
+        let unit_first = x - x % size;
+        let whole = size == unit && unit_first >= self.run_end;
+        let first = if whole || fit == Fit::Entry { unit_first } else { x };
+        (self.run_first, self.run_end, self.last) = (first, unit_first + size, x);
+        self.frontier = self.frontier.max(self.run_end);
+        let may = size == unit && self.confirmed() && self.muted == 0 && found != Found::Zero;
+        if may {
+            self.depth = self.depth.clamp(1, limits.units_ahead.max(1));
+            let end = (self.run_end + u64::from(self.depth) * unit).min(self.bound).min(LIMIT);
+            let mut budget = limits.budget;
+            while self.frontier < end && budget >= unit {
+                ahead.push(self.real(self.frontier, unit));
+                self.frontier += unit;
+                budget -= unit;
+            }
+        }
+        Some(self.real(first, unit_first + size - first))
+    }
+
+    fn step_on(&mut self, x: u64, fit: Fit, found: Found, limits: &Limits, ahead: &mut Vec<Run>) -> Option<Run> {
+        if fit == Fit::Widen {
+            let more = self.size;
+            self.size *= 2;
+            let end = (x + more).min(x - x % BLOCK + BLOCK);
+            self.run_end = end;
+            return Some(self.real(x, end - x));
+        }
+        self.last = x;
+        let first = x - x % limits.floor;
+        (self.run_first, self.run_end) = (first, self.piece_end(x).max(first + limits.floor));
+        self.frontier = self.frontier.max(self.run_end);
+        if self.confirmed() && self.muted == 0 && found != Found::Zero {
+            self.depth = self.depth.clamp(1, STEPS_MAX);
+            let mut budget = limits.budget;
+            // The first step that was not issued yet.
+            let mut at = x + (self.frontier - x).div_ceil(self.step).max(1) * self.step;
+            let end = x.saturating_add(self.step.saturating_mul(u64::from(self.depth))).min(self.bound).min(LIMIT - BLOCK);
+            while at <= end && budget >= self.size {
+                let to = self.piece_end(at);
+                ahead.push(self.real(at, to - at));
+                self.frontier = to;
+                budget -= to - at;
+                at += self.step;
+            }
+        }
+        Some(self.real(first, self.run_end - first))
+    }
+
+    /// End of the piece brought at a step: `size` pages, within the block.
+    fn piece_end(&self, at: u64) -> u64 {
+        (at + self.size).min(at - at % BLOCK + BLOCK)
+    }
+
+    fn real(&self, first: u64, count: u64) -> Run {
+        let first = if self.flip { LIMIT - first - count } else { first };
+        Run { first, count: count as u32 }
+    }
+
+    /// Whether `run` may have been issued by this stream: `Some(true)` when it lies ahead of it, `Some(false)` when passed over.
+    pub fn issued(&self, run: Run) -> Option<bool> {
+        let x = self.forward_first(run);
+        let grid = self.kind == Kind::Sequential || x.abs_diff(self.last).is_multiple_of(self.step);
+        ((self.origin..self.frontier).contains(&x) && grid).then_some(x >= self.run_end)
+    }
+
+    fn forward_first(&self, run: Run) -> u64 {
+        mirror(self.flip, if self.flip { run.first + u64::from(run.count) - 1 } else { run.first })
+    }
+
+    /// A run that it issued was not asked for: go less far, and stop for a while when it happens again.
+    pub fn waste(&mut self) {
+        self.wasted = self.wasted.saturating_add(1);
+        self.depth = (self.depth / 2).max(1);
+        if self.wasted >= 2 {
+            self.muted = 8;
+            self.conf = self.conf.min(CONF_AHEAD);
+            self.frontier = self.run_end;
+        }
+    }
+}
