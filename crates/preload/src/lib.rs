@@ -1,1 +1,35 @@
-//! placeholder
+//! libnearfar.so: preloaded into a program, it takes the place of the malloc and mmap families and puts the program's memory
+//! under the pager (`nearfar_tiers::memory`). It holds no policy: it routes calls.
+//!
+//! # Life story
+//! - **Load.** The loader binds the program's calls to our symbols (`hooks`). It calls malloc itself before the C library is
+//!   set up; such calls, and all that come before or during the start, go to the C library's heap and stay there for life.
+//! - **Start.** The first call of any hook once the C library is ready, at the latest our constructor, reads NEARFAR_JOB and
+//!   attaches to the job (`lifecycle`). Without a job the process stays *inert*: every hook passes on to the C library or the
+//!   kernel. With an unusable job too, after one line on standard error. Otherwise it *manages*: large static arrays are
+//!   adopted, and from now on allocations and private anonymous mappings come from the arena.
+//! - **Threads** come and go without our notice, apart from mimalloc's per-thread heaps, which it hands on by itself.
+//! - **fork.** Our handlers are registered first, so they run closest around the fork: memory comes to rest, the child starts
+//!   a pager of its own. `_Fork` and `clone`, which skip handlers, are wrapped (`fork`). A child of vfork runs in its parent's
+//!   memory until exec, and may call any hook.
+//! - **exec.** The new program starts from the beginning. The environment is completed if the caller dropped what leads the
+//!   child back to the job (`exec`).
+//! - **Exit.** Our destructor writes the last gauges. Memory stays served until the kernel takes the process down, so that
+//!   other destructors may touch it. `_exit` and fatal signals need nothing of us.
+//!
+//! Needs glibc (2.26 or later). Not for programs under AddressSanitizer and its like, which must own malloc themselves.
+//!
+//! Modules are listed lowest first; a module uses only modules above it.
+
+mod alloc_internal;
+mod errno;
+mod next;
+mod libc_heap;
+mod small_heap;
+mod exec;
+mod static_arrays;
+mod lifecycle;
+mod fork;
+mod heap;
+mod maps;
+pub mod hooks;

@@ -1,0 +1,177 @@
+//! The heap of nearfar's own Rust code: tables of the pager must never live in memory that the pager pages.
+//!
+//! dlmalloc over raw mappings, behind one lock. The lock is taken around fork by `lifecycle`, so that the child finds the
+//! heap whole, and is given up in the child without waking anybody (the waiters do not exist there).
+//! Not for the program's data, and not for hot paths.
+
+use dlmalloc::Dlmalloc;
+use nearfar_core::addr::{Extent, PAGE};
+use nearfar_sys::errno::call;
+use nearfar_sys::map;
+use std::alloc::{GlobalAlloc, Layout};
+use std::cell::UnsafeCell;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+#[cfg_attr(not(test), global_allocator)]
+static INTERNAL: Internal = Internal { lock: Lock::new(), heap: UnsafeCell::new(Dlmalloc::new_with_allocator(RawPages)) };
+
+/// Memory straight from the kernel, past our own hooks.
+struct RawPages;
+
+// SAFETY: `alloc` returns fresh private mappings of the size asked for, `remap`, `free_part` and `free` act on those only,
+// and fresh anonymous memory reads as zeros.
+unsafe impl dlmalloc::Allocator for RawPages {
+    fn alloc(&self, size: usize) -> (*mut u8, usize, u32) {
+        // SAFETY: not fixed: the kernel picks free space.
+        match unsafe { map::mmap(0, size, map::RW, map::ANON, -1, 0) } {
+            Ok(addr) => (addr as *mut u8, size, 0),
+            Err(_) => (null_mut(), 0, 0),
+        }
+    }
+
+    fn remap(&self, ptr: *mut u8, old: usize, new: usize, can_move: bool) -> *mut u8 {
+        let flags = if can_move { libc::MREMAP_MAYMOVE } else { 0 };
+        // SAFETY: dlmalloc passes a mapping that it got from `alloc`, and forgets the old range on success.
+        unsafe { map::mremap(Extent::new(ptr as usize, old), new, flags, 0) }.map_or(null_mut(), |addr| addr as *mut u8)
+    }
+
+    fn free_part(&self, ptr: *mut u8, old: usize, new: usize) -> bool {
+        self.free((ptr as usize + new) as *mut u8, old - new)
+    }
+
+    fn free(&self, ptr: *mut u8, size: usize) -> bool {
+        // SAFETY: dlmalloc gives up a range that it got from `alloc` and uses no more.
+        unsafe { map::munmap(Extent::new(ptr as usize, size)) }.is_ok()
+    }
+
+    fn can_release_part(&self, _flags: u32) -> bool {
+        true
+    }
+
+    fn allocates_zeros(&self) -> bool {
+        true
+    }
+
+    fn page_size(&self) -> usize {
+        PAGE
+    }
+}
+
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+const CONTENDED: u32 = 2;
+
+/// A futex lock: std's mutex would do, but it cannot be given up by a thread of another process (the child of fork).
+struct Lock {
+    word: AtomicU32,
+}
+
+impl Lock {
+    const fn new() -> Self {
+        Self { word: AtomicU32::new(FREE) }
+    }
+
+    fn futex(&self, operation: i32, value: u32) {
+        let word = self.word.as_ptr() as usize;
+        // SAFETY: the word lives as long as the process; waiting reads it, waking does not touch it.
+        let _ = unsafe { call(libc::SYS_futex, [word, operation as usize, value as usize, 0, 0, 0]) };
+    }
+
+    fn acquire(&self) {
+        if self.word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            return;
+        }
+        while self.word.swap(CONTENDED, Ordering::Acquire) != FREE {
+            self.futex(libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, CONTENDED);
+        }
+    }
+
+    fn release(&self) {
+        if self.word.swap(FREE, Ordering::Release) == CONTENDED {
+            self.futex(libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1);
+        }
+    }
+}
+
+struct Internal {
+    lock: Lock,
+    heap: UnsafeCell<Dlmalloc<RawPages>>,
+}
+
+// SAFETY: the heap is reached only through `with`, under the lock.
+unsafe impl Sync for Internal {}
+
+impl Internal {
+    fn with<R>(&self, act: impl FnOnce(&mut Dlmalloc<RawPages>) -> R) -> R {
+        self.lock.acquire();
+        // SAFETY: the lock is held, so this is the only reference; `act` is dlmalloc code that does not come back here.
+        let result = act(unsafe { &mut *self.heap.get() });
+        self.lock.release();
+        result
+    }
+}
+
+// SAFETY: dlmalloc returns blocks of the layout asked for that do not overlap, and the lock serialises it.
+unsafe impl GlobalAlloc for Internal {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller guarantees a layout of non-zero size.
+        self.with(|heap| unsafe { heap.malloc(layout.size(), layout.align()) })
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: the caller guarantees that the block came from here with this layout.
+        self.with(|heap| unsafe { heap.free(ptr, layout.size(), layout.align()) });
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as for `alloc`.
+        self.with(|heap| unsafe { heap.calloc(layout.size(), layout.align()) })
+    }
+
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // SAFETY: as for `dealloc`; the caller guarantees a non-zero new size.
+        self.with(|heap| unsafe { heap.realloc(ptr, layout.size(), layout.align(), new_size) })
+    }
+}
+
+/// Before fork: nobody else is inside the heap until one of the next two.
+pub fn fork_prepare() {
+    INTERNAL.lock.acquire();
+}
+
+/// After fork, in the parent.
+pub fn fork_parent() {
+    INTERNAL.lock.release();
+}
+
+/// After fork, in the child: the only thread is the one that took the lock.
+pub fn fork_child() {
+    INTERNAL.lock.word.store(FREE, Ordering::Release);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_and_sizes() {
+        let work = |seed: usize| {
+            move || {
+                for round in 1..500usize {
+                    let layout = Layout::from_size_align(round * seed % 70_000 + 1, 1 << (round % 7)).expect("valid");
+                    // SAFETY: non-zero size; freed once with the same layout.
+                    unsafe {
+                        let block = INTERNAL.alloc_zeroed(layout);
+                        assert!(!block.is_null() && block.addr() % layout.align() == 0);
+                        assert_eq!((*block, *block.add(layout.size() - 1)), (0, 0));
+                        block.write_bytes(0xA5, layout.size());
+                        INTERNAL.dealloc(block, layout);
+                    }
+                }
+            }
+        };
+        let crew: Vec<_> = (1..5).map(|seed| std::thread::spawn(work(seed * 7919))).collect();
+        assert!(crew.into_iter().all(|thread| thread.join().is_ok()));
+    }
+}

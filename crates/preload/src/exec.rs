@@ -1,0 +1,256 @@
+//! The exec family: a program that starts another with an environment of its own making still starts it under the job.
+//!
+//! Only adds: our library to LD_PRELOAD, and NEARFAR_JOB, where they are missing. Everything is built on the stack, since
+//! the caller may be the child of vfork, which shares the parent's memory; an environment too large for that goes unchanged.
+//! glibc's execl, execle and execlp (variadic) reach the kernel without passing here; they mostly keep the environment.
+
+use crate::errno;
+use crate::next::Next;
+use nearfar_sys::errno::Errno;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::mem::MaybeUninit;
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+const MOST_VARIABLES: usize = 2048;
+const PRELOAD_BYTES: usize = 4096;
+const PRELOAD: &[u8] = b"LD_PRELOAD=";
+
+/// What children must have; C strings that live as long as the process.
+struct Wanted {
+    /// "NEARFAR_JOB=path".
+    job: CString,
+    /// Path of this library, as the loader knows it.
+    library: CString,
+}
+
+static WANTED: AtomicPtr<Wanted> = AtomicPtr::new(null_mut());
+
+/// Remembers the job for the children; at start.
+pub fn remember(job: &CStr) {
+    let mut variable = nearfar_tiers::job::ENV_JOB.as_bytes().to_vec();
+    variable.push(b'=');
+    variable.extend_from_slice(job.to_bytes());
+    let (Ok(job), Some(library)) = (CString::new(variable), own_path()) else { return };
+    WANTED.store(Box::leak(Box::new(Wanted { job, library })), Ordering::Release);
+    // Now, since the child of vfork must not enter the loader.
+    let _ = (EXECVE.get(), EXECVPE.get(), FEXECVE.get(), EXECVEAT.get());
+}
+
+fn own_path() -> Option<CString> {
+    // SAFETY: all zeros is a valid value; dladdr fills it.
+    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+    // SAFETY: an address of ours, and a local.
+    let known = unsafe { libc::dladdr((&raw const WANTED).cast(), &mut info) } != 0;
+    // SAFETY: on success the loader's own copy of the path.
+    (known && !info.dli_fname.is_null()).then(|| unsafe { CStr::from_ptr(info.dli_fname) }.to_owned())
+}
+
+/// Calls `go` with `environment`, completed where needed.
+///
+/// # Safety
+/// `environment` is null or a null-terminated array of C strings.
+unsafe fn with_job<R>(environment: Strings, go: impl FnOnce(Strings) -> R) -> R {
+    let wanted = WANTED.load(Ordering::Acquire);
+    if wanted.is_null() {
+        return go(environment);
+    }
+    // SAFETY: published by `remember` after it was built, never freed.
+    let wanted = unsafe { &*wanted };
+    let (mut count, mut has_job, mut preload) = (0, false, None);
+    // SAFETY: the caller guarantees a null-terminated array.
+    while !environment.is_null() && !unsafe { *environment.add(count) }.is_null() {
+        // SAFETY: an element of that array, a C string.
+        let variable = unsafe { CStr::from_ptr(*environment.add(count)) }.to_bytes();
+        has_job |= same_name(variable, wanted.job.to_bytes());
+        if variable.starts_with(PRELOAD) && preload.is_none() {
+            preload = Some((count, &variable[PRELOAD.len()..]));
+        }
+        count += 1;
+    }
+    let has_library = preload.is_some_and(|(_, list)| names(list, wanted.library.to_bytes()));
+    if (has_job && has_library) || count + 3 > MOST_VARIABLES {
+        return go(environment);
+    }
+    let mut array = [const { MaybeUninit::<*const c_char>::uninit() }; MOST_VARIABLES];
+    for (index, slot) in array[..count].iter_mut().enumerate() {
+        // SAFETY: within the array counted above.
+        slot.write(unsafe { *environment.add(index) });
+    }
+    let mut text = [MaybeUninit::<u8>::uninit(); PRELOAD_BYTES];
+    if !has_library {
+        let list = preload.map_or(&b""[..], |(_, list)| list);
+        let Some(variable) = preload_variable(&mut text, wanted.library.to_bytes(), list) else { return go(environment) };
+        let index = preload.map_or(count, |(index, _)| index);
+        array[index].write(variable);
+        count = count.max(index + 1);
+    }
+    if !has_job {
+        array[count].write(wanted.job.as_ptr());
+        count += 1;
+    }
+    array[count].write(null());
+    go(array.as_ptr().cast())
+}
+
+/// True when two "NAME=value" have the same name.
+fn same_name(one: &[u8], other: &[u8]) -> bool {
+    let name = |text: &[u8]| text.iter().position(|&byte| byte == b'=');
+    matches!((name(one), name(other)), (Some(a), Some(b)) if one[..a] == other[..b])
+}
+
+/// True when the LD_PRELOAD `list` names `library`, by its path or by a path with the same last part.
+fn names(list: &[u8], library: &[u8]) -> bool {
+    let last = |path: &[u8]| path.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
+    let own = &library[last(library)..];
+    list.split(|&byte| byte == b':' || byte == b' ').any(|entry| !own.is_empty() && &entry[last(entry)..] == own)
+}
+
+/// Writes "LD_PRELOAD=library[:list]" as a C string into `text`; `None` when it does not fit.
+fn preload_variable(text: &mut [MaybeUninit<u8>], library: &[u8], list: &[u8]) -> Option<*const c_char> {
+    let colon: &[u8] = if list.is_empty() { b"" } else { b":" };
+    let mut at = 0;
+    for part in [PRELOAD, library, colon, list, b"\0"] {
+        for (slot, &byte) in text.get_mut(at..at + part.len())?.iter_mut().zip(part) {
+            slot.write(byte);
+        }
+        at += part.len();
+    }
+    Some(text.as_ptr().cast())
+}
+
+unsafe extern "C" {
+    static environ: *const *const c_char;
+}
+
+type Strings = *const *const c_char;
+
+static EXECVE: Next<unsafe extern "C" fn(*const c_char, Strings, Strings) -> c_int> = Next::new(c"execve");
+static EXECVPE: Next<unsafe extern "C" fn(*const c_char, Strings, Strings) -> c_int> = Next::new(c"execvpe");
+static FEXECVE: Next<unsafe extern "C" fn(c_int, Strings, Strings) -> c_int> = Next::new(c"fexecve");
+static EXECVEAT: Next<unsafe extern "C" fn(c_int, *const c_char, Strings, Strings, c_int) -> c_int> = Next::new(c"execveat");
+static POSIX_SPAWN: Next<Spawn> = Next::new(c"posix_spawn");
+static POSIX_SPAWNP: Next<Spawn> = Next::new(c"posix_spawnp");
+
+type Spawn = unsafe extern "C" fn(*mut libc::pid_t, *const c_char, *const c_void, *const c_void, Strings, Strings) -> c_int;
+
+fn missing() -> c_int {
+    errno::set(Errno(libc::ENOSYS));
+    -1
+}
+
+/// execve(2).
+///
+/// # Safety
+/// As for the system call; likewise below.
+pub unsafe fn execve(path: *const c_char, argv: Strings, envp: Strings) -> c_int {
+    // SAFETY: passed on to the caller.
+    unsafe { with_job(envp, |envp| EXECVE.get().map_or_else(missing, |next| next(path, argv, envp))) }
+}
+
+/// execv(3).
+///
+/// # Safety
+/// As for the function.
+pub unsafe fn execv(path: *const c_char, argv: Strings) -> c_int {
+    // SAFETY: passed on to the caller, who also may not change the environment meanwhile.
+    unsafe { execve(path, argv, environ) }
+}
+
+/// execvpe(3).
+///
+/// # Safety
+/// As for the function.
+pub unsafe fn execvpe(file: *const c_char, argv: Strings, envp: Strings) -> c_int {
+    // SAFETY: passed on to the caller.
+    unsafe { with_job(envp, |envp| EXECVPE.get().map_or_else(missing, |next| next(file, argv, envp))) }
+}
+
+/// execvp(3).
+///
+/// # Safety
+/// As for the function.
+pub unsafe fn execvp(file: *const c_char, argv: Strings) -> c_int {
+    // SAFETY: passed on to the caller, who also may not change the environment meanwhile.
+    unsafe { execvpe(file, argv, environ) }
+}
+
+/// fexecve(3).
+///
+/// # Safety
+/// As for the function.
+pub unsafe fn fexecve(fd: c_int, argv: Strings, envp: Strings) -> c_int {
+    // SAFETY: passed on to the caller.
+    unsafe { with_job(envp, |envp| FEXECVE.get().map_or_else(missing, |next| next(fd, argv, envp))) }
+}
+
+/// execveat(2).
+///
+/// # Safety
+/// As for the system call.
+pub unsafe fn execveat(dir: c_int, path: *const c_char, argv: Strings, envp: Strings, flags: c_int) -> c_int {
+    // SAFETY: passed on to the caller.
+    unsafe { with_job(envp, |envp| EXECVEAT.get().map_or_else(missing, |next| next(dir, path, argv, envp, flags))) }
+}
+
+/// What posix_spawn(3) takes besides the environment.
+pub struct Child {
+    /// Where the process id goes.
+    pub pid: *mut libc::pid_t,
+    /// Path, or for posix_spawnp a name to search.
+    pub file: *const c_char,
+    /// `posix_spawn_file_actions_t`.
+    pub actions: *const c_void,
+    /// `posix_spawnattr_t`.
+    pub attributes: *const c_void,
+    /// Arguments.
+    pub argv: Strings,
+}
+
+/// posix_spawn(3), or posix_spawnp(3) when `search` is set; returns the error.
+///
+/// # Safety
+/// As for the function.
+pub unsafe fn posix_spawn(child: Child, envp: Strings, search: bool) -> c_int {
+    let next = if search { POSIX_SPAWNP.get() } else { POSIX_SPAWN.get() };
+    let Some(next) = next else { return libc::ENOSYS };
+    // SAFETY: passed on to the caller.
+    unsafe { with_job(envp, |envp| next(child.pid, child.file, child.actions, child.attributes, child.argv, envp)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn completed(environment: &[&CStr]) -> Vec<String> {
+        let mut array: Vec<_> = environment.iter().map(|variable| variable.as_ptr()).collect();
+        array.push(null());
+        let read = |mut at: Strings| {
+            let mut out = Vec::new();
+            // SAFETY: a null-terminated array of C strings.
+            unsafe {
+                while !(*at).is_null() {
+                    out.push(CStr::from_ptr(*at).to_string_lossy().into_owned());
+                    at = at.add(1);
+                }
+            }
+            out
+        };
+        // SAFETY: the array built above.
+        unsafe { with_job(array.as_ptr(), read) }
+    }
+
+    #[test]
+    fn environments_are_completed() {
+        let wanted = Wanted { job: c"NEARFAR_JOB=/j".to_owned(), library: c"/lib/libnearfar.so".to_owned() };
+        WANTED.store(Box::leak(Box::new(wanted)), Ordering::Release);
+        assert_eq!(completed(&[]), ["LD_PRELOAD=/lib/libnearfar.so", "NEARFAR_JOB=/j"]);
+        assert_eq!(completed(&[c"LD_PRELOAD=/x.so", c"A=b"]), ["LD_PRELOAD=/lib/libnearfar.so:/x.so", "A=b", "NEARFAR_JOB=/j"]);
+        let full = [c"NEARFAR_JOB=/other", c"LD_PRELOAD=/x.so:/y/libnearfar.so", c"A=b"];
+        assert_eq!(completed(&full), full.map(|variable| variable.to_string_lossy().into_owned()));
+        assert_eq!(
+            completed(&[c"NEARFAR_JOBS=1", c"LD_PRELOAD="]),
+            ["NEARFAR_JOBS=1", "LD_PRELOAD=/lib/libnearfar.so", "NEARFAR_JOB=/j"]
+        );
+    }
+}

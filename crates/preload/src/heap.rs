@@ -1,0 +1,296 @@
+//! The malloc family: which heap a call goes to, and the promises of the manual pages on top.
+//!
+//! Requests of at least `min_size` go to the arena, smaller ones to mimalloc, whose memory comes from the arena too, or with
+//! `--heap=large` to the C library. A block given back is known by its address: an arena block, mimalloc's, or the C
+//! library's (from before we managed, or from inside nearfar). Blocks wander between heaps only in realloc.
+//!
+//! Budget of malloc and free of a small block: mimalloc's own time plus two loads and one thread-local read; no locks here.
+
+use crate::errno::{self, Kept};
+use crate::lifecycle::{Managed, managed, managed_even_inside};
+use crate::{libc_heap, small_heap};
+use nearfar_core::addr::{PAGE, round_up};
+use nearfar_sys::errno::Errno;
+use nearfar_tiers::memory::Memory;
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+
+/// Largest request that makes sense: differences of pointers into the block must fit.
+const LARGEST: usize = isize::MAX as usize;
+/// Alignments above this are the arena's business: mimalloc would take a segment for each.
+const LARGEST_SMALL_ALIGN: usize = 128 << 10;
+
+fn no_memory() -> *mut c_void {
+    errno::set(Errno::ENOMEM);
+    null_mut()
+}
+
+#[inline]
+fn or_no_memory(block: *mut c_void) -> *mut c_void {
+    if block.is_null() { no_memory() } else { block }
+}
+
+/// Whose block it is.
+enum Owner {
+    Arena,
+    Small,
+    Libc,
+}
+
+impl Managed {
+    #[inline]
+    fn owner(&self, block: *mut c_void) -> Owner {
+        let addr = block.addr();
+        if self.memory.is_mapped(addr) {
+            Owner::Small
+        } else if self.memory.is_block(addr) {
+            Owner::Arena
+        } else {
+            Owner::Libc
+        }
+    }
+
+    #[cold]
+    fn large(&self, size: usize, align: usize) -> (*mut c_void, bool) {
+        match self.memory.alloc(size.max(1), align) {
+            Some((addr, zeroed)) => (addr as *mut c_void, zeroed),
+            None => (no_memory(), false),
+        }
+    }
+
+    #[inline]
+    fn malloc(&self, size: usize) -> *mut c_void {
+        if size >= self.min_size {
+            if size > LARGEST { no_memory() } else { self.large(size, PAGE).0 }
+        } else if self.heap_all {
+            or_no_memory(small_heap::malloc(size))
+        } else {
+            libc_heap::malloc(size)
+        }
+    }
+
+    /// `align` is a power of two.
+    fn aligned(&self, align: usize, size: usize) -> *mut c_void {
+        if size > LARGEST || align > LARGEST {
+            return no_memory();
+        }
+        if size >= self.min_size || align > LARGEST_SMALL_ALIGN {
+            self.large(size, align.max(PAGE)).0
+        } else if self.heap_all {
+            or_no_memory(small_heap::memalign(align, size))
+        } else {
+            libc_heap::memalign(align, size)
+        }
+    }
+
+    /// # Safety
+    /// `block` is a live block of `owner`.
+    unsafe fn usable_size(&self, owner: &Owner, block: *mut c_void) -> usize {
+        match owner {
+            Owner::Arena => self.memory.block_size(block.addr()).unwrap_or(0),
+            // SAFETY: passed on to the caller.
+            Owner::Small => unsafe { small_heap::usable_size(block) },
+            // SAFETY: passed on to the caller.
+            Owner::Libc => unsafe { libc_heap::usable_size(block) },
+        }
+    }
+
+    /// # Safety
+    /// `block` is a live block of `owner`, not used afterwards.
+    #[inline]
+    unsafe fn free(&self, owner: &Owner, block: *mut c_void) {
+        match owner {
+            // SAFETY: passed on to the caller.
+            Owner::Small => unsafe { small_heap::free(block) },
+            Owner::Arena => drop(self.memory.free(block.addr())),
+            // SAFETY: passed on to the caller.
+            Owner::Libc => unsafe { libc_heap::free(block) },
+        }
+    }
+
+    /// # Safety
+    /// `block` is a live block; unless the result is null it is not used afterwards. `size` is not 0.
+    unsafe fn realloc(&self, block: *mut c_void, size: usize) -> *mut c_void {
+        let owner = self.owner(block);
+        match owner {
+            // An arena block grows and shrinks without copying; it goes back to the small heap only when it has become
+            // much smaller, so that a size wavering around the limit does not copy each time.
+            Owner::Arena if size >= self.min_size / 2 => {
+                return match self.memory.resize(block.addr(), size) {
+                    Some(addr) => addr as *mut c_void,
+                    None => no_memory(),
+                };
+            }
+            // SAFETY: passed on to the caller.
+            Owner::Small if size < self.min_size => return or_no_memory(unsafe { small_heap::realloc(block, size) }),
+            // SAFETY: passed on to the caller.
+            Owner::Libc if size < self.min_size => return unsafe { libc_heap::realloc(block, size) },
+            _ => {}
+        }
+        let new = self.malloc(size);
+        if !new.is_null() {
+            // SAFETY: passed on to the caller.
+            let old_size = unsafe { self.usable_size(&owner, block) };
+            // SAFETY: two live blocks of at least so many bytes; the caller gives up the old one.
+            unsafe {
+                new.cast::<u8>().copy_from_nonoverlapping(block.cast(), old_size.min(size));
+                self.free(&owner, block);
+            }
+        }
+        new
+    }
+}
+
+/// malloc(3).
+#[inline(always)]
+pub fn malloc(size: usize) -> *mut c_void {
+    match managed() {
+        Some(managed) => managed.malloc(size),
+        None => libc_heap::malloc(size),
+    }
+}
+
+/// calloc(3): memory that is fresh from the arena reads as zeros already and is not touched.
+#[inline(always)]
+pub fn calloc(count: usize, size: usize) -> *mut c_void {
+    let Some(managed) = managed() else { return libc_heap::calloc(count, size) };
+    let Some(bytes) = count.checked_mul(size).filter(|&bytes| bytes <= LARGEST) else { return no_memory() };
+    if bytes >= managed.min_size {
+        let (block, zeroed) = managed.large(bytes, PAGE);
+        if !block.is_null() && !zeroed {
+            // SAFETY: a fresh block of at least so many bytes.
+            unsafe { block.cast::<u8>().write_bytes(0, bytes) };
+        }
+        block
+    } else if managed.heap_all {
+        or_no_memory(small_heap::zalloc(bytes))
+    } else {
+        libc_heap::calloc(count, size)
+    }
+}
+
+/// free(3). A managed block freed inside nearfar (a fork handler of the program that runs after ours) is given up: its heap
+/// must not be touched then.
+///
+/// # Safety
+/// `block` is null or a live block, not used afterwards.
+#[inline(always)]
+pub unsafe fn free(block: *mut c_void) {
+    let Some(managed) = managed_even_inside() else {
+        // SAFETY: nothing was ever managed, so the block is the C library's.
+        return unsafe { libc_heap::free(block) };
+    };
+    if block.is_null() {
+        return;
+    }
+    let owner = managed.owner(block);
+    if !matches!(owner, Owner::Libc) && Memory::inside() {
+        return;
+    }
+    let _kept = Kept::now();
+    // SAFETY: passed on to the caller.
+    unsafe { managed.free(&owner, block) }
+}
+
+/// realloc(3), with size 0 as in glibc: the block is freed and the result is null.
+///
+/// # Safety
+/// `block` is null or a live block; unless the result is null it is not used afterwards.
+pub unsafe fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
+    if block.is_null() {
+        return malloc(size);
+    }
+    let Some(managed) = managed_even_inside() else {
+        // SAFETY: nothing was ever managed, so the block is the C library's.
+        return unsafe { libc_heap::realloc(block, size) };
+    };
+    if size == 0 {
+        // SAFETY: passed on to the caller.
+        unsafe { free(block) };
+        return null_mut();
+    }
+    if size > LARGEST {
+        return no_memory();
+    }
+    if Memory::inside() {
+        return match managed.owner(block) {
+            // SAFETY: passed on to the caller.
+            Owner::Libc => unsafe { libc_heap::realloc(block, size) },
+            // Its bytes may be far, and nobody serves them to this thread now.
+            Owner::Arena | Owner::Small => no_memory(),
+        };
+    }
+    // SAFETY: passed on to the caller.
+    unsafe { managed.realloc(block, size) }
+}
+
+/// reallocarray(3).
+///
+/// # Safety
+/// As for `realloc`.
+pub unsafe fn reallocarray(block: *mut c_void, count: usize, size: usize) -> *mut c_void {
+    match count.checked_mul(size) {
+        // SAFETY: passed on to the caller.
+        Some(bytes) => unsafe { realloc(block, bytes) },
+        None => no_memory(),
+    }
+}
+
+/// memalign(3), and aligned_alloc(3) as glibc has had it until 2.37: other alignments are rounded up to a power of two.
+pub fn memalign(align: usize, size: usize) -> *mut c_void {
+    let Some(managed) = managed() else { return libc_heap::memalign(align, size) };
+    match align.checked_next_power_of_two() {
+        Some(align) => managed.aligned(align, size),
+        None => {
+            errno::set(Errno::EINVAL);
+            null_mut()
+        }
+    }
+}
+
+/// posix_memalign(3): returns the error, leaves `errno` and, on failure, `*out` alone.
+///
+/// # Safety
+/// `out` points to writable memory for a pointer.
+pub unsafe fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -> c_int {
+    if !align.is_power_of_two() || align < size_of::<*mut c_void>() {
+        return libc::EINVAL;
+    }
+    let _kept = Kept::now();
+    let block = memalign(align, size);
+    if block.is_null() {
+        return libc::ENOMEM;
+    }
+    // SAFETY: passed on to the caller.
+    unsafe { *out = block };
+    0
+}
+
+/// valloc(3).
+pub fn valloc(size: usize) -> *mut c_void {
+    memalign(PAGE, size)
+}
+
+/// pvalloc(3).
+pub fn pvalloc(size: usize) -> *mut c_void {
+    match round_up(size.max(1), PAGE) {
+        Some(size) => memalign(PAGE, size),
+        None => no_memory(),
+    }
+}
+
+/// malloc_usable_size(3).
+///
+/// # Safety
+/// `block` is null or a live block.
+pub unsafe fn usable_size(block: *mut c_void) -> usize {
+    if block.is_null() {
+        return 0;
+    }
+    match managed_even_inside() {
+        // SAFETY: passed on to the caller.
+        Some(managed) => unsafe { managed.usable_size(&managed.owner(block), block) },
+        // SAFETY: nothing was ever managed, so the block is the C library's.
+        None => unsafe { libc_heap::usable_size(block) },
+    }
+}

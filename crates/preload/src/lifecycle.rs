@@ -1,0 +1,169 @@
+//! Whether this process is managed: the state, how it starts, what happens around fork, and how it ends.
+//!
+//! One thread starts, once; everybody else, and the starting thread's own calls that come back through the hooks, uses the C
+//! library meanwhile. `Managing` and `Inert` are final. A hook asks `managed()`, which is one load when the answer is yes.
+
+use crate::{alloc_internal, errno, exec, small_heap, static_arrays};
+use nearfar_sys::process;
+use nearfar_tiers::job::{ENV_JOB, Job};
+use nearfar_tiers::memory::Memory;
+use std::ffi::{CStr, CString, c_char};
+use std::fmt::Display;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
+
+/// Where this process is in its life.
+#[repr(u8)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nobody has asked yet, or the C library was not ready when somebody did.
+    Unstarted,
+    /// One thread is setting things up.
+    Starting,
+    /// Not under a job, or its job cannot be used: every hook passes on.
+    Inert,
+    /// The program's memory is ours to manage.
+    Managing,
+}
+
+static STATE: AtomicU8 = AtomicU8::new(State::Unstarted as u8);
+static MANAGED: AtomicPtr<Managed> = AtomicPtr::new(null_mut());
+
+/// What the hooks work with while the state is `Managing`; lives as long as the process.
+pub struct Managed {
+    /// The managed memory.
+    pub memory: Memory,
+    /// Smallest allocation that comes straight from the arena.
+    pub min_size: usize,
+    /// Smaller allocations are paged too.
+    pub heap_all: bool,
+}
+
+/// What the hooks work with, also when the calling thread is inside nearfar; `None` unless the state is `Managing`.
+#[inline(always)]
+pub fn managed_even_inside() -> Option<&'static Managed> {
+    let managed = MANAGED.load(Ordering::Acquire);
+    if managed.is_null() {
+        return start_when_ready();
+    }
+    // SAFETY: published by `start` after it was built, never changed or freed.
+    Some(unsafe { &*managed })
+}
+
+/// What the hooks work with; `None` when the call must go to the C library or the kernel.
+#[inline(always)]
+pub fn managed() -> Option<&'static Managed> {
+    managed_even_inside().filter(|_| !Memory::inside())
+}
+
+/// Starts if that is still to be done and possible now.
+#[cold]
+#[inline(never)]
+fn start_when_ready() -> Option<&'static Managed> {
+    if STATE.load(Ordering::Relaxed) != State::Unstarted as u8 || !libc_is_ready() {
+        return None;
+    }
+    let claim = STATE.compare_exchange(State::Unstarted as u8, State::Starting as u8, Ordering::Acquire, Ordering::Relaxed);
+    if claim.is_err() {
+        return None;
+    }
+    let kept = errno::Kept::now();
+    let started = start();
+    STATE.store(if started.is_some() { State::Managing } else { State::Inert } as u8, Ordering::Release);
+    drop(kept);
+    started.filter(|_| !Memory::inside())
+}
+
+/// True once the C library has run its own constructor. The loader calls malloc before that, when threads, the environment
+/// and standard streams do not exist yet.
+fn libc_is_ready() -> bool {
+    unsafe extern "C" {
+        static environ: *const *const c_char;
+    }
+    // SAFETY: a word of the C library, null until its constructor has run; nobody else runs then.
+    !unsafe { environ }.is_null()
+}
+
+fn start() -> Option<&'static Managed> {
+    let name = CString::new(ENV_JOB).ok()?;
+    // SAFETY: a C string; the environment exists (`libc_is_ready`) and is read before the program could change it.
+    let path = unsafe { libc::getenv(name.as_ptr()) };
+    if path.is_null() {
+        return None;
+    }
+    // SAFETY: getenv returns a C string that stays until the environment is changed; it is copied at once.
+    let path = unsafe { CStr::from_ptr(path) }.to_owned();
+    let job = match Job::attach(&path) {
+        Ok(job) => job,
+        Err(errno) => {
+            unmanaged(&format_args!("the job segment {} cannot be used ({errno})", path.to_string_lossy()));
+            return None;
+        }
+    };
+    exec::remember(&path);
+    let memory = match Memory::start(job) {
+        Ok(memory) => memory,
+        Err(errno) => {
+            job.note_unmanaged();
+            unmanaged(&format_args!("paging could not be started ({errno})"));
+            return None;
+        }
+    };
+    let settings = job.settings();
+    let min_size = usize::try_from(settings.min_size).unwrap_or(usize::MAX).max(1);
+    let managed: &'static Managed = Box::leak(Box::new(Managed { memory, min_size, heap_all: settings.heap_all }));
+    small_heap::configure();
+    static_arrays::adopt_all(&managed.memory, min_size);
+    // SAFETY: the three functions live as long as the process (the library is never unloaded).
+    unsafe { libc::pthread_atfork(Some(fork_prepare), Some(fork_parent), Some(fork_child)) };
+    MANAGED.store(std::ptr::from_ref(managed).cast_mut(), Ordering::Release);
+    Some(managed)
+}
+
+fn unmanaged(why: &dyn Display) {
+    process::write_stderr(format!("nearfar: {why}: this process runs unmanaged\n").as_bytes());
+}
+
+/// Before fork. Registered before the program's own handlers, so it runs last of all: they may still allocate.
+pub extern "C" fn fork_prepare() {
+    if let Some(managed) = managed_even_inside() {
+        managed.memory.fork_prepare();
+        alloc_internal::fork_prepare();
+    }
+}
+
+/// After fork, in the parent: first of all.
+pub extern "C" fn fork_parent() {
+    if let Some(managed) = managed_even_inside() {
+        alloc_internal::fork_parent();
+        managed.memory.fork_parent();
+    }
+}
+
+/// After fork, in the child: first of all, our own heap before the memory whose tables are in it.
+pub extern "C" fn fork_child() {
+    if let Some(managed) = managed_even_inside() {
+        alloc_internal::fork_child();
+        managed.memory.fork_child();
+    }
+}
+
+extern "C" fn constructor() {
+    managed_even_inside();
+}
+
+extern "C" fn destructor() {
+    if let Some(managed) = managed_even_inside() {
+        managed.memory.finish();
+    }
+}
+
+#[cfg(not(test))]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn() = constructor;
+
+#[cfg(not(test))]
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static DESTRUCTOR: extern "C" fn() = destructor;

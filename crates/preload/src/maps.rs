@@ -1,0 +1,253 @@
+//! The mmap family: private anonymous memory is asked of the arena, everything else of the kernel.
+//!
+//! Calls on existing ranges go to `Memory` whatever the range, which passes on what it does not manage. Return values and
+//! `errno` are those of the C functions. Calls from inside nearfar go straight to the kernel.
+
+use crate::errno;
+use crate::lifecycle::{Managed, managed};
+use nearfar_core::addr::Extent;
+use nearfar_sys::errno::{Errno, call};
+use nearfar_sys::{map, process};
+use std::ffi::{c_int, c_long, c_uint, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Anonymous memory that stays the kernel's: huge pages from its own pool, stacks (the kernel writes signal frames there),
+/// and memory that must lie in the low 2 GiB, where the arena is not.
+const NOT_OURS: c_int = libc::MAP_HUGETLB | libc::MAP_GROWSDOWN | libc::MAP_STACK | LOW;
+#[cfg(target_arch = "x86_64")]
+const LOW: c_int = libc::MAP_32BIT;
+#[cfg(not(target_arch = "x86_64"))]
+const LOW: c_int = 0;
+
+fn is_ours(flags: c_int) -> bool {
+    let kind = flags & libc::MAP_TYPE;
+    kind == libc::MAP_PRIVATE && flags & libc::MAP_ANONYMOUS != 0 && flags & NOT_OURS == 0
+}
+
+/// True when the call may replace what lies at its address, which `Memory` must know of.
+fn is_fixed(flags: c_int) -> bool {
+    flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) != 0
+}
+
+fn addr_or_failed(result: Result<usize, Errno>) -> *mut c_void {
+    match result {
+        Ok(addr) => addr as *mut c_void,
+        Err(errno) => {
+            errno::set(errno);
+            libc::MAP_FAILED
+        }
+    }
+}
+
+fn status(result: Result<(), Errno>) -> c_int {
+    match result {
+        Ok(()) => 0,
+        Err(errno) => {
+            errno::set(errno);
+            -1
+        }
+    }
+}
+
+/// A range as the kernel is given it; ends beyond the address space are the kernel's to refuse.
+fn range(addr: *mut c_void, len: usize) -> Extent {
+    Extent { start: addr.addr(), end: addr.addr().wrapping_add(len) }
+}
+
+/// # Safety
+/// The arguments must satisfy the contract of that system call.
+unsafe fn kernel(number: c_long, addr: *mut c_void, len: usize, third: usize) -> Result<(), Errno> {
+    // SAFETY: passed on to the caller.
+    unsafe { call(number, [addr.addr(), len, third, 0, 0, 0]) }.map(|_| ())
+}
+
+/// mmap(2).
+///
+/// # Safety
+/// As for the system call.
+pub unsafe fn mmap(addr: *mut c_void, len: usize, prot: c_int, flags: c_int, fd: c_int, offset: i64) -> *mut c_void {
+    let ours = is_ours(flags) || is_fixed(flags);
+    addr_or_failed(match managed().filter(|_| ours) {
+        // SAFETY: passed on to the caller.
+        Some(managed) => unsafe { managed.memory.mmap(addr.addr(), len, prot, flags, fd, offset) },
+        // SAFETY: passed on to the caller.
+        None => unsafe { map::mmap(addr.addr(), len, prot, flags, fd, offset) },
+    })
+}
+
+/// munmap(2).
+///
+/// # Safety
+/// As for the system call.
+pub unsafe fn munmap(addr: *mut c_void, len: usize) -> c_int {
+    status(match managed() {
+        // SAFETY: passed on to the caller.
+        Some(managed) => unsafe { managed.memory.munmap(addr.addr(), len) },
+        // SAFETY: passed on to the caller.
+        None => unsafe { map::munmap(range(addr, len)) },
+    })
+}
+
+/// mremap(2); `to` counts only with `MREMAP_FIXED` or `MREMAP_DONTUNMAP`.
+///
+/// # Safety
+/// As for the system call.
+pub unsafe fn mremap(addr: *mut c_void, old: usize, new: usize, flags: c_int, to: *mut c_void) -> *mut c_void {
+    addr_or_failed(match managed() {
+        // SAFETY: passed on to the caller.
+        Some(managed) => unsafe { managed.memory.mremap(addr.addr(), old, new, flags, to.addr()) },
+        // SAFETY: passed on to the caller.
+        None => unsafe { map::mremap(range(addr, old), new, flags, to.addr()) },
+    })
+}
+
+/// mprotect(2).
+///
+/// # Safety
+/// As for the system call.
+pub unsafe fn mprotect(addr: *mut c_void, len: usize, prot: c_int) -> c_int {
+    status(match managed() {
+        // SAFETY: passed on to the caller.
+        Some(managed) => unsafe { managed.memory.mprotect(addr.addr(), len, prot) },
+        // SAFETY: passed on to the caller.
+        None => unsafe { map::mprotect(range(addr, len), prot) },
+    })
+}
+
+/// pkey_mprotect(2): with key -1 it is mprotect; protection keys on paged memory are refused, since the pager could not
+/// carry them along.
+///
+/// # Safety
+/// As for the system call.
+pub unsafe fn pkey_mprotect(addr: *mut c_void, len: usize, prot: c_int, key: c_int) -> c_int {
+    if key == -1 {
+        // SAFETY: passed on to the caller.
+        return unsafe { mprotect(addr, len, prot) };
+    }
+    let args = [addr.addr(), len, prot as usize, key as usize, 0, 0];
+    let ours = managed().is_some_and(|managed| managed.has(addr));
+    // SAFETY: passed on to the caller.
+    status(if ours { Err(Errno::EINVAL) } else { unsafe { call(libc::SYS_pkey_mprotect, args) }.map(|_| ()) })
+}
+
+impl Managed {
+    fn has(&self, addr: *mut c_void) -> bool {
+        self.memory.is_mapped(addr.addr()) || self.memory.is_block(addr.addr())
+    }
+}
+
+/// # Safety
+/// As for madvise(2).
+unsafe fn advise(addr: *mut c_void, len: usize, advice: c_int) -> Result<(), Errno> {
+    match managed() {
+        // SAFETY: passed on to the caller.
+        Some(managed) => unsafe { managed.memory.madvise(addr.addr(), len, advice) },
+        // SAFETY: passed on to the caller.
+        None => unsafe { map::madvise(range(addr, len), advice) },
+    }
+}
+
+/// madvise(2).
+///
+/// # Safety
+/// As for the system call.
+pub unsafe fn madvise(addr: *mut c_void, len: usize, advice: c_int) -> c_int {
+    // SAFETY: passed on to the caller.
+    status(unsafe { advise(addr, len, advice) })
+}
+
+/// posix_madvise(3): returns the error and never discards anything.
+///
+/// # Safety
+/// As for the function.
+pub unsafe fn posix_madvise(addr: *mut c_void, len: usize, advice: c_int) -> c_int {
+    if advice == libc::POSIX_MADV_DONTNEED {
+        return 0;
+    }
+    // SAFETY: passed on to the caller; the other values are those of madvise.
+    unsafe { advise(addr, len, advice) }.map_or_else(|errno| errno.0, |()| 0)
+}
+
+/// mlock(2).
+///
+/// # Safety
+/// As for the system call.
+pub unsafe fn mlock(addr: *mut c_void, len: usize) -> c_int {
+    status(match managed() {
+        Some(managed) => managed.memory.mlock(addr.addr(), len),
+        // SAFETY: passed on to the caller.
+        None => unsafe { kernel(libc::SYS_mlock, addr, len, 0) },
+    })
+}
+
+/// mlock2(2). `MLOCK_ONFAULT` allows what mlock does, only later.
+///
+/// # Safety
+/// As for the system call.
+pub unsafe fn mlock2(addr: *mut c_void, len: usize, flags: c_uint) -> c_int {
+    status(match managed().filter(|_| flags & !libc::MLOCK_ONFAULT == 0) {
+        Some(managed) => managed.memory.mlock(addr.addr(), len),
+        // SAFETY: passed on to the caller.
+        None => unsafe { kernel(libc::SYS_mlock2, addr, len, flags as usize) },
+    })
+}
+
+/// munlock(2).
+///
+/// # Safety
+/// As for the system call.
+pub unsafe fn munlock(addr: *mut c_void, len: usize) -> c_int {
+    status(match managed() {
+        Some(managed) => managed.memory.munlock(addr.addr(), len),
+        // SAFETY: passed on to the caller.
+        None => unsafe { kernel(libc::SYS_munlock, addr, len, 0) },
+    })
+}
+
+/// mlockall(2): a program whose memory exceeds near cannot have all of it there, and the kernel must not try. Said once.
+pub fn mlockall(flags: c_int) -> c_int {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if managed().is_none() {
+        // SAFETY: integers only; locking pages changes no content.
+        return status(unsafe { call(libc::SYS_mlockall, [flags as usize, 0, 0, 0, 0, 0]) }.map(|_| ()));
+    }
+    if !SAID.swap(true, Ordering::Relaxed) {
+        process::write_stderr(b"nearfar: mlockall has no effect: the program's memory is paged by nearfar\n");
+    }
+    0
+}
+
+/// munlockall(2).
+pub fn munlockall() -> c_int {
+    if managed().is_some() {
+        return 0;
+    }
+    // SAFETY: no arguments.
+    status(unsafe { call(libc::SYS_munlockall, [0; 6]) }.map(|_| ()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn which_mappings_are_ours() {
+        let anonymous = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        assert!(is_ours(anonymous) && is_ours(anonymous | libc::MAP_NORESERVE | libc::MAP_FIXED));
+        assert!(!is_ours(libc::MAP_PRIVATE) && !is_ours(libc::MAP_SHARED | libc::MAP_ANONYMOUS));
+        assert!(!is_ours(anonymous | libc::MAP_STACK) && !is_ours(anonymous | libc::MAP_HUGETLB));
+    }
+
+    #[test]
+    fn unmanaged_calls_reach_the_kernel() {
+        // SAFETY: a mapping of our own.
+        unsafe {
+            let page = mmap(std::ptr::null_mut(), 4096, map::RW, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
+            assert_ne!(page, libc::MAP_FAILED);
+            page.cast::<u8>().write(7);
+            assert_eq!((madvise(page, 4096, libc::MADV_DONTNEED), page.cast::<u8>().read()), (0, 0));
+            assert_eq!((mprotect(page, 4096, 0), munmap(page, 4096)), (0, 0));
+            assert_eq!((munmap(page.byte_add(1), 4096), errno::get()), (-1, libc::EINVAL));
+        }
+    }
+}
