@@ -1,1 +1,91 @@
-fn main() {}
+//! The nearfar command: arguments -> request -> command -> output. Holds no policy; decides the exit status in one place.
+//!
+//! Modules are listed lowest first; a module uses only modules above it in this list.
+#![forbid(unsafe_code)]
+
+mod exit;
+mod say;
+mod args;
+mod machine;
+mod library;
+mod program;
+mod far_dir;
+mod outcome;
+mod summary;
+mod live;
+mod runfile;
+mod request;
+mod cmd;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Runs programs that need more fast memory than the machine has.
+#[derive(Parser)]
+#[command(name = "nearfar", version, max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a program in less memory than it needs; the rest goes to a disk
+    Run(args::RunArgs),
+    /// Tell what this kernel and user allow, and how to get the rest
+    Doctor(args::DoctorArgs),
+    /// Measure efficiency against all-DRAM and against the kernel's own means
+    Bench(cmd::bench::BenchArgs),
+    /// A two-minute tour with figures of this machine
+    Demo(cmd::demo::DemoArgs),
+    /// Write the man pages
+    #[command(hide = true)]
+    Man(args::ManArgs),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Run(args) => cmd::run::run(args),
+        Command::Doctor(args) => cmd::doctor::run(args),
+        Command::Bench(args) => cmd::bench::run(args),
+        Command::Demo(args) => cmd::demo::run(args),
+        Command::Man(args) => cmd::man::run(args, Cli::command()),
+    };
+    result.unwrap_or_else(|error| {
+        say::line(format_args!("{error:#}"));
+        let status = if error.is::<exit::BadInput>() { exit::BAD_INPUT } else { exit::FAILED };
+        ExitCode::from(status)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_options_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_man_pages_are_those_of_the_table() {
+        let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/man");
+        let late = cmd::man::out_of_date(Cli::command(), &dir);
+        assert!(late.is_empty(), "behind the table of options: {late:?}; run \"make docs\"");
+    }
+
+    #[test]
+    fn options_after_the_program_are_the_program_s() {
+        let cli = Cli::try_parse_from(["nearfar", "run", "--near", "1G", "ls", "-q", "--live"]).expect("parsed");
+        let Command::Run(args) = cli.command else { panic!("run") };
+        assert_eq!(args.program, ["ls", "-q", "--live"]);
+        assert!(!args.quiet && !args.live);
+    }
+
+    #[test]
+    fn negative_sizes_reach_the_parser_that_explains_them() {
+        let cli = Cli::try_parse_from(["nearfar", "run", "--near", "-5", "ls"]).expect("parsed");
+        let Command::Run(args) = cli.command else { panic!("run") };
+        assert_eq!(args.near, "-5");
+    }
+}

@@ -1,0 +1,112 @@
+//! What was typed: the table of options from which parsing, `--help` and the man pages derive. Nothing is checked here.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// `nearfar run`.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_long_help = RUN_NOTES)]
+pub struct RunArgs {
+    /// Fast memory that the program and its children may use together: 800M, 16GiB or 50% (of this machine's memory)
+    #[arg(long, value_name = "SPEC", default_value = "50%", allow_hyphen_values = true)]
+    pub near: String,
+
+    /// Where the rest goes: a directory on a fast disk, or emu:bw=4G,lat=10us (memory made slow, for trials)
+    #[arg(long, value_name = "SPEC", default_value = DEFAULT_FAR)]
+    pub far: OsString,
+
+    /// How near is used; cache: everything lives in far, near is a cache that the program does not see
+    #[arg(long, value_name = "MODE", default_value = "cache")]
+    pub mode: String,
+
+    /// Which allocations are managed
+    #[arg(long, value_name = "POLICY", default_value = "all")]
+    pub place: String,
+
+    /// Smallest allocation that gets a range of pages of its own; smaller ones share pages
+    #[arg(long, value_name = "SIZE", default_value = "1M", allow_hyphen_values = true)]
+    pub min_size: String,
+
+    /// What of the heap can be paged: all of it, or only allocations of at least --min-size
+    #[arg(long, value_name = "WHAT", default_value = "all")]
+    pub heap: Heap,
+
+    /// Write counters and derived figures of the run to this file, as JSON (see docs/formats.md)
+    #[arg(long, value_name = "FILE")]
+    pub stats: Option<PathBuf>,
+
+    /// Show one status line on standard error while the program runs
+    #[arg(long)]
+    pub live: bool,
+
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub quiet: bool,
+
+    /// Do without these facilities of the kernel, to try fallbacks: move, uffd, io_uring, odirect, thp
+    #[arg(
+        long,
+        value_name = "LIST",
+        default_value = "",
+        hide_default_value = true,
+        env = "NEARFAR_DENY",
+        hide_env_values = true
+    )]
+    pub deny: String,
+
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub program: Vec<OsString>,
+}
+
+/// Which part of the heap is managed.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heap {
+    /// Every byte
+    All,
+    /// Only large allocations
+    Large,
+}
+
+/// Where far is when nobody says: unlike /tmp it is a disk everywhere.
+pub const DEFAULT_FAR: &str = "/var/tmp";
+
+const RUN_NOTES: &str = "\
+K, M, G and T are powers of 1024, with or without iB behind them.
+
+The program's standard output is untouched; the summary goes to standard error. The exit status is the program's own; a program
+that dies of a signal makes nearfar die of the same signal. Otherwise:
+    2  the request was refused (bad option, missing program or directory, rights); nothing was started or created
+   86  nearfar stopped the program because its data could not be kept right (I/O error, corrupt block, far full)
+  125  nearfar itself failed
+  126  the program could not be executed
+  127  the program or its interpreter vanished before it could be executed
+
+Example:
+  nearfar run --near 800M --far /scratch -- python3 job.py";
+
+/// `nearfar doctor`.
+#[derive(clap::Args, Clone, Debug)]
+pub struct DoctorArgs {
+    /// The directory that far would use
+    #[arg(long, value_name = "DIR", default_value = DEFAULT_FAR)]
+    pub far: PathBuf,
+
+    /// Do as if these facilities were missing: move, uffd, io_uring, odirect, thp
+    #[arg(
+        long,
+        value_name = "LIST",
+        default_value = "",
+        hide_default_value = true,
+        env = "NEARFAR_DENY",
+        hide_env_values = true
+    )]
+    pub deny: String,
+}
+
+/// `nearfar man`.
+#[derive(clap::Args, Clone, Debug)]
+pub struct ManArgs {
+    /// Where the pages are written
+    pub dir: PathBuf,
+}

@@ -1,0 +1,254 @@
+//! `nearfar doctor`: what this kernel and user allow, what follows from it, and how to get the rest.
+
+use crate::args::DoctorArgs;
+use crate::far_dir::FarDir;
+use crate::library;
+use crate::machine::{self, Machine};
+use crate::request::{self, HOW_TO_GET_UFFD};
+use comfy_table::{ContentArrangement, Table, presets};
+use nearfar_core::units::Bytes;
+use nearfar_sys::kernel::{self, Denied, Paging};
+use nearfar_sys::rlimit::{Limit, limit};
+use nearfar_sys::uffd::Reach;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Prints the table; succeeds when `nearfar run` would work.
+pub fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
+    let denied = request::parse_denied(&args.deny)?;
+    let machine = Machine::this();
+    let rows = examine(&args.far, denied);
+    let table = table(&rows);
+    let blocked = rows.iter().filter(|row| row.state == State::No).count();
+    let verdict = match blocked {
+        0 => "nearfar run works here".to_owned(),
+        count => format!("nearfar run does not work here: see the {count} rows marked \"{}\"", State::No.word()),
+    };
+    let text = format!("{}, {} CPUs, Linux {}\n{table}\n{verdict}\n", machine.cpu, machine.cpus, machine.kernel);
+    // A reader that closed the pipe has seen enough.
+    let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
+    Ok(if blocked == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Good,
+    Slower,
+    Note,
+    No,
+}
+
+impl State {
+    const fn word(self) -> &'static str {
+        match self {
+            State::Good => "ok",
+            State::Slower => "slower",
+            State::Note => "note",
+            State::No => "MISSING",
+        }
+    }
+}
+
+struct Row {
+    what: &'static str,
+    state: State,
+    words: String,
+}
+
+fn row(what: &'static str, state: State, words: impl Into<String>) -> Row {
+    Row { what, state, words: words.into() }
+}
+
+fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    if !std::io::IsTerminal::is_terminal(&std::io::stdout()) {
+        table.set_width(110);
+    }
+    for row in rows {
+        table.add_row([row.what, row.state.word(), &row.words]);
+    }
+    table
+}
+
+fn examine(far: &Path, denied: Denied) -> Vec<Row> {
+    let paging = request::paging(denied);
+    let mut rows = vec![userfaultfd(paging), moving(paging.filter(|_| !denied.has("move"))), io_uring(denied)];
+    rows.extend(far_rows(far, denied));
+    rows.push(match library::find() {
+        Ok(path) => row("library", State::Good, path.display().to_string()),
+        Err(error) => row("library", State::No, error.to_string()),
+    });
+    rows.push(memory());
+    rows.push(huge_pages(kernel::huge_pages().as_deref().filter(|_| !denied.has("thp"))));
+    rows.push(overcommit(&read("/proc/sys/vm/overcommit_memory")));
+    rows.push(mappings(&read("/proc/sys/vm/max_map_count")));
+    rows.push(limits(limit(Limit::AddressSpace), limit(Limit::LockedMemory), limit(Limit::FileSize)));
+    rows.push(swap_comparison());
+    rows
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+}
+
+fn userfaultfd(paging: Option<Paging>) -> Row {
+    let what = "userfaultfd";
+    match paging.map(|paging| paging.reach) {
+        Some(Ok(Reach::UserAndKernel)) => row(what, State::Good, "serves the program and the kernel's own accesses for it"),
+        Some(Ok(Reach::UserOnly)) => row(
+            what,
+            State::No,
+            format!(
+                "this user's kind misses the kernel's own accesses (read(2) into paged memory would fail); {HOW_TO_GET_UFFD}"
+            ),
+        ),
+        Some(Err(errno)) => {
+            row(what, State::No, format!("{errno}; {HOW_TO_GET_UFFD}; a container's seccomp filter may forbid it too"))
+        }
+        None => row(what, State::No, "switched off by --deny"),
+    }
+}
+
+fn moving(paging: Option<Paging>) -> Row {
+    let what = "moving pages";
+    match paging {
+        Some(Paging { can_move: true, .. }) => row(what, State::Good, "pages are moved into place (UFFDIO_MOVE)"),
+        _ => row(what, State::Slower, "pages are copied into place; Linux 6.8 and later can move them"),
+    }
+}
+
+fn io_uring(denied: Denied) -> Row {
+    let what = "io_uring";
+    if denied.has("io_uring") {
+        return row(what, State::Slower, "switched off by --deny; threads do the I/O");
+    }
+    match nearfar_sys::io_uring::Ring::new() {
+        Ok(_) => row(what, State::Good, "far is read and written without a thread per operation"),
+        Err(errno) => row(
+            what,
+            State::Slower,
+            format!(
+                "{errno}; threads do the I/O; as root: \"sysctl kernel.io_uring_disabled=0\" (a container's seccomp filter may forbid it too)"
+            ),
+        ),
+    }
+}
+
+fn far_rows(named: &Path, denied: Denied) -> Vec<Row> {
+    let far = match FarDir::open(named, !denied.has("odirect")) {
+        Ok(far) => far,
+        Err(error) => return vec![row("far", State::No, error.to_string())],
+    };
+    let shown = far.path.display();
+    let free = Bytes(far.file_system.free);
+    let space = if far.file_system.in_memory {
+        row("far", State::Note, format!("{shown}: {free} free, but in memory; name a directory on a disk with --far"))
+    } else {
+        row("far", State::Good, format!("{shown}: {free} free"))
+    };
+    let direct = if far.direct {
+        row("direct I/O", State::Good, format!("{shown} bypasses the page cache"))
+    } else {
+        row("direct I/O", State::Slower, format!("{shown} has none: the page cache is used, which takes memory beyond near"))
+    };
+    vec![space, direct]
+}
+
+fn memory() -> Row {
+    let limit = machine::memory_limit();
+    let whose = if limit.by_cgroup { "allowed by this cgroup" } else { "in this machine" };
+    row("memory", State::Good, format!("{} {whose}; --near is at most that", Bytes(limit.bytes)))
+}
+
+fn huge_pages(setting: Option<&str>) -> Row {
+    let what = "huge pages";
+    match setting {
+        Some(word @ ("always" | "madvise")) => row(what, State::Good, format!("transparent huge pages: {word}")),
+        _ => row(
+            what,
+            State::Slower,
+            "none: every page is small; as root: \"echo madvise > /sys/kernel/mm/transparent_hugepage/enabled\"",
+        ),
+    }
+}
+
+fn overcommit(setting: &str) -> Row {
+    let what = "overcommit";
+    match setting {
+        "2" => row(
+            what,
+            State::Note,
+            "vm.overcommit_memory=2: the kernel counts paged memory as if it were near, so large programs may get ENOMEM; \
+             as root: \"sysctl vm.overcommit_memory=0\"",
+        ),
+        other => row(what, State::Good, format!("vm.overcommit_memory={other}")),
+    }
+}
+
+fn mappings(setting: &str) -> Row {
+    const USUAL: u64 = 65530;
+    let what = "mappings";
+    match setting.parse::<u64>() {
+        Ok(count) if count < USUAL => {
+            row(what, State::Note, format!("vm.max_map_count={count} is low; as root: \"sysctl vm.max_map_count={USUAL}\""))
+        }
+        _ => row(what, State::Good, format!("vm.max_map_count={setting}")),
+    }
+}
+
+fn limits(address_space: Option<u64>, locked: Option<u64>, file: Option<u64>) -> Row {
+    let what = "limits";
+    let shown = |limit: Option<u64>| limit.map_or_else(|| "none".to_owned(), |bytes| Bytes(bytes).to_string());
+    let words = format!("address space: {}, locked memory: {}, file size: {}", shown(address_space), shown(locked), shown(file));
+    if address_space.is_some() || file.is_some() {
+        let why = "nearfar reserves address space far beyond memory, and far is one file; lift them with \"ulimit -v unlimited -f unlimited\"";
+        return row(what, State::Note, format!("{words}; {why}"));
+    }
+    row(what, State::Good, words)
+}
+
+/// Whether `nearfar bench` can put kernel swap beside nearfar: it takes a memory cgroup, of either version, and root.
+fn swap_comparison() -> Row {
+    let what = "bench: swap";
+    let (v1, v2) = (Path::new("/sys/fs/cgroup/memory"), Path::new("/sys/fs/cgroup"));
+    let has_v2 = read("/sys/fs/cgroup/cgroup.controllers").split(' ').any(|name| name == "memory");
+    let root = match (v1.join("memory.limit_in_bytes").exists(), has_v2) {
+        (true, _) => v1,
+        (false, true) => v2,
+        (false, false) => return row(what, State::Note, "no memory controller of cgroups: bench leaves kernel swap out"),
+    };
+    match nearfar_sys::place::may_write(root) {
+        Ok(()) => row(what, State::Good, "bench can hold kernel swap to the same memory (memory cgroup)"),
+        Err(_) => row(what, State::Note, "bench leaves kernel swap out: only root may make the memory cgroup that it takes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearfar_sys::errno::Errno;
+
+    #[test]
+    fn what_blocks_and_what_only_slows() {
+        let paging = |reach, can_move| Some(Paging { reach, can_move });
+        assert_eq!(userfaultfd(paging(Ok(Reach::UserAndKernel), true)).state, State::Good);
+        for blocked in [paging(Ok(Reach::UserOnly), true), paging(Err(Errno(1)), false), None] {
+            assert_eq!(userfaultfd(blocked).state, State::No);
+        }
+        assert_eq!(moving(paging(Ok(Reach::UserAndKernel), false)).state, State::Slower);
+        assert_eq!(io_uring(Denied::parse("io_uring").expect("known")).state, State::Slower);
+        assert_eq!(far_rows(Path::new("/no/such/directory"), Denied(0))[0].state, State::No);
+        assert_eq!((huge_pages(Some("never")).state, huge_pages(None).state), (State::Slower, State::Slower));
+        assert_eq!((overcommit("2").state, overcommit("0").state), (State::Note, State::Good));
+        assert_eq!((mappings("1000").state, mappings("1048576").state), (State::Note, State::Good));
+        assert_eq!((limits(Some(1 << 30), None, None).state, limits(None, Some(1), None).state), (State::Note, State::Good));
+    }
+
+    #[test]
+    fn the_table_shows_every_row() {
+        let rows = examine(Path::new("/var/tmp"), Denied(0));
+        let text = table(&rows).to_string();
+        assert!(rows.iter().all(|row| text.contains(row.what)), "{text}");
+    }
+}

@@ -1,0 +1,7 @@
+//! One file per subcommand: takes arguments, returns the exit status.
+
+pub mod bench;
+pub mod demo;
+pub mod doctor;
+pub mod man;
+pub mod run;

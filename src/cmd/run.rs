@@ -1,0 +1,142 @@
+//! `nearfar run`: starts the program with the library and the job, passes signals and the exit on, and reports.
+
+use crate::args::RunArgs;
+use crate::exit;
+use crate::live::Live;
+use crate::machine::Machine;
+use crate::outcome::{End, Outcome};
+use crate::request::RunRequest;
+use crate::runfile::{Ran, RunFile};
+use crate::{library, say, summary};
+use anyhow::Context;
+use nearfar_core::addr::PAGE;
+use nearfar_sys::child::{self, Signals};
+use nearfar_sys::event::wait_readable;
+use nearfar_tiers::job::{ENV_JOB, Job};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitCode};
+use std::time::{Duration, Instant};
+
+/// Often enough for a status line and for memory of processes that died to be given back, seldom enough to cost nothing.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Runs the program that `args` name.
+pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
+    let request = RunRequest::new(args)?;
+    if !request.quiet {
+        for note in &request.notes {
+            say::line(note);
+        }
+    }
+    let (job, segment) = Job::create(request.settings.clone()).context("the job segment cannot be created")?;
+    let signals = Signals::catch().context("signals cannot be caught")?;
+    let start = Instant::now();
+    let child = match signals.spawn(&mut command(&request, &segment)) {
+        Ok(child) => child,
+        Err(error) => {
+            say::line(format_args!("{} cannot be executed: {error}", request.program.display()));
+            let missing = error.kind() == std::io::ErrorKind::NotFound;
+            return Ok(ExitCode::from(if missing { exit::NOT_FOUND } else { exit::CANNOT_EXECUTE }));
+        }
+    };
+    let live = (request.live && !request.quiet).then(|| Live::new(request.settings.near_bytes));
+    let mut watch = Watch { job, child, signals, live, last_tick: start, near_peak_seen: 0 };
+    let end = watch.until_end()?;
+    let outcome = watch.outcome(start.elapsed(), end);
+    report(&request, &outcome);
+    match end {
+        End::Status(status) => Ok(ExitCode::from(status)),
+        End::Signal(signal) => child::die_by(signal),
+    }
+}
+
+fn command(request: &RunRequest, segment: &OwnedFd) -> Command {
+    let mut command = Command::new(&request.program);
+    let old = std::env::var_os("LD_PRELOAD");
+    if let [name, args @ ..] = request.argv.as_slice() {
+        command.arg0(name).args(args);
+    }
+    // By path, since a program may close every descriptor it inherits; ours stays open as long as this command lives.
+    let path = format!("/proc/{}/fd/{}", std::process::id(), segment.as_raw_fd());
+    command.env(ENV_JOB, path).env("LD_PRELOAD", library::preload_with(&request.library, old.as_deref()));
+    command
+}
+
+/// The program while it runs.
+struct Watch {
+    job: Job,
+    child: Child,
+    signals: Signals,
+    live: Option<Live>,
+    last_tick: Instant,
+    near_peak_seen: u64,
+}
+
+impl Watch {
+    /// Waits for the end of the program, passing signals on and ticking.
+    fn until_end(&mut self) -> anyhow::Result<End> {
+        loop {
+            while let Some(arrived) = self.signals.next() {
+                // What the terminal sent has reached the program as well, which is in the same process group.
+                if !arrived.from_kernel {
+                    child::send(&self.child, arrived.signal);
+                }
+            }
+            if let Some(status) = self.child.try_wait().context("waiting for the program")? {
+                return Ok(End::from(status));
+            }
+            let left = TICK.saturating_sub(self.last_tick.elapsed());
+            if left.is_zero() {
+                self.tick();
+            } else {
+                wait_readable(&[self.signals.as_raw_fd()], left.as_millis() as i32 + 1, &mut [false]);
+            }
+        }
+    }
+
+    fn tick(&mut self) {
+        self.job.bury_dead();
+        let near_used = self.job.charged_pages() * PAGE as u64;
+        self.near_peak_seen = self.near_peak_seen.max(near_used);
+        let elapsed = self.last_tick.elapsed();
+        self.last_tick = Instant::now();
+        if let Some(live) = &mut self.live {
+            live.show(&self.job.snapshot().0, near_used, elapsed);
+        }
+    }
+
+    fn outcome(mut self, wall: Duration, end: End) -> Outcome {
+        if let Some(live) = &mut self.live {
+            live.clear();
+        }
+        self.job.bury_dead();
+        let (counters, processes) = self.job.snapshot();
+        Outcome {
+            wall,
+            end,
+            counters,
+            processes,
+            unmanaged: self.job.unmanaged(),
+            still_running: self.job.processes(),
+            near_peak_seen: self.near_peak_seen,
+        }
+    }
+}
+
+/// Writes the summary and the run file. The program has ended: a failure here is told but does not replace its status.
+fn report(request: &RunRequest, outcome: &Outcome) {
+    if !request.quiet {
+        say::raw(&summary::summary(outcome, request.settings.near_bytes, &request.far));
+    }
+    let Some(target) = &request.stats else { return };
+    let ran = Ran {
+        program: &request.program,
+        args: request.argv.get(1..).unwrap_or_default(),
+        near_bytes: request.settings.near_bytes,
+        far: &request.far,
+    };
+    if let Err(error) = target.write(&RunFile::new(&ran, &Machine::this(), outcome)) {
+        say::line(format_args!("{error:#}"));
+    }
+}

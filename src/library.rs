@@ -1,0 +1,55 @@
+//! Where libnearfar.so is: next to the executable as cargo builds it, or where an installation puts it.
+
+use crate::exit::refuse;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+const NAME: &str = "libnearfar.so";
+/// Places relative to the directory of the executable, first match wins.
+const PLACES: [&str; 3] = [".", "../lib/nearfar", "../lib"];
+
+/// The library that belongs to this executable.
+pub fn find() -> anyhow::Result<PathBuf> {
+    let executable = std::env::current_exe()?;
+    let dir = executable.parent().unwrap_or(Path::new("/"));
+    let found = PLACES.iter().map(|place| dir.join(place).join(NAME)).find(|path| path.is_file());
+    let Some(path) = found else {
+        return Err(refuse(format_args!(
+            "{NAME} is missing: looked in {0}, {0}/../lib/nearfar and {0}/../lib; build it with \"cargo build --release --workspace\" \
+             or install it beside the executable",
+            dir.display()
+        )));
+    };
+    let path = path.canonicalize()?;
+    if path.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b' ' | b':' | b'\t' | b'\n')) {
+        return Err(refuse(format_args!(
+            "the loader splits LD_PRELOAD at spaces and colons, and {} holds one: move nearfar to a directory without them",
+            path.display()
+        )));
+    }
+    Ok(path)
+}
+
+/// The value of LD_PRELOAD with `library` before what `old` names.
+pub fn preload_with(library: &Path, old: Option<&OsStr>) -> OsString {
+    let mut value = library.as_os_str().to_owned();
+    if let Some(old) = old.filter(|old| !old.is_empty()) {
+        value.push(":");
+        value.push(old);
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ours_comes_first() {
+        let library = Path::new("/a/libnearfar.so");
+        assert_eq!(preload_with(library, None), "/a/libnearfar.so");
+        assert_eq!(preload_with(library, Some(OsStr::new(""))), "/a/libnearfar.so");
+        assert_eq!(preload_with(library, Some(OsStr::new("b.so c.so"))), "/a/libnearfar.so:b.so c.so");
+    }
+}

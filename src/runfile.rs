@@ -1,0 +1,284 @@
+//! The run file that `--stats` writes: JSON, versioned, described in docs/formats.md.
+//!
+//! A reader never sees half a file: it is written beside its place and renamed there.
+
+use crate::exit::{STOPPED_BY_NEARFAR, refuse};
+use crate::machine::Machine;
+use crate::outcome::{BOUND_METHOD, Derived, End, Outcome};
+use anyhow::Context;
+use nearfar_core::stats::{COUNTERS, Counter, Snapshot};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use std::path::{Path, PathBuf};
+
+/// Changes when a reader of the old version would misread the new one; added fields do not count.
+const VERSION: u32 = 1;
+
+/// A path that a run file can be written to.
+#[derive(Clone, Debug)]
+pub struct Target {
+    path: PathBuf,
+    /// A device or pipe: written in place, since renaming would replace it by a file.
+    in_place: bool,
+}
+
+impl Target {
+    /// Checks, without leaving anything behind, that `path` can be written.
+    pub fn new(path: PathBuf) -> anyhow::Result<Self> {
+        let shown = path.display();
+        let cannot = |why: &dyn std::fmt::Display| refuse(format_args!("--stats {shown} cannot be written: {why}"));
+        match std::fs::metadata(&path) {
+            Ok(facts) if facts.is_dir() => Err(cannot(&"it is a directory; name a file in it")),
+            Ok(facts) if !facts.is_file() => Ok(Self { path, in_place: true }),
+            Ok(_) => {
+                std::fs::OpenOptions::new().append(true).open(&path).map_err(|error| cannot(&error))?;
+                // Behind a link: the file is replaced, not the link.
+                let path = path.canonicalize().map_err(|error| cannot(&error))?;
+                try_dir(&path).map_err(|error| cannot(&error))?;
+                Ok(Self { path, in_place: false })
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                // Absolute, because the command may be told to change directory one day and the file must not move.
+                let path = std::path::absolute(&path).map_err(|error| cannot(&error))?;
+                if path.file_name().is_none() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+                    return Err(cannot(&"it does not name a file"));
+                }
+                try_dir(&path).map_err(|error| cannot(&error))?;
+                Ok(Self { path, in_place: false })
+            }
+            Err(error) => Err(cannot(&error)),
+        }
+    }
+
+    /// Writes `file`.
+    pub fn write(&self, file: &RunFile<'_>) -> anyhow::Result<()> {
+        let mut text = serde_json::to_string_pretty(file)?;
+        text.push('\n');
+        let shown = self.path.display();
+        if self.in_place {
+            return std::fs::write(&self.path, text).with_context(|| format!("--stats {shown}"));
+        }
+        let mut name = self.path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.tmp", std::process::id()));
+        let beside = self.path.with_file_name(name);
+        let result = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, &self.path));
+        if result.is_err() {
+            let _ = std::fs::remove_file(&beside);
+        }
+        result.with_context(|| format!("--stats {shown}"))
+    }
+}
+
+fn try_dir(file: &Path) -> Result<(), nearfar_sys::errno::Errno> {
+    let dir = file.parent().unwrap_or(Path::new("/"));
+    nearfar_sys::file::SpillFile::create(dir, false).map(|_| ())
+}
+
+/// The content of a run file.
+#[derive(Serialize)]
+pub struct RunFile<'a> {
+    format: &'static str,
+    version: u32,
+    nearfar: &'static str,
+    program: String,
+    args: Vec<String>,
+    near_bytes: u64,
+    far: &'a str,
+    mode: &'static str,
+    machine: &'a Machine,
+    wall_s: f64,
+    exit: Exit,
+    processes: u64,
+    unmanaged: u64,
+    still_running: u32,
+    counters: Values<'a>,
+    units: Units,
+    derived: Figures,
+}
+
+#[derive(Serialize)]
+struct Exit {
+    status: Option<u8>,
+    signal: Option<i32>,
+    signal_name: Option<String>,
+    stopped_by_nearfar: bool,
+}
+
+#[derive(Serialize)]
+struct Figures {
+    near_peak_bytes: u64,
+    near_hit_share: Option<f64>,
+    bound_s: Option<f64>,
+    bound_far_s: Option<f64>,
+    bound_compute_s: f64,
+    bound_method: &'static str,
+    efficiency_vs_bound: Option<f64>,
+    stall_share: f64,
+    useless_prefetch_share: Option<f64>,
+    mean_queue_depth: Option<f64>,
+}
+
+struct Values<'a>(&'a Snapshot);
+
+impl Serialize for Values<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        each(serializer, |counter| self.0.get(counter))
+    }
+}
+
+struct Units;
+
+impl Serialize for Units {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        each(serializer, Counter::unit)
+    }
+}
+
+fn each<S: Serializer, V: Serialize>(serializer: S, value: impl Fn(Counter) -> V) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(COUNTERS.len()))?;
+    for &counter in COUNTERS {
+        map.serialize_entry(counter.name(), &value(counter))?;
+    }
+    map.end()
+}
+
+/// What was run, for the run file.
+pub struct Ran<'a> {
+    /// The file that was executed.
+    pub program: &'a Path,
+    /// The program's arguments without its name.
+    pub args: &'a [std::ffi::OsString],
+    /// The near budget in bytes.
+    pub near_bytes: u64,
+    /// The far tier.
+    pub far: &'a str,
+}
+
+impl<'a> RunFile<'a> {
+    /// The file for `ran`, which came to `outcome` on `machine`. Bytes that are not UTF-8 become U+FFFD.
+    pub fn new(ran: &Ran<'a>, machine: &'a Machine, outcome: &'a Outcome) -> Self {
+        let derived = Derived::of(outcome);
+        Self {
+            format: "nearfar-run",
+            version: VERSION,
+            nearfar: env!("CARGO_PKG_VERSION"),
+            program: ran.program.to_string_lossy().into_owned(),
+            args: ran.args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect(),
+            near_bytes: ran.near_bytes,
+            far: ran.far,
+            mode: "cache",
+            machine,
+            wall_s: outcome.wall.as_secs_f64(),
+            exit: Exit::from(outcome.end),
+            processes: outcome.processes,
+            unmanaged: outcome.unmanaged,
+            still_running: outcome.still_running,
+            counters: Values(&outcome.counters),
+            units: Units,
+            derived: Figures {
+                near_peak_bytes: outcome.near_peak(),
+                near_hit_share: derived.near_hit_share,
+                bound_s: derived.bound_s,
+                bound_far_s: derived.bound_far_s,
+                bound_compute_s: derived.bound_compute_s,
+                bound_method: BOUND_METHOD,
+                efficiency_vs_bound: derived.efficiency_vs_bound,
+                stall_share: derived.stall_share,
+                useless_prefetch_share: derived.useless_prefetch_share,
+                mean_queue_depth: derived.mean_queue_depth,
+            },
+        }
+    }
+}
+
+impl From<End> for Exit {
+    fn from(end: End) -> Self {
+        match end {
+            End::Status(status) => {
+                Self { status: Some(status), signal: None, signal_name: None, stopped_by_nearfar: status == STOPPED_BY_NEARFAR }
+            }
+            End::Signal(signal) => Self {
+                status: None,
+                signal: Some(signal),
+                signal_name: Some(nearfar_sys::child::signal_name(signal)),
+                stopped_by_nearfar: false,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn sample() -> Outcome {
+        Outcome {
+            wall: Duration::from_secs(2),
+            end: End::Signal(11),
+            counters: Snapshot::default(),
+            processes: 1,
+            unmanaged: 0,
+            still_running: 0,
+            near_peak_seen: 4096,
+        }
+    }
+
+    fn json(outcome: &Outcome) -> serde_json::Value {
+        let machine = Machine { cpu: "test".into(), cpus: 2, kernel: "6.18".into(), ram: 1 << 30 };
+        let ran = Ran { program: Path::new("/bin/x"), args: &["-a".into()], near_bytes: 1 << 24, far: "/var/tmp" };
+        serde_json::to_value(RunFile::new(&ran, &machine, outcome)).expect("JSON")
+    }
+
+    #[test]
+    fn holds_every_counter_with_its_unit() {
+        let value = json(&sample());
+        assert_eq!((&value["format"], &value["version"]), (&"nearfar-run".into(), &1.into()));
+        for &counter in COUNTERS {
+            assert!(value["counters"][counter.name()].is_u64());
+            assert_eq!(value["units"][counter.name()], counter.unit());
+        }
+        assert_eq!(value["exit"]["signal_name"], "SIGSEGV");
+        assert!(value["derived"]["efficiency_vs_bound"].is_null());
+    }
+
+    #[test]
+    fn targets() {
+        let dir = std::env::temp_dir().join(format!("nearfar-runfile-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).expect("temporary directory");
+        assert!(Target::new(dir.clone()).is_err());
+        assert!(Target::new(dir.join("missing/run.json")).is_err());
+        assert!(Target::new("/dev/null".into()).expect("a device").in_place);
+        let target = Target::new(dir.join("run.json")).expect("a new file");
+        assert_eq!(std::fs::read_dir(&dir).expect("list").count(), 0, "checking leaves nothing behind");
+
+        let outcome = sample();
+        let machine = Machine { cpu: "test".into(), cpus: 2, kernel: "6.18".into(), ram: 1 << 30 };
+        let ran = Ran { program: Path::new("/bin/x"), args: &[], near_bytes: 1 << 24, far: "/var/tmp" };
+        target.write(&RunFile::new(&ran, &machine, &outcome)).expect("written");
+        assert_eq!(std::fs::read_dir(&dir).expect("list").count(), 1);
+        std::fs::remove_dir_all(&dir).expect("clean up");
+    }
+
+    const BEGIN: &str = "<!-- counters: made from crates/core/src/stats.rs by `make docs` -->\n";
+    const END: &str = "<!-- end of counters -->\n";
+
+    #[test]
+    fn the_document_lists_the_counters() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/formats.md");
+        let text = std::fs::read_to_string(&path).expect("docs/formats.md");
+        let (before, rest) = text.split_once(BEGIN).expect("begin mark");
+        let (_, after) = rest.split_once(END).expect("end mark");
+        let mut table = String::from("| name | unit | over processes | what it counts |\n|---|---|---|---|\n");
+        for &counter in COUNTERS {
+            let combine = format!("{:?}", counter.combine()).to_lowercase();
+            table += &format!("| `{}` | {} | {combine} | {} |\n", counter.name(), counter.unit(), counter.doc());
+        }
+        let wanted = format!("{before}{BEGIN}{table}{END}{after}");
+        if std::env::var_os("NEARFAR_BLESS").is_some() {
+            std::fs::write(&path, &wanted).expect("written");
+        } else {
+            assert!(text == wanted, "docs/formats.md is behind crates/core/src/stats.rs: run \"make docs\"");
+        }
+    }
+}

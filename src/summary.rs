@@ -1,0 +1,138 @@
+//! The words at the end of a run: what happened to the program's memory, and how each figure was found.
+
+use crate::exit::STOPPED_BY_NEARFAR;
+use crate::outcome::{Derived, End, Outcome};
+use nearfar_core::stats::Counter;
+use nearfar_core::units::Bytes;
+use std::fmt::Write;
+
+/// The summary of `outcome` under a budget of `near` bytes; every line ends with a line feed.
+pub fn summary(outcome: &Outcome, near: u64, far: &str) -> String {
+    let mut text = String::new();
+    let mut line = |words: std::fmt::Arguments<'_>| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "nearfar: {words}");
+    };
+    match outcome.end {
+        End::Signal(signal) => line(format_args!("the program was ended by {}", nearfar_sys::child::signal_name(signal))),
+        End::Status(STOPPED_BY_NEARFAR) => {
+            line(format_args!("the program was stopped, because its data could not be kept right"))
+        }
+        End::Status(_) => {}
+    }
+    if outcome.processes == 0 {
+        line(format_args!("no process was managed: the library was not loaded into the program"));
+        return text;
+    }
+    if outcome.unmanaged > 0 {
+        line(format_args!("{} processes could not be managed and ran in ordinary memory", outcome.unmanaged));
+    }
+    let peak = Bytes(outcome.near_peak());
+    let wall = outcome.wall.as_secs_f64();
+    if outcome.was_paged() {
+        paged(outcome, peak, near, far, wall, &mut line);
+    } else {
+        line(format_args!("fits in near: nothing was paged (peak {peak} of {}, {wall:.1} s)", Bytes(near)));
+    }
+    let over = outcome.counters.get(Counter::OverBudget);
+    if over > 0 {
+        line(format_args!("near was exceeded by up to {}: everything else was pinned (mlock, I/O in flight)", Bytes(over)));
+    }
+    if outcome.still_running > 0 {
+        line(format_args!("{} processes of the job still run; the figures end here", outcome.still_running));
+    }
+    text
+}
+
+fn paged(outcome: &Outcome, peak: Bytes, near: u64, far: &str, wall: f64, line: &mut impl FnMut(std::fmt::Arguments<'_>)) {
+    let derived = Derived::of(outcome);
+    let get = |counter| outcome.counters.get(counter);
+    line(format_args!(
+        "near {peak} at peak of {}; {} of the page faults on existing data were hits (served without waiting for far)",
+        Bytes(near),
+        percent(derived.near_hit_share),
+    ));
+    line(format_args!(
+        "far {far}: {} in, {} out; threads waited {:.1} s in sum, in a run of {wall:.1} s",
+        Bytes(get(Counter::BytesIn)),
+        Bytes(get(Counter::BytesOut)),
+        get(Counter::StallNs) as f64 / 1e9,
+    ));
+    match (derived.bound_s, derived.bound_far_s) {
+        (Some(bound), Some(far_s)) => line(format_args!(
+            "efficiency {} of the bound, {bound:.1} s: the larger of {far_s:.1} s to move these bytes at the best rate seen ({}/s over 64 MiB) \
+             and {:.1} s without waits",
+            percent(derived.efficiency_vs_bound),
+            Bytes(get(Counter::FarPeakBps)),
+            derived.bound_compute_s,
+        )),
+        _ => line(format_args!("too few bytes were moved to say what the bound is")),
+    }
+}
+
+/// A share as people read it; a dash when there is none.
+pub fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", share * 100.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearfar_core::stats::Snapshot;
+    use std::time::Duration;
+
+    fn outcome(counters: &[(Counter, u64)]) -> Outcome {
+        let mut snapshot = Snapshot::default();
+        for &(counter, value) in counters {
+            snapshot.set(counter, value);
+        }
+        Outcome {
+            wall: Duration::from_secs(10),
+            end: End::Status(0),
+            counters: snapshot,
+            processes: 1,
+            unmanaged: 0,
+            still_running: 0,
+            near_peak_seen: 0,
+        }
+    }
+
+    #[test]
+    fn one_line_when_everything_fits() {
+        let text = summary(&outcome(&[(Counter::NearPeak, 5 << 20)]), 800 << 20, "/var/tmp");
+        assert_eq!(text, "nearfar: fits in near: nothing was paged (peak 5.0 MiB of 800.0 MiB, 10.0 s)\n");
+    }
+
+    #[test]
+    fn paged_runs_say_how_each_figure_was_found() {
+        let text = summary(
+            &outcome(&[
+                (Counter::NearPeak, 799 << 20),
+                (Counter::EvictedBytes, 4 << 30),
+                (Counter::BytesIn, 3 << 30),
+                (Counter::BytesOut, 1 << 30),
+                (Counter::FaultsDemand, 1),
+                (Counter::FaultsStaged, 3),
+                (Counter::StallNs, 7_000_000_000),
+                (Counter::FarPeakBps, 1 << 30),
+            ]),
+            800 << 20,
+            "/var/tmp",
+        );
+        for part in
+            ["near 799.0 MiB at peak of 800.0 MiB; 75.0 %", "3.0 GiB in, 1.0 GiB out", "efficiency 40.0 % of the bound, 4.0 s"]
+        {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+        assert!(text.lines().all(|line| line.starts_with("nearfar: ")));
+    }
+
+    #[test]
+    fn deaths_and_strangers_are_told() {
+        let mut run = outcome(&[]);
+        run.end = End::Signal(9);
+        run.processes = 0;
+        let text = summary(&run, 1 << 30, "/var/tmp");
+        assert!(text.contains("SIGKILL") && text.contains("no process was managed"), "{text}");
+    }
+}
