@@ -46,6 +46,11 @@ impl Extent {
         self.start <= addr && addr < self.end
     }
 
+    /// True when every byte of `other` is inside.
+    pub const fn contains_extent(&self, other: Extent) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+
     /// True when the two share a byte.
     pub const fn overlaps(&self, other: &Extent) -> bool {
         self.start < other.end && other.start < self.end

@@ -3,7 +3,17 @@
 //! Two questions are answered here. *Evict*: which unit leaves near when room is needed. *Fetch*: which pages to bring when a
 //! page is asked for, and which ones to bring ahead of demand. A new policy is one new file and one line here.
 
+mod units;
+pub mod evict_fifo;
+pub mod evict_lru;
+pub mod evict_clock;
+pub mod evict_random;
+pub mod evict_s3fifo;
+pub mod evict_freeze;
+pub mod evict_adaptive;
 pub mod stream;
+pub mod replay;
+pub mod traces;
 
 /// What is evicted as one: a whole block that is held in a huge page, or one chunk of a block that is held in small pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -135,4 +145,21 @@ pub trait Prefetch: Send {
     fn on_wasted(&mut self, run: Run);
     /// Short name for tables.
     fn name(&self) -> &'static str;
+}
+
+/// Names of the eviction policies; the first is the default.
+pub const EVICT_NAMES: &[&str] = &["adaptive", "s3fifo", "freeze", "clock", "lru", "fifo", "random"];
+
+/// The eviction policy of that name for a near of `capacity_pages` pages of 4 KiB; `None` when there is none.
+pub fn evict_by_name(name: &str, capacity_pages: u64) -> Option<Box<dyn Evict>> {
+    Some(match name {
+        "adaptive" => Box::new(evict_adaptive::Adaptive::new(capacity_pages)),
+        "s3fifo" => Box::new(evict_s3fifo::S3Fifo::new(capacity_pages)),
+        "freeze" => Box::new(evict_freeze::Freeze::new(capacity_pages)),
+        "clock" => Box::new(evict_clock::Clock::new()),
+        "lru" => Box::new(evict_lru::Lru::new()),
+        "fifo" => Box::new(evict_fifo::Fifo::new()),
+        "random" => Box::new(evict_random::Random::new()),
+        _ => return None,
+    })
 }

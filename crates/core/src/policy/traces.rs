@@ -1,0 +1,146 @@
+//! Synthetic traces of unit accesses: what eviction policies are judged by. Deterministic; sizes are counted in units.
+
+use crate::policy::Unit;
+use crate::policy::evict_random::xorshift;
+use crate::policy::replay::Access;
+
+/// Builds traces from simple parts, each appended to what is there.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    accesses: Vec<Access>,
+    pages: u32,
+    state: u64,
+}
+
+impl Trace {
+    /// An empty trace of units of `pages` pages: 512 makes whole blocks, 16 or less chunks.
+    pub fn new(pages: u32) -> Self {
+        Self { accesses: Vec::new(), pages, state: 0x2545_f491_4f6c_dd1d }
+    }
+
+    /// Visits unit number `number`.
+    pub fn visit(&mut self, number: u64) {
+        let number = number as usize;
+        let unit = if self.pages > 16 { Unit::block(number) } else { Unit::chunk(number / 32, number % 32) };
+        self.accesses.push((unit, self.pages));
+    }
+
+    /// `laps` sweeps over units `first..first + count`.
+    pub fn sweep(mut self, first: u64, count: u64, laps: u64) -> Self {
+        (0..laps * count).for_each(|i| self.visit(first + i % count));
+        self
+    }
+
+    /// `laps` sweeps that go up and down by turns.
+    pub fn zigzag(mut self, first: u64, count: u64, laps: u64) -> Self {
+        for lap in 0..laps {
+            (0..count).for_each(|i| self.visit(first + if lap % 2 == 0 { i } else { count - 1 - i }));
+        }
+        self
+    }
+
+    /// `visits` to units of `first..first + count`, all equally likely.
+    pub fn uniform(mut self, first: u64, count: u64, visits: u64) -> Self {
+        for _ in 0..visits {
+            let number = first + self.random() % count;
+            self.visit(number);
+        }
+        self
+    }
+
+    /// `visits` to units of `first..first + count`, the k-th most likely with weight k^-`skew`; which is which is scattered.
+    pub fn zipf(mut self, first: u64, count: u64, skew: f64, visits: u64) -> Self {
+        let sampler = Zipf::new(count, skew);
+        for _ in 0..visits {
+            let number = first + sampler.scattered(self.random());
+            self.visit(number);
+        }
+        self
+    }
+
+    /// A window of `width` units of which random ones are visited moves through `first..first + count` in `visits` visits.
+    pub fn drift(mut self, first: u64, count: u64, width: u64, visits: u64) -> Self {
+        for i in 0..visits {
+            let number = first + (i * (count - width) / visits) + self.random() % width;
+            self.visit(number);
+        }
+        self
+    }
+
+    /// Sweeps in which each unit is visited again `plane` and `2 * plane` units later, as in a stencil.
+    pub fn stencil(mut self, first: u64, count: u64, plane: u64, laps: u64) -> Self {
+        for i in 0..laps * count {
+            let at = i % count;
+            for back in [0, plane, 2 * plane] {
+                if at >= back {
+                    self.visit(first + at - back);
+                }
+            }
+        }
+        self
+    }
+
+    /// Tiles of `tile` units, each swept `inner` times before the next; all of it `laps` times.
+    pub fn tiles(mut self, first: u64, count: u64, tile: u64, inner: u64, laps: u64) -> Self {
+        for _ in 0..laps {
+            for start in (0..count).step_by(tile as usize) {
+                for _ in 0..inner {
+                    (start..(start + tile).min(count)).for_each(|i| self.visit(first + i));
+                }
+            }
+        }
+        self
+    }
+
+    /// A sweep over `count` units, repeated, with one zipf-distributed visit to `hot` other units after every `every` of it.
+    pub fn sweep_and_zipf(mut self, count: u64, hot: u64, skew: f64, every: u64, visits: u64) -> Self {
+        let sampler = Zipf::new(hot, skew);
+        for i in 0..visits {
+            self.visit(i % count);
+            if i % every == 0 {
+                let number = count + sampler.scattered(self.random());
+                self.visit(number);
+            }
+        }
+        self
+    }
+
+    /// The trace.
+    pub fn done(self) -> Vec<Access> {
+        self.accesses
+    }
+
+    fn random(&mut self) -> u64 {
+        xorshift(&mut self.state)
+    }
+}
+
+/// Zipf by inversion of the cumulative weights.
+struct Zipf {
+    cumulative: Vec<f64>,
+}
+
+impl Zipf {
+    fn new(count: u64, skew: f64) -> Self {
+        let mut sum = 0.0;
+        let add = |k: u64| {
+            sum += (k as f64).powf(-skew);
+            sum
+        };
+        Self { cumulative: (1..=count).map(add).collect() }
+    }
+
+    fn scattered(&self, random: u64) -> u64 {
+        let count = self.cumulative.len() as u64;
+        let total = self.cumulative.last().copied().unwrap_or(1.0);
+        let point = (random >> 11) as f64 / (1u64 << 53) as f64 * total;
+        let rank = (self.cumulative.partition_point(|&c| c < point) as u64).min(count - 1);
+        // A multiplier without common factors permutes the ranks.
+        let factor = (count / 2..).find(|&f| gcd(f, count) == 1).unwrap_or(1);
+        (u128::from(rank) * u128::from(factor) % u128::from(count)) as u64
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
