@@ -1,0 +1,132 @@
+//! What the device under far can do, measured between the runs, and the limit that this sets to each case.
+//!
+//! A bound uses the best of the device's samples, so that noise cannot make nearfar look better than it is. Does not decide policy:
+//! the sweep bound is that of any policy (no policy reads less than data minus near per sweep).
+
+use super::case::{Case, Limit};
+use super::sample::median;
+use anyhow::{Context, Result};
+use nearfar_kernels::device::DeviceFile;
+use serde::Serialize;
+use std::path::Path;
+use std::time::Duration;
+
+/// Requests of 1 MiB under way at once in sequential measurements.
+pub const DEPTH: usize = 32;
+
+/// Samples, one per round.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Device {
+    /// False when the file system refused direct I/O, so that the figures are the page cache's.
+    pub direct: bool,
+    /// Sequential reads, bytes per second.
+    pub read: Vec<f64>,
+    /// Sequential writes, bytes per second.
+    pub write: Vec<f64>,
+    /// Reads and writes mixed as the case does, bytes per second of both.
+    pub mixed: Vec<f64>,
+    /// 4 KiB random reads with as many threads as the workload, per second.
+    pub random: Vec<f64>,
+}
+
+/// A limit and its derivation in words.
+#[derive(Clone, Debug, Serialize)]
+pub struct Bound {
+    /// In the unit of the case's metric, per second.
+    pub rate: f64,
+    /// How it comes about.
+    pub because: String,
+}
+
+impl Device {
+    /// Takes one more sample of what `case` needs, with a file of `bytes` in `far`.
+    pub fn sample(&mut self, far: &Path, bytes: u64, case: &Case, threads: usize) -> Result<()> {
+        if case.limit == Limit::None {
+            return Ok(());
+        }
+        let file = DeviceFile::create(far, bytes as usize)
+            .with_context(|| format!("cannot measure the device under {}", far.display()))?;
+        self.direct = file.is_direct();
+        self.write.push(file.write(DEPTH)?.bytes_per_s());
+        match case.limit {
+            Limit::Sweep { written_percent } => {
+                self.read.push(file.read(DEPTH)?.bytes_per_s());
+                let reads_per_write = (100 / written_percent.max(1)) as usize;
+                self.mixed.push(file.read_and_write(DEPTH, reads_per_write)?.bytes_per_s());
+            }
+            Limit::Miss => self.random.push(file.read_random(threads, Duration::from_millis(700))?.operations_per_s()),
+            Limit::None => {}
+        }
+        Ok(())
+    }
+
+    /// The limit of `case`, if it has one and the device was measured. `work`: work of one repetition, in the unit of the metric.
+    pub fn bound(&self, case: &Case, work: Option<f64>, threads: usize) -> Option<Bound> {
+        let best = |samples: &[f64]| samples.iter().copied().reduce(f64::max);
+        match case.limit {
+            Limit::None => None,
+            Limit::Sweep { written_percent } => {
+                let (read, write, mixed) = (best(&self.read)?, best(&self.write)?, best(&self.mixed)?);
+                let bytes_in = case.data_bytes.saturating_sub(case.near_bytes) as f64;
+                let bytes_out = bytes_in * written_percent as f64 / 100.0;
+                // A device that reads and writes at once may beat the sum; the shorter time is the bound.
+                let seconds = (bytes_in / read + bytes_out / write).min((bytes_in + bytes_out) / mixed);
+                let because = format!(
+                    "a sweep reads the {:.0} MB that near cannot hold and writes the changed {written_percent} % of it; \
+                     device: read {:.2}, write {:.2}, mixed {:.2} GB/s (1 MiB, {DEPTH} at once)",
+                    bytes_in / 1e6,
+                    read / 1e9,
+                    write / 1e9,
+                    mixed / 1e9
+                );
+                Some(Bound { rate: work? / seconds, because })
+            }
+            Limit::Miss => {
+                let random = best(&self.random)?;
+                let miss = 1.0 - case.near_bytes as f64 / case.data_bytes as f64;
+                let because = format!(
+                    "{:.0} % of accesses miss near, and each waits for a random 4 KiB read; device: {:.1} k such reads/s with \
+                     {threads} threads",
+                    miss * 100.0,
+                    random / 1e3
+                );
+                Some(Bound { rate: random / miss, because })
+            }
+        }
+    }
+
+    /// Medians of all samples, for people; empty when nothing was measured.
+    pub fn describe(&self) -> String {
+        let gb = |name: &str, samples: &[f64]| median(samples).map(|rate| format!("{name} {:.2} GB/s", rate / 1e9));
+        let parts = [
+            gb("read", &self.read),
+            gb("write", &self.write),
+            gb("mixed", &self.mixed),
+            median(&self.random).map(|rate| format!("random 4 KiB reads {:.1} k/s", rate / 1e3)),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::case::{Sizes, Suite, cases, triad};
+    use super::*;
+
+    const SIZES: Sizes = Sizes { data_bytes: 3_000_000_000, near_bytes: 1_000_000_000, smoke: false };
+
+    #[test]
+    fn sweep_bound_takes_the_best_device() {
+        let device = Device { direct: true, read: vec![0.5e9, 1e9], write: vec![1e9], mixed: vec![0.1e9], random: vec![] };
+        let bound = device.bound(&triad(SIZES), Some(3e9), 2).expect("measured");
+        assert!((bound.rate - 3e9 / (2.0 + 0.66)).abs() < 1e6, "{}", bound.rate);
+        assert!(device.bound(&triad(SIZES), None, 2).is_none());
+    }
+
+    #[test]
+    fn miss_bound_counts_only_misses() {
+        let device = Device { random: vec![20_000.0], ..Device::default() };
+        let case = cases(Suite::Random, SIZES).remove(0);
+        assert!((device.bound(&case, None, 2).expect("measured").rate - 30_000.0).abs() < 1.0);
+    }
+}

@@ -1,0 +1,87 @@
+//! From what was typed and what the machine has to the sizes of a bench.
+//!
+//! Invariant: sizes fit: all data in memory at once, and the files of the hungriest system in far. Defaults shrink to fit and say
+//! so; sizes that were asked for are refused instead.
+
+use super::case::Sizes;
+use super::machine::Machine;
+use anyhow::{Result, bail};
+use nearfar_core::units::Bytes;
+
+/// Default data size, in MiB.
+const DATA_MIB: u64 = 2400;
+/// Data size of `--smoke`, in MiB: the smallest of its cases still has a near of 40 MiB.
+const SMOKE_MIB: u64 = 240;
+/// Bytes of the file that the device is measured with.
+const DEVICE_FILE: u64 = 1 << 30;
+
+/// Sizes, and what to tell about them.
+#[derive(Clone, Debug)]
+pub struct Settled {
+    /// For the cases.
+    pub sizes: Sizes,
+    /// Bytes of the file that the device is measured with.
+    pub device_bytes: u64,
+    /// Set when the data is smaller than the default, with the reason.
+    pub note: Option<String>,
+}
+
+/// Settles the sizes. `data` and `near` are as typed; `near` may be a share of data.
+pub fn settle(data: Option<&str>, near: Option<&str>, smoke: bool, machine: &Machine) -> Result<Settled> {
+    // Seven tenths of free memory: the all-DRAM run must not push the machine itself into swap.
+    let fits_memory = machine.memory_available_bytes / 10 * 7;
+    // Swap file and mapped file or spill file at the same time, and the device's file: three data sizes with some air.
+    let fits_far = machine.far_available_bytes / 10 * 9 / 3;
+    let most = fits_memory.min(fits_far) & !((1 << 20) - 1);
+    let default = Bytes(if smoke { SMOKE_MIB } else { DATA_MIB } << 20);
+    let (data, note) = match data {
+        Some(text) => {
+            let data: Bytes = text.parse()?;
+            if data.0 > most {
+                bail!("--data {text} does not fit: memory allows {}, far allows {}", Bytes(fits_memory), Bytes(fits_far));
+            }
+            (data, None)
+        }
+        None if default.0 > most => {
+            let shorter = if fits_memory < fits_far { "free memory" } else { "free space in far" };
+            (Bytes(most), Some(format!("data is {} instead of {}: {shorter} is short", Bytes(most), default.exact())))
+        }
+        None => (default, None),
+    };
+    let near = match near {
+        Some(text) => Bytes::parse_of(text, data)?,
+        None => Bytes((data.0 / 3) & !((1 << 20) - 1)),
+    };
+    if data.0 < 48 << 20 {
+        bail!("data of {} is too little to measure; it should be 48M at the least", Bytes(data.0));
+    }
+    if near.0 < 4 << 20 || near.0 >= data.0 {
+        bail!("near of {} makes no sense with data of {}: it should be smaller, and 4M at the least", near, data);
+    }
+    let device_bytes = if smoke { 64 << 20 } else { DEVICE_FILE.min(data.0) };
+    Ok(Settled { sizes: Sizes { data_bytes: data.0, near_bytes: near.0, smoke }, device_bytes, note })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(memory_mib: u64, far_mib: u64) -> Machine {
+        let mut machine = Machine::describe(&std::env::temp_dir());
+        (machine.memory_available_bytes, machine.far_available_bytes) = (memory_mib << 20, far_mib << 20);
+        machine
+    }
+
+    #[test]
+    fn defaults_shrink_and_wishes_are_refused() {
+        let roomy = settle(None, None, false, &machine(24_000, 80_000)).expect("fits");
+        assert_eq!((roomy.sizes.data_bytes >> 20, roomy.sizes.near_bytes >> 20, roomy.note), (2400, 800, None));
+        let tight = settle(None, None, false, &machine(1000, 80_000)).expect("shrinks");
+        assert_eq!(tight.sizes.data_bytes >> 20, 700);
+        assert!(tight.note.is_some());
+        assert!(settle(Some("2400M"), None, false, &machine(1000, 80_000)).is_err());
+        assert!(settle(Some("2400M"), Some("3G"), false, &machine(24_000, 80_000)).is_err());
+        let half = settle(Some("2400M"), Some("50%"), false, &machine(24_000, 80_000)).expect("fits");
+        assert_eq!(half.sizes.near_bytes, 1200 << 20);
+    }
+}

@@ -1,0 +1,140 @@
+//! `nearfar demo`: in two minutes, on this machine, what nearfar is for. Each figure comes with how it was measured.
+//!
+//! Uses the parts of `nearfar bench`, with one run of each system. Does not save anything.
+
+use super::bench::{
+    Case, CaseResults, Machine, Outcome, Rival, Runner, Sizes, Summary, gemm, run_round, settle, show_ratio, swap_bytes, triad,
+};
+use anyhow::Result;
+use nearfar_core::units::Bytes;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Longest wall time of one program.
+const PROGRAM_LIMIT: Duration = Duration::from_secs(90);
+/// Longest sweep under kernel swap, in seconds: it usually needs 20 to 40.
+const SWAP_SECONDS: f64 = 30.0;
+
+/// A two-minute tour: programs with three times more data than near memory, with figures of this machine
+#[derive(Debug, clap::Args)]
+pub struct DemoArgs {
+    /// Near memory; the programs' data is three times as much [default: 800M, less when memory or disk is short]
+    #[arg(long, value_name = "SIZE")]
+    near: Option<String>,
+    /// Directory of the far tier, and of the swap file that nearfar is compared with
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    far: PathBuf,
+}
+
+/// Runs the tour. Exits with 1 when a program failed or gave wrong data.
+pub fn run(args: DemoArgs) -> Result<ExitCode> {
+    let machine = Machine::describe(&args.far);
+    let data = args.near.as_deref().map(str::parse::<Bytes>).transpose()?.map(|near| Bytes(near.0 * 3).exact());
+    let settled = settle(data.as_deref(), args.near.as_deref(), false, &machine)?;
+    let sizes = settled.sizes;
+    let (sweep, tiled) = (sweep(sizes), tiled(sizes));
+    let threads = machine.cpus;
+    println!(
+        "This machine: {} ({threads} CPUs), {} of memory, Linux {}.\nFar tier: {}.",
+        machine.cpu,
+        Bytes(machine.memory_bytes),
+        machine.kernel,
+        machine.far
+    );
+    if let Some(note) = &settled.note {
+        println!("Note: {note}.");
+    }
+    let runner = Runner::new(&args.far, threads, PROGRAM_LIMIT, swap_bytes(std::slice::from_ref(&sweep)))?;
+
+    println!(
+        "\n1. A program with {} of data and {} of near memory\n   STREAM triad: it sweeps over all its data again and again, the worst case for any cache.",
+        Bytes(sizes.data_bytes),
+        Bytes(sizes.near_bytes)
+    );
+    let mut first = CaseResults::new(&sweep);
+    first.device.sample(&args.far, settled.device_bytes, &sweep, threads)?;
+    run_round(&runner, &sweep, (0, 1), &mut first)?;
+    first.bound = first.device.bound(&sweep, first.work_of_repetition(), threads);
+    println!("   Disk, measured just now with direct I/O: {}.", first.device.describe());
+    print!("{}", rates(&sweep, &first));
+    print!("{}", sweep_verdict(&sweep, &first));
+
+    println!(
+        "\n2. A program written for two tiers, with {} of data and {} of near memory\n   Tiled matrix product (f32): \
+         it works on three tiles at a time, and those fit in near memory.",
+        Bytes(tiled.data_bytes),
+        Bytes(tiled.near_bytes)
+    );
+    let mut second = CaseResults::new(&tiled);
+    run_round(&runner, &tiled, (0, 1), &mut second)?;
+    print!("{}", rates(&tiled, &second));
+    if let Some(share) = share_of_dram(&second) {
+        println!("   nearfar keeps {share:.0} % of the speed with a third of the memory.");
+    }
+
+    let faults: Vec<String> = first.faults(&sweep).into_iter().chain(second.faults(&tiled)).collect();
+    println!(
+        "\nHow this was measured: {threads} threads, one run each, time by the program itself without its initialisation; the median of"
+    );
+    println!("its sweeps after the first. Every program read its data back and checked it, except under kernel swap (too slow).");
+    println!("More systems, repeated runs and spread: nearfar bench. Your own program: nearfar run --near SIZE -- PROGRAM");
+    for fault in &faults {
+        println!("FAULT: {fault}");
+    }
+    Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn sweep(sizes: Sizes) -> Case {
+    let mut case = triad(sizes);
+    case.rivals = &[Rival::Dram, Rival::Nearfar, Rival::Swap];
+    case.swap_length.seconds = Some(SWAP_SECONDS);
+    case
+}
+
+fn tiled(sizes: Sizes) -> Case {
+    Case { rivals: &[Rival::Dram, Rival::Nearfar], ..gemm(sizes) }
+}
+
+/// One line per system.
+fn rates(case: &Case, results: &CaseResults) -> String {
+    let mut text = String::new();
+    for row in &results.rows {
+        let rate = match row.runs.first().map(|run| &run.outcome) {
+            Some(Outcome::Value(rate)) => case.metric.show(*rate),
+            Some(Outcome::Below(rate)) => format!("less than {} (stopped after {SWAP_SECONDS} s)", case.metric.show(*rate)),
+            Some(Outcome::Failed(why)) => format!("failed: {why}"),
+            None => format!("not measured: {}", row.obstacle.as_deref().unwrap_or("no reason known")),
+        };
+        let peak = row.peak_bytes().map_or(String::new(), |bytes| format!("   peak memory {}", Bytes(bytes)));
+        text += &format!("   {:<12} {rate:<24}{peak}\n", row.rival.name());
+    }
+    text
+}
+
+fn share_of_dram(results: &CaseResults) -> Option<f64> {
+    Some(100.0 * results.summary(Rival::Nearfar).median()? / results.summary(Rival::Dram).median()?)
+}
+
+fn sweep_verdict(case: &Case, results: &CaseResults) -> String {
+    let Some(rate) = results.summary(Rival::Nearfar).median() else { return String::new() };
+    let mut text = String::new();
+    match results.summary(Rival::Swap) {
+        Summary::Measured { median, .. } => {
+            text += &format!("   nearfar is {} as fast as kernel swap.\n", show_ratio(rate / median))
+        }
+        Summary::Below { bound, .. } => {
+            text += &format!("   nearfar is at least {} as fast as kernel swap.\n", show_ratio(rate / bound))
+        }
+        Summary::Nothing => {}
+    }
+    if let Some(bound) = &results.bound {
+        text += &format!(
+            "   The disk allows {} at most ({}): nearfar reaches {:.0} % of that.\n",
+            case.metric.show(bound.rate),
+            bound.because,
+            100.0 * rate / bound.rate
+        );
+    }
+    text
+}
