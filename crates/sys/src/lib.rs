@@ -8,6 +8,8 @@ pub mod arch;
 pub mod errno;
 pub mod map;
 pub mod event;
+pub mod timer;
+pub mod pipe;
 pub mod shared;
 pub mod signal;
 pub mod process;

@@ -180,6 +180,11 @@ impl Uffd {
         self.features & FEATURE_MOVE != 0
     }
 
+    /// Behaves as on a kernel without MOVE from now on.
+    pub fn deny_move(&mut self) {
+        self.features &= !FEATURE_MOVE;
+    }
+
     /// Whose faults are served.
     pub fn reach(&self) -> Reach {
         self.reach

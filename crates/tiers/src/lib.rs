@@ -1,4 +1,17 @@
 //! Moves. Turns decisions of `core` into page traffic, through `sys`.
+//!
+//! Modules are listed lowest first; a module uses only modules above it in this list.
 
+pub mod bits;
+pub mod frame_bytes;
+pub mod hash_map;
 pub mod job;
+pub mod backend;
+pub mod far;
+pub mod block;
+pub mod region;
+pub mod frame;
+pub mod arena;
+pub mod guard;
+pub mod pager;
 pub mod memory;

@@ -1,0 +1,186 @@
+//! Far memory made of DRAM behind a throttle: every mode can be tried without a slow device.
+//!
+//! One channel of a given bandwidth serves reads and writes in order of arrival; each operation completes a fixed latency
+//! after its last byte has passed. The copy itself is done by worker threads and must be faster than the throttle: where the
+//! asked bandwidth is above what the copies reach, the emulation is as fast as those, and the counters show it.
+
+use super::{Backend, StoreId};
+use nearfar_core::addr::Extent;
+use nearfar_sys::errno::Errno;
+use nearfar_sys::event::now_ns;
+use nearfar_sys::io::{Done, Piece};
+use nearfar_sys::map::{self, OwnedMap};
+use nearfar_sys::timer::Timer;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Address space of one store; memory is used only where data lies.
+const STORE_BYTES: usize = 1 << 42;
+const WORKERS: usize = 2;
+
+struct Copy {
+    token: u64,
+    write: bool,
+    store: usize,
+    pieces: Vec<Piece>,
+    due_ns: u64,
+}
+
+#[derive(Default)]
+struct Queue {
+    todo: VecDeque<Copy>,
+    // Copied, and to be announced when their time has come.
+    done: BinaryHeap<Reverse<(u64, u64)>>,
+    armed_ns: u64,
+}
+
+struct Common {
+    queue: Mutex<Queue>,
+    more: Condvar,
+    timer: Timer,
+}
+
+impl Common {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Emulated far memory.
+pub struct Emulated {
+    stores: Vec<OwnedMap>,
+    common: Arc<Common>,
+    bytes_per_s: u64,
+    latency_ns: u64,
+    channel_free_ns: u64,
+}
+
+impl Emulated {
+    /// A far memory of `bytes_per_s` (reads and writes together) and `latency_ns` for each operation.
+    pub fn new(bytes_per_s: u64, latency_ns: u64) -> Result<Self, Errno> {
+        let stores = vec![Self::store()?];
+        Ok(Self { stores, common: Self::start()?, bytes_per_s: bytes_per_s.max(1), latency_ns, channel_free_ns: 0 })
+    }
+
+    fn store() -> Result<OwnedMap, Errno> {
+        let store = OwnedMap::new(STORE_BYTES)?;
+        // SAFETY: our own fresh mapping. Huge pages make the copies fast; core files have no use for it.
+        let _ = unsafe { map::madvise(store.range(), libc::MADV_HUGEPAGE) };
+        // SAFETY: as above.
+        let _ = unsafe { map::madvise(store.range(), libc::MADV_DONTDUMP) };
+        Ok(store)
+    }
+
+    fn start() -> Result<Arc<Common>, Errno> {
+        let common = Arc::new(Common { queue: Mutex::default(), more: Condvar::new(), timer: Timer::new()? });
+        for index in 0..WORKERS {
+            let common = Arc::clone(&common);
+            let worker = std::thread::Builder::new().name(format!("nearfar-emu{index}")).stack_size(256 << 10);
+            worker.spawn(move || work(&common)).map_err(|error| Errno(error.raw_os_error().unwrap_or(libc::EAGAIN)))?;
+        }
+        Ok(common)
+    }
+}
+
+fn work(common: &Common) -> ! {
+    let mut queue = common.lock();
+    loop {
+        if let Some(copy) = queue.todo.pop_front() {
+            drop(queue);
+            carry_out(&copy);
+            queue = common.lock();
+            queue.done.push(Reverse((copy.due_ns, copy.token)));
+            if copy.due_ns < queue.armed_ns || queue.armed_ns == 0 {
+                queue.armed_ns = copy.due_ns;
+                common.timer.set(copy.due_ns);
+            }
+        } else {
+            queue = common.more.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+fn carry_out(copy: &Copy) {
+    let mut at = copy.store;
+    for piece in &copy.pieces {
+        let (from, to) = if copy.write { (piece.addr, at) } else { (at, piece.addr) };
+        // SAFETY: `at` lies in a store that is mapped for the life of the process; the pieces are memory that whoever
+        // submitted the operation leaves alone until its completion. The two never overlap.
+        unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, piece.len) };
+        at += piece.len;
+    }
+}
+
+impl Backend for Emulated {
+    fn submit(&mut self, token: u64, write: bool, store: StoreId, offset: u64, pieces: Vec<Piece>) {
+        let bytes: usize = pieces.iter().map(|piece| piece.len).sum();
+        let start = self.channel_free_ns.max(now_ns());
+        self.channel_free_ns = start + (bytes as u128 * 1_000_000_000 / u128::from(self.bytes_per_s)) as u64;
+        let due_ns = self.channel_free_ns + self.latency_ns;
+        let store = self.stores[store as usize].range().start + offset as usize;
+        self.common.lock().todo.push_back(Copy { token, write, store, pieces, due_ns });
+        self.common.more.notify_one();
+    }
+
+    fn flush(&mut self) {}
+
+    fn completions(&mut self, out: &mut Vec<Done>) {
+        let mut queue = self.common.lock();
+        self.common.timer.clear();
+        let now = now_ns();
+        while let Some(&Reverse((due, token))) = queue.done.peek() {
+            if due > now {
+                break;
+            }
+            queue.done.pop();
+            out.push(Done { token, result: Ok(()) });
+        }
+        queue.armed_ns = queue.done.peek().map_or(0, |&Reverse((due, _))| due);
+        if queue.armed_ns != 0 {
+            self.common.timer.set(queue.armed_ns);
+        }
+    }
+
+    fn wait_fd(&self) -> RawFd {
+        self.common.timer.as_raw_fd()
+    }
+
+    fn secure(&mut self, _from: u64, to: u64) -> Result<(), Errno> {
+        if to as usize > STORE_BYTES { Err(Errno(libc::ENOSPC)) } else { Ok(()) }
+    }
+
+    fn discard(&mut self, offset: u64, len: u64) {
+        let own = self.stores[self.own() as usize].range();
+        let range = Extent::new(own.start + offset as usize, len as usize);
+        // SAFETY: the bytes of a freed extent of our own store: nobody reads them again before writing them.
+        let _ = unsafe { map::madvise(range, libc::MADV_DONTNEED) };
+    }
+
+    fn copy(&mut self, from: (StoreId, u64), to: u64, len: usize) -> Result<(), Errno> {
+        let source = self.stores[from.0 as usize].range().start + from.1 as usize;
+        let target = self.stores[self.own() as usize].range().start + to as usize;
+        carry_out(&Copy { token: 0, write: false, store: source, pieces: vec![Piece { addr: target, len }], due_ns: 0 });
+        Ok(())
+    }
+
+    fn own(&self) -> StoreId {
+        (self.stores.len() - 1) as StoreId
+    }
+
+    fn after_fork(&mut self) -> Result<(), Errno> {
+        // The stores of before are private mappings: the child has them as they were at the fork.
+        self.stores.push(Self::store()?);
+        std::mem::forget(std::mem::replace(&mut self.common, Self::start()?));
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        format!("emulated ({} MB/s, {} us)", self.bytes_per_s / 1_000_000, self.latency_ns / 1000)
+    }
+
+    fn fds(&self) -> Vec<RawFd> {
+        vec![self.wait_fd()]
+    }
+}

@@ -1,0 +1,106 @@
+//! Far memory in nameless files of a directory, by direct I/O where the file system can.
+
+use super::{Backend, StoreId};
+use crate::job::Settings;
+use nearfar_sys::errno::Errno;
+use nearfar_sys::file::SpillFile;
+use nearfar_sys::io::{Done, Engine, Op, Piece};
+use nearfar_sys::io_threads::Threads;
+use nearfar_sys::io_uring::Ring;
+use nearfar_sys::kernel::Denied;
+use nearfar_sys::map::OwnedMap;
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::PathBuf;
+
+/// Threads of the engine that stands in for io_uring: the depth that a small NVMe device needs.
+const IO_THREADS: usize = 8;
+
+/// The files and the engine that reads and writes them.
+pub struct FileStore {
+    dir: PathBuf,
+    denied: Denied,
+    files: Vec<SpillFile>,
+    engine: Box<dyn Engine>,
+}
+
+fn engine(denied: Denied) -> Result<Box<dyn Engine>, Errno> {
+    if !denied.has("io_uring")
+        && let Ok(ring) = Ring::new()
+    {
+        return Ok(Box::new(ring));
+    }
+    Ok(Box::new(Threads::new(IO_THREADS)?))
+}
+
+impl FileStore {
+    /// Creates the spill file in the directory of the settings.
+    pub fn new(settings: &Settings) -> Result<Self, Errno> {
+        let (dir, denied) = (PathBuf::from(settings.far_dir()), Denied(settings.denied));
+        let files = vec![SpillFile::create(&dir, !denied.has("odirect"))?];
+        Ok(Self { dir, denied, files, engine: engine(denied)? })
+    }
+
+    fn own_file(&self) -> &SpillFile {
+        &self.files[self.files.len() - 1]
+    }
+}
+
+impl Backend for FileStore {
+    fn submit(&mut self, token: u64, write: bool, store: StoreId, offset: u64, pieces: Vec<Piece>) {
+        let fd = self.files[store as usize].as_raw_fd();
+        self.engine.submit(Op { token, write, fd, offset, pieces });
+    }
+
+    fn flush(&mut self) {
+        self.engine.flush();
+    }
+
+    fn completions(&mut self, out: &mut Vec<Done>) {
+        self.engine.completions(out);
+    }
+
+    fn wait_fd(&self) -> RawFd {
+        self.engine.wait_fd()
+    }
+
+    fn secure(&mut self, from: u64, to: u64) -> Result<(), Errno> {
+        self.own_file().secure(from, to - from)
+    }
+
+    fn discard(&mut self, offset: u64, len: u64) {
+        self.own_file().punch(offset, len);
+    }
+
+    fn copy(&mut self, from: (StoreId, u64), to: u64, len: usize) -> Result<(), Errno> {
+        let bounce = OwnedMap::new(len)?;
+        let pieces = || vec![Piece { addr: bounce.range().start, len }];
+        let source = self.files[from.0 as usize].as_raw_fd();
+        Op { token: 0, write: false, fd: source, offset: from.1, pieces: pieces() }.finish(0)?;
+        Op { token: 0, write: true, fd: self.own_file().as_raw_fd(), offset: to, pieces: pieces() }.finish(0)
+    }
+
+    fn own(&self) -> StoreId {
+        (self.files.len() - 1) as StoreId
+    }
+
+    fn after_fork(&mut self) -> Result<(), Errno> {
+        if self.files.len() > StoreId::MAX as usize {
+            return Err(Errno(libc::EMLINK));
+        }
+        self.files.push(SpillFile::create(&self.dir, !self.denied.has("odirect"))?);
+        // The old engine belongs to the parent: its ring or threads do not exist here, and dropping it would wait for them.
+        std::mem::forget(std::mem::replace(&mut self.engine, engine(self.denied)?));
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        let mode = if self.own_file().is_direct() { "direct" } else { "buffered" };
+        format!("{} ({mode} I/O, {})", self.dir.display(), self.engine.name())
+    }
+
+    fn fds(&self) -> Vec<RawFd> {
+        let mut fds: Vec<RawFd> = self.files.iter().map(AsRawFd::as_raw_fd).collect();
+        fds.push(self.engine.wait_fd());
+        fds
+    }
+}

@@ -1,0 +1,49 @@
+//! Far memory behind one trait. A new backend is one new file and one line in `open`.
+
+pub mod emulated;
+pub mod file;
+
+use crate::job::Settings;
+use nearfar_sys::errno::Errno;
+use nearfar_sys::io::{Done, Piece};
+use std::os::fd::RawFd;
+
+/// Stores that a process can have: its own, and those of the ancestors that forked it.
+pub type StoreId = u8;
+
+/// Far memory: reads and writes at offsets of a store, asynchronously.
+///
+/// A process writes only to its own store. After fork, the child's stores of before can still be read.
+pub trait Backend: Send {
+    /// Queues a read or write of `pieces` at `offset` of `store`. The memory stays as it is until the completion.
+    fn submit(&mut self, token: u64, write: bool, store: StoreId, offset: u64, pieces: Vec<Piece>);
+    /// Starts what was queued.
+    fn flush(&mut self);
+    /// Moves completions into `out`; never blocks.
+    fn completions(&mut self, out: &mut Vec<Done>);
+    /// Readable when completions may have arrived.
+    fn wait_fd(&self) -> RawFd;
+    /// Makes sure that the own store has space for bytes `from..to`.
+    fn secure(&mut self, from: u64, to: u64) -> Result<(), Errno>;
+    /// Gives the space of bytes of the own store back.
+    fn discard(&mut self, offset: u64, len: u64);
+    /// Copies `len` bytes from a store to the own one, waiting for it.
+    fn copy(&mut self, from: (StoreId, u64), to: u64, len: usize) -> Result<(), Errno>;
+    /// The store that this process writes.
+    fn own(&self) -> StoreId;
+    /// In the child of a fork: all stores so far become read-only, and a new own store begins.
+    fn after_fork(&mut self) -> Result<(), Errno>;
+    /// What it is, for messages: a directory, or the emulated speed.
+    fn describe(&self) -> String;
+    /// Descriptors that the program must not close.
+    fn fds(&self) -> Vec<RawFd>;
+}
+
+/// Opens the backend that the settings name.
+pub fn open(settings: &Settings) -> Result<Box<dyn Backend>, Errno> {
+    if settings.emulated {
+        Ok(Box::new(emulated::Emulated::new(settings.emu_bytes_per_s, settings.emu_latency_ns)?))
+    } else {
+        Ok(Box::new(file::FileStore::new(settings)?))
+    }
+}

@@ -1,0 +1,207 @@
+//! What the pager knows of one 2 MiB block of the program's memory, and of the frames that hold parts of it.
+//!
+//! Invariant (`Block::check`): a page is `Held` exactly when one hold of the block has it in its mask; a `Far` page has a
+//! valid far copy; a page is `Resident` when the program can see it. The first word on a page is always its state here;
+//! frames, policies and far space follow from it.
+
+use crate::bits::Bits;
+use crate::far::Place;
+use nearfar_core::addr::{BLOCK_PAGES, CHUNK_PAGES};
+use std::ops::Range;
+
+/// Where the content of a page is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum PageState {
+    /// Nowhere: it reads as zeros.
+    Empty,
+    /// Only in far.
+    Far,
+    /// In near, at its own address.
+    Resident,
+    /// In a frame of the pager: being read, staged by prefetch, or in limbo.
+    Held,
+}
+
+/// Index of a hold in the pager's table.
+pub type HoldId = usize;
+
+/// One block. About 700 bytes, and 4 KiB more once parts of it have been in far.
+pub struct Block {
+    /// State of each page.
+    pub state: [PageState; BLOCK_PAGES],
+    /// Pages whose far copy is what the page held when it was last written or read.
+    pub far_valid: Bits,
+    /// Hash of each valid far copy.
+    pub hashes: Option<Box<[u64; BLOCK_PAGES]>>,
+    /// Far space of the block.
+    pub place: Option<Place>,
+    /// Holds with pages of this block.
+    pub holds: Vec<HoldId>,
+    /// Resident as one huge page, and one unit for the policy.
+    pub huge: bool,
+    /// Chunks that are units of the policy.
+    pub units: u32,
+    /// Pages that must stay in near (mlock).
+    pub pinned: bool,
+    /// A fork may have left pages shared with another process: they must be made our own before they can move.
+    pub shared: bool,
+}
+
+impl Default for Block {
+    fn default() -> Self {
+        Self {
+            state: [PageState::Empty; BLOCK_PAGES],
+            far_valid: Bits::default(),
+            hashes: None,
+            place: None,
+            holds: Vec::new(),
+            huge: false,
+            units: 0,
+            pinned: false,
+            shared: false,
+        }
+    }
+}
+
+impl Block {
+    /// True when every page of `range` is in `state`.
+    pub fn all(&self, range: Range<usize>, state: PageState) -> bool {
+        self.state[range].iter().all(|&s| s == state)
+    }
+
+    /// Pages of `range` in `state`.
+    pub fn pages_in(&self, range: Range<usize>, state: PageState) -> Bits {
+        let mut bits = Bits::default();
+        range.filter(|&page| self.state[page] == state).for_each(|page| bits.set(page));
+        bits
+    }
+
+    /// Number of pages of chunk `chunk` in `state`.
+    pub fn count_in_chunk(&self, chunk: usize, state: PageState) -> u32 {
+        self.state[chunk * CHUNK_PAGES..(chunk + 1) * CHUNK_PAGES].iter().filter(|&&s| s == state).count() as u32
+    }
+
+    /// The longest run of pages in `state` that contains `page` and stays in `limits`.
+    pub fn run_around(&self, page: usize, limits: Range<usize>, state: PageState) -> Range<usize> {
+        let mut run = page..page + 1;
+        while run.start > limits.start && self.state[run.start - 1] == state {
+            run.start -= 1;
+        }
+        while run.end < limits.end && self.state[run.end] == state {
+            run.end += 1;
+        }
+        run
+    }
+
+    /// The hash table, made on first use.
+    pub fn hashes_mut(&mut self) -> &mut [u64; BLOCK_PAGES] {
+        self.hashes.get_or_insert_with(|| Box::new([0; BLOCK_PAGES]))
+    }
+
+    fn is_blank_but_for_holds(&self) -> bool {
+        self.place.is_none() && !self.pinned && self.state.iter().all(|&s| s == PageState::Empty)
+    }
+
+    /// True when nothing is known of the block: it can be forgotten.
+    pub fn is_blank(&self) -> bool {
+        self.holds.is_empty() && self.is_blank_but_for_holds()
+    }
+
+    /// Checks the invariant; `held` are the pages in masks of the block's holds.
+    pub fn check(&self, held: &Bits) -> Result<(), String> {
+        for page in 0..BLOCK_PAGES {
+            let state = self.state[page];
+            if (state == PageState::Held) != held.get(page) {
+                return Err(format!("page {page} is {state:?}, held: {}", held.get(page)));
+            }
+            if state == PageState::Far && !self.far_valid.get(page) {
+                return Err(format!("page {page} is Far without a far copy"));
+            }
+            if state == PageState::Empty && self.far_valid.get(page) {
+                return Err(format!("page {page} is Empty with a far copy"));
+            }
+        }
+        if !self.far_valid.is_empty() && self.place.is_none() {
+            return Err("far copies without a place".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Memory of the pager that holds pages of a block.
+#[derive(Clone, Debug)]
+pub enum Frames {
+    /// Consecutive: page `first + i` of the block is at `addr + i * 4096`. A huge frame (2 MiB) or a slot (64 KiB).
+    Span {
+        /// Address of page `first`.
+        addr: usize,
+        /// Index in the block of the page at `addr`.
+        first: usize,
+        /// A 2 MiB frame.
+        huge: bool,
+    },
+    /// Single pages: page `first + i` of the block is at `pages[i]`.
+    Single {
+        /// Index in the block of the first page.
+        first: usize,
+        /// Frame address of each page.
+        pages: Vec<usize>,
+    },
+}
+
+impl Frames {
+    /// Frame address of page `page` of the block.
+    pub fn addr(&self, page: usize) -> usize {
+        match self {
+            Frames::Span { addr, first, .. } => addr + (page - first) * nearfar_core::addr::PAGE,
+            Frames::Single { first, pages } => pages[page - first],
+        }
+    }
+
+    /// True for a 2 MiB frame.
+    pub fn is_huge(&self) -> bool {
+        matches!(self, Frames::Span { huge: true, .. })
+    }
+}
+
+/// What is going on with a hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// Reads from far are under way.
+    Reading,
+    /// Prefetched, and nobody has asked yet.
+    Staged,
+    /// Evicted; writes to far are under way.
+    Writing,
+    /// Evicted, and far has it (or it is zero): the frames can be reused at any time.
+    Clean,
+}
+
+/// Pages of one block in frames of the pager.
+pub struct Hold {
+    /// Number of the block.
+    pub block: usize,
+    /// Pages that are held for the program. Pages leave when the program discards them; the frames stay until the end.
+    pub mask: Bits,
+    /// Pages with a populated frame (the mask at the start).
+    pub populated: Bits,
+    /// Evicted pages that are all zero.
+    pub zeros: Bits,
+    /// The memory.
+    pub frames: Frames,
+    /// What is going on.
+    pub phase: Phase,
+    /// A thread waits for it.
+    pub wanted: bool,
+    /// Read ahead of demand.
+    pub prefetch: bool,
+    /// Operations under way.
+    pub ops: u32,
+    /// Pages of the running writes, so that their far copies become valid at the end.
+    pub writing: Bits,
+    /// Where the running operations read or write.
+    pub place: Option<Place>,
+    /// Tells this hold from an earlier one with the same index.
+    pub serial: u64,
+}

@@ -1,0 +1,234 @@
+//! Far space: 2 MiB places in the process's own store, secured ahead of need, and what forks still read.
+//!
+//! A place that a living fork may read is *frozen*: it is neither written nor given to anybody else until that child and
+//! all its descendants are gone. Whether they are is told by a pipe whose other end they inherit: the kernel closes it
+//! however they end, also at exec.
+//!
+//! Invariant: a place with operations under way is never handed out again (`busy`, `dying`).
+
+use crate::backend::{Backend, StoreId};
+use nearfar_core::addr::BLOCK;
+use nearfar_sys::errno::Errno;
+use nearfar_sys::pipe;
+use std::collections::{HashMap, HashSet};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+/// Where a block's far copy is: 2 MiB at `index * 2 MiB` of a store.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Place {
+    /// The store.
+    pub store: StoreId,
+    /// Number of the place in it.
+    pub index: u32,
+}
+
+impl Place {
+    /// Byte offset of page `page` of the block.
+    pub fn offset(self, page: usize) -> u64 {
+        u64::from(self.index) * BLOCK as u64 + (page * nearfar_core::addr::PAGE) as u64
+    }
+}
+
+/// Steps in which space is secured: from the first to the second, doubling.
+const STEP: (u64, u64) = (64 << 20, 1 << 30);
+
+/// Far space of this process.
+pub struct Far {
+    backend: Box<dyn Backend>,
+    free: Vec<u32>,
+    next: u32,
+    secured: u64,
+    used: u64,
+    generation: u32,
+    born: Vec<u32>,
+    forks: Vec<(u32, OwnedFd)>,
+    lineage: Vec<OwnedFd>,
+    frozen_for_ever: u32,
+    deferred: Vec<u32>,
+    busy: HashMap<Place, u32>,
+    dying: HashSet<Place>,
+}
+
+impl Far {
+    /// Far space on `backend`; nothing is secured yet.
+    pub fn new(backend: Box<dyn Backend>) -> Self {
+        Self {
+            backend,
+            free: Vec::new(),
+            next: 0,
+            secured: 0,
+            used: 0,
+            generation: 1,
+            born: Vec::new(),
+            forks: Vec::new(),
+            lineage: Vec::new(),
+            frozen_for_ever: 0,
+            deferred: Vec::new(),
+            busy: HashMap::new(),
+            dying: HashSet::new(),
+        }
+    }
+
+    /// The backend, for completions and descriptions.
+    pub fn backend(&mut self) -> &mut dyn Backend {
+        self.backend.as_mut()
+    }
+
+    /// Bytes in places that hold data.
+    pub fn used_bytes(&self) -> u64 {
+        self.used * BLOCK as u64
+    }
+
+    /// A place to write a block to. Fails when no space can be had.
+    pub fn allocate(&mut self) -> Result<Place, Errno> {
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None => {
+                let end = (u64::from(self.next) + 1) * BLOCK as u64;
+                if end > self.secured {
+                    self.secure_more(end)?;
+                }
+                self.next += 1;
+                self.born.push(0);
+                self.next - 1
+            }
+        };
+        self.born[index as usize] = self.generation;
+        self.used += 1;
+        Ok(Place { store: self.backend.own(), index })
+    }
+
+    fn secure_more(&mut self, end: u64) -> Result<(), Errno> {
+        // A step with headroom when the device has it, else as little as will do.
+        let mut step = self.secured.clamp(STEP.0, STEP.1);
+        loop {
+            let to = end.max(self.secured + step);
+            match self.backend.secure(self.secured, to) {
+                Ok(()) => {
+                    self.secured = to;
+                    return Ok(());
+                }
+                Err(errno) if step <= BLOCK as u64 => return Err(errno),
+                Err(_) => step = (step / 4).max(BLOCK as u64),
+            }
+        }
+    }
+
+    /// True when `place` must not be written: an ancestor's, or one that a living fork may read.
+    pub fn is_frozen(&self, place: Place) -> bool {
+        place.store != self.backend.own() || self.is_read_by_forks(place.index)
+    }
+
+    fn is_read_by_forks(&self, index: u32) -> bool {
+        // Forks are in order of generation: the youngest sees the most.
+        let youngest = self.forks.last().map_or(0, |&(generation, _)| generation);
+        self.born[index as usize] <= youngest.max(self.frozen_for_ever)
+    }
+
+    /// Gives a place back, once nothing is under way there and no fork can read it.
+    pub fn free(&mut self, place: Place) {
+        if place.store != self.backend.own() {
+            return;
+        }
+        if self.busy.contains_key(&place) {
+            self.dying.insert(place);
+            return;
+        }
+        self.used -= 1;
+        if self.is_read_by_forks(place.index) {
+            self.deferred.push(place.index);
+        } else {
+            self.reuse(place.index);
+        }
+    }
+
+    fn reuse(&mut self, index: u32) {
+        // Far space that was used once stays secured for the process; punching it would give away what was promised.
+        self.free.push(index);
+    }
+
+    /// Starts a read or write at page `page` of `place`.
+    pub fn submit(&mut self, token: u64, write: bool, place: Place, page: usize, pieces: Vec<nearfar_sys::io::Piece>) {
+        *self.busy.entry(place).or_insert(0) += 1;
+        self.backend.submit(token, write, place.store, place.offset(page), pieces);
+    }
+
+    /// Says that an operation of `submit` at `place` has ended.
+    pub fn ended(&mut self, place: Place) {
+        if let Some(count) = self.busy.get_mut(&place) {
+            *count -= 1;
+            if *count == 0 {
+                self.busy.remove(&place);
+                if self.dying.remove(&place) {
+                    self.free(place);
+                }
+            }
+        }
+    }
+
+    /// Copies pages `pages` of `from` to the same pages of `to`, waiting for it.
+    pub fn copy(&mut self, from: Place, to: Place, pages: std::ops::Range<usize>) -> Result<(), Errno> {
+        let len = pages.len() * nearfar_core::addr::PAGE;
+        self.backend.copy((from.store, from.offset(pages.start)), to.offset(pages.start), len)
+    }
+
+    /// Before a fork: the pipe ends for the parent and for the child.
+    pub fn fork_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
+        pipe::pipe()
+    }
+
+    /// In the parent after a fork: everything in far so far is frozen until `alive` hangs up.
+    pub fn froze(&mut self, alive: OwnedFd) {
+        self.forks.push((self.generation, alive));
+        self.generation += 1;
+    }
+
+    /// As `froze`, when no pipe could be had: nobody will know when the fork is gone.
+    pub fn froze_for_ever(&mut self) {
+        self.frozen_for_ever = self.generation;
+        self.generation += 1;
+    }
+
+    /// Descriptors that hang up when a fork is gone.
+    pub fn fork_fds(&self) -> impl Iterator<Item = RawFd> + '_ {
+        self.forks.iter().map(|(_, fd)| fd.as_raw_fd())
+    }
+
+    /// Thaws what only forks that are gone could read.
+    pub fn reap_forks(&mut self) {
+        let before = self.forks.len();
+        self.forks.retain(|(_, fd)| !pipe::is_hung_up(fd));
+        if self.forks.len() != before {
+            for index in std::mem::take(&mut self.deferred) {
+                if self.is_read_by_forks(index) {
+                    self.deferred.push(index);
+                } else {
+                    self.reuse(index);
+                }
+            }
+        }
+    }
+
+    /// In the child after a fork: a store of its own; all places so far belong to ancestors. `alive` is kept open for them.
+    pub fn after_fork(&mut self, alive: Option<OwnedFd>) -> Result<(), Errno> {
+        self.lineage.extend(alive);
+        self.frozen_for_ever = 0;
+        self.forks.clear();
+        self.backend.after_fork()?;
+        self.free.clear();
+        self.born.clear();
+        self.deferred.clear();
+        self.busy.clear();
+        self.dying.clear();
+        (self.next, self.secured, self.used) = (0, 0, 0);
+        Ok(())
+    }
+
+    /// Descriptors that the program must not close.
+    pub fn fds(&self) -> Vec<RawFd> {
+        let mut fds = self.backend.fds();
+        fds.extend(self.fork_fds());
+        fds.extend(self.lineage.iter().map(AsRawFd::as_raw_fd));
+        fds
+    }
+}

@@ -1,0 +1,279 @@
+//! The pager's frames: near memory that is not in the program's view, and the address space where it lies.
+//!
+//! Two areas. The *pool* is registered with userfaultfd, since pages can be moved only into registered memory: evicted
+//! pages come to lie there. The *nursery* is not registered: fresh memory is got there by touching it, in huge pages where
+//! the kernel gives them. Physical memory goes round: nursery -> program -> pool -> program; address space is only a parking
+//! place. A 2 MiB slot holds one huge frame, or 32 small slots of 64 KiB whose 16 pages come and go one by one.
+//!
+//! Invariant: `free_huge` and `free_pages` are populated; `empty_*` hold no page at all. Nothing else is in two lists.
+
+use crate::bits::Bits;
+use nearfar_core::addr::{BLOCK, BLOCK_CHUNKS, CHUNK, Extent, PAGE, round_down};
+use nearfar_sys::errno::Errno;
+use nearfar_sys::map::{self, RW};
+use std::collections::HashMap;
+
+const NURSERY_SLOTS: usize = 4096;
+
+/// Pages present in a 2 MiB slot that is used in small pieces.
+#[derive(Default)]
+struct SmallSlot {
+    masks: [u16; BLOCK_CHUNKS],
+    total: u16,
+    // A huge frame that was broken up: its slot serves huge frames again once it is empty.
+    broken: bool,
+}
+
+/// All frames.
+pub struct FramePool {
+    pool: Extent,
+    next: usize,
+    nursery: Extent,
+    nursery_free: Vec<usize>,
+    free_huge: Vec<usize>,
+    empty_huge: Vec<usize>,
+    free_pages: Vec<usize>,
+    empty_chunks: Vec<usize>,
+    small: HashMap<usize, SmallSlot>,
+}
+
+impl FramePool {
+    /// Reserves address space for a near memory of `near_pages` pages. Uses no memory yet.
+    pub fn new(near_pages: u64, huge_pages: bool) -> Result<Self, Errno> {
+        // The worst case is one page in each 64 KiB slot, so sixteen times near; limbo and free slots fit in as well.
+        let len = round_down((near_pages as usize).saturating_mul(PAGE * 17).clamp(1 << 30, 1 << 44), BLOCK);
+        let pool = Self::area(len)?;
+        let nursery = Self::area(NURSERY_SLOTS * BLOCK)?;
+        if huge_pages {
+            // SAFETY: our own fresh mapping; the advice only changes page sizes. Without huge pages all works, slower.
+            let _ = unsafe { map::madvise(nursery, libc::MADV_HUGEPAGE) };
+        }
+        let mut nursery_free: Vec<usize> = (0..NURSERY_SLOTS).map(|slot| nursery.start + slot * BLOCK).collect();
+        nursery_free.reverse();
+        Ok(Self {
+            pool,
+            next: pool.start,
+            nursery,
+            nursery_free,
+            free_huge: Vec::new(),
+            empty_huge: Vec::new(),
+            free_pages: Vec::new(),
+            empty_chunks: Vec::new(),
+            small: HashMap::new(),
+        })
+    }
+
+    fn area(len: usize) -> Result<Extent, Errno> {
+        let range = map::reserve(len)?;
+        // SAFETY: our own fresh reservation, unknown to anybody else.
+        unsafe { map::mprotect(range, RW)? };
+        // SAFETY: as above. A core file has no use for parked pages.
+        let _ = unsafe { map::madvise(range, libc::MADV_DONTDUMP) };
+        Ok(range)
+    }
+
+    /// The part that must be registered with userfaultfd.
+    pub fn pool(&self) -> Extent {
+        self.pool
+    }
+
+    /// The part that must not be registered.
+    pub fn nursery(&self) -> Extent {
+        self.nursery
+    }
+
+    /// A nursery slot that holds no page: touching it makes a fresh frame, which the caller has charged for.
+    pub fn take_nursery(&mut self) -> Option<usize> {
+        self.nursery_free.pop()
+    }
+
+    /// A populated huge frame that nobody uses.
+    pub fn take_huge(&mut self) -> Option<usize> {
+        self.free_huge.pop()
+    }
+
+    /// Gives a populated huge frame back for use.
+    pub fn give_huge(&mut self, addr: usize) {
+        self.free_huge.push(addr);
+    }
+
+    /// A populated page that nobody uses.
+    pub fn take_page(&mut self) -> Option<usize> {
+        self.free_pages.pop()
+    }
+
+    /// Gives a populated page back for use.
+    pub fn give_page(&mut self, addr: usize) {
+        self.free_pages.push(addr);
+    }
+
+    /// Free populated pages: in huge frames, and single.
+    pub fn free_pages(&self) -> (usize, usize) {
+        (self.free_huge.len() * (BLOCK / PAGE), self.free_pages.len())
+    }
+
+    /// Breaks a populated huge frame into 512 free pages; they come out in ascending order.
+    pub fn break_huge(&mut self, addr: usize) {
+        self.break_in_use(addr);
+        self.free_pages.extend((0..BLOCK / PAGE).rev().map(|page| addr + page * PAGE));
+    }
+
+    /// Says that a populated huge frame is used in single pages from now on; none of them is free.
+    pub fn break_in_use(&mut self, addr: usize) {
+        self.small.insert(addr, SmallSlot { masks: [u16::MAX; BLOCK_CHUNKS], total: 512, broken: true });
+    }
+
+    /// Breaks a huge frame of which only `pages` are populated into free pages.
+    pub fn break_partial(&mut self, addr: usize, pages: &Bits) {
+        self.break_in_use(addr);
+        for page in 0..BLOCK / PAGE {
+            if pages.get(page) {
+                self.free_pages.push(addr + page * PAGE);
+            } else {
+                self.page_left(addr + page * PAGE);
+            }
+        }
+    }
+
+    /// A 2 MiB slot of the pool without pages, to move a huge page out to.
+    pub fn take_empty_huge(&mut self) -> Option<usize> {
+        self.empty_huge.pop().or_else(|| {
+            let addr = self.next;
+            (addr < self.pool.end).then(|| {
+                self.next += BLOCK;
+                addr
+            })
+        })
+    }
+
+    /// Returns a slot taken by `take_empty_huge` that is empty (again).
+    pub fn give_empty_huge(&mut self, addr: usize) {
+        self.empty_huge.push(addr);
+    }
+
+    /// A 64 KiB slot of the pool without pages, to move a chunk out to.
+    pub fn take_empty_chunk(&mut self) -> Option<usize> {
+        if self.empty_chunks.is_empty() {
+            let slot = self.take_empty_huge()?;
+            self.small.insert(slot, SmallSlot::default());
+            self.empty_chunks.extend((0..BLOCK_CHUNKS).rev().map(|chunk| slot + chunk * CHUNK));
+        }
+        self.empty_chunks.pop()
+    }
+
+    /// Says that the pages of `mask` have come to lie in the slot `chunk` (or returns it, with an empty mask).
+    pub fn fill_chunk(&mut self, chunk: usize, mask: u16) {
+        if mask == 0 {
+            self.empty_chunks.push(chunk);
+        } else if let Some(slot) = self.small.get_mut(&round_down(chunk, BLOCK)) {
+            slot.masks[chunk % BLOCK / CHUNK] = mask;
+            slot.total += mask.count_ones() as u16;
+        }
+    }
+
+    /// Says that a huge frame has been moved to the program: its slot is empty.
+    pub fn huge_left(&mut self, addr: usize) {
+        if self.nursery.contains(addr) {
+            self.nursery_free.push(addr);
+        } else {
+            self.empty_huge.push(addr);
+        }
+    }
+
+    /// Says that the page at `addr` has been moved to the program (or given to the kernel).
+    pub fn page_left(&mut self, addr: usize) {
+        let start = round_down(addr, BLOCK);
+        let Some(slot) = self.small.get_mut(&start) else { return };
+        let chunk = addr % BLOCK / CHUNK;
+        slot.masks[chunk] &= !(1 << (addr % CHUNK / PAGE));
+        slot.total -= 1;
+        if slot.broken {
+            if slot.total == 0 {
+                self.small.remove(&start);
+                self.huge_left(start);
+            }
+        } else if slot.masks[chunk] == 0 {
+            self.empty_chunks.push(start + chunk * CHUNK);
+        }
+    }
+
+    /// Gives up to `pages` free pages to the kernel; returns how many.
+    pub fn release(&mut self, pages: usize) -> usize {
+        let mut done = 0;
+        while done < pages {
+            if pages - done >= BLOCK / PAGE
+                && let Some(addr) = self.free_huge.pop()
+            {
+                Self::drop_pages(Extent::new(addr, BLOCK));
+                self.huge_left(addr);
+                done += BLOCK / PAGE;
+                continue;
+            }
+            let Some(addr) = self.free_pages.pop() else { break };
+            // Neighbours usually lie next to each other in the list: one call for all of them.
+            let mut run = Extent::new(addr, PAGE);
+            while done + run.len() / PAGE < pages && self.free_pages.last() == Some(&run.end) {
+                self.free_pages.pop();
+                run.end += PAGE;
+            }
+            Self::drop_pages(run);
+            (run.start..run.end).step_by(PAGE).for_each(|page| self.page_left(page));
+            done += run.len() / PAGE;
+        }
+        if done < pages
+            && pages - done > 0
+            && let Some(addr) = self.free_huge.pop()
+        {
+            // Less than a huge frame is wanted, and nothing smaller is free.
+            self.break_huge(addr);
+            return done + self.release(pages - done);
+        }
+        done
+    }
+
+    fn drop_pages(range: Extent) {
+        // SAFETY: free frames: nobody uses their content, and they are populated again only by moves or through the nursery.
+        let _ = unsafe { map::madvise(range, libc::MADV_DONTNEED) };
+    }
+
+    /// Bytes of the pool's own tables.
+    pub fn metadata_bytes(&self) -> usize {
+        let lists = self.free_huge.capacity() + self.empty_huge.capacity() + self.free_pages.capacity();
+        (lists + self.empty_chunks.capacity() + self.nursery_free.capacity()) * size_of::<usize>()
+            + self.small.capacity() * (size_of::<SmallSlot>() + 16)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_come_back_when_their_last_page_leaves() {
+        let mut frames = FramePool::new(1024, true).expect("address space");
+        let chunk = frames.take_empty_chunk().expect("slot");
+        frames.fill_chunk(chunk, 0b101);
+        frames.page_left(chunk);
+        frames.page_left(chunk + 2 * PAGE);
+        assert_eq!(frames.take_empty_chunk(), Some(chunk));
+
+        let fresh = frames.take_nursery().expect("slot");
+        frames.break_huge(fresh);
+        assert_eq!(frames.free_pages(), (0, 512));
+        assert_eq!(frames.take_page(), Some(fresh));
+        for page in 0..512 {
+            frames.page_left(fresh + page * PAGE);
+        }
+        assert_eq!(frames.take_nursery(), Some(fresh));
+    }
+
+    #[test]
+    fn release_gives_what_is_asked() {
+        let mut frames = FramePool::new(1024, true).expect("address space");
+        let fresh = frames.take_nursery().expect("slot");
+        frames.give_huge(fresh);
+        assert_eq!(frames.release(100), 100);
+        assert_eq!(frames.free_pages(), (0, 412));
+        assert_eq!(frames.release(1000), 412);
+    }
+}

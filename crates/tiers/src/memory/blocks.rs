@@ -1,0 +1,135 @@
+//! Large allocations of the malloc family: blocks of the arena, grown by moving pages instead of copying.
+
+use super::{Memory, inner::Inner};
+use crate::region::Attr;
+use nearfar_core::addr::{BLOCK, Extent};
+use nearfar_sys::map::{self, RW};
+
+const BLOCK_ATTR: Attr = Attr { prot: RW, arena: true };
+
+impl Memory {
+    /// A block of at least `size` bytes aligned to `align` (a power of two), and whether it reads as zeros. `None`: no memory.
+    pub fn alloc(&self, size: usize, align: usize) -> Option<(usize, bool)> {
+        let mut inner = self.enter();
+        if let Some(range) = inner.arena.take_cached(size, align) {
+            return Some((range.start, false));
+        }
+        let range = inner.arena.take_block(size, align)?;
+        if self.open_block(&mut inner, range) {
+            return Some((range.start, true));
+        }
+        inner.arena.cancel_block(range);
+        None
+    }
+
+    /// Makes address space of the blocks half usable and counts it. False when there is no memory.
+    fn open_block(&self, inner: &mut Inner, range: Extent) -> bool {
+        if inner.regions().uniform(range) != Some(BLOCK_ATTR) {
+            // SAFETY: address space of ours that nobody uses.
+            if unsafe { map::mprotect(range, RW) }.is_err() {
+                return false;
+            }
+            inner.manage(range, BLOCK_ATTR);
+        }
+        self.commit(inner, range.len())
+    }
+
+    /// Usable bytes of the block that starts at `addr`; `None` when `alloc` did not return that address.
+    pub fn block_size(&self, addr: usize) -> Option<usize> {
+        self.enter().arena.block(addr).map(|range| range.len())
+    }
+
+    /// Frees the block at `addr`; false when `alloc` did not return that address.
+    pub fn free(&self, addr: usize) -> bool {
+        let mut inner = self.enter();
+        if inner.arena.block(addr).is_none() {
+            return false;
+        }
+        for range in inner.arena.end_block(addr) {
+            Self::close_block(&mut inner, range);
+        }
+        true
+    }
+
+    fn close_block(inner: &mut Inner, range: Extent) {
+        inner.discard(range);
+        inner.decommit(range.len());
+        inner.arena.give_block(range);
+    }
+
+    /// Resizes the block at `addr` in place or by moving its pages (no copying); `None`: no memory, the block is unchanged.
+    pub fn resize(&self, addr: usize, size: usize) -> Option<usize> {
+        let (old, new) = {
+            let mut inner = self.enter();
+            let old = inner.arena.block(addr)?;
+            if size <= old.len() {
+                if let Some(tail) = inner.arena.shrink_block(addr, size) {
+                    Self::close_block(&mut inner, tail);
+                }
+                return Some(addr);
+            }
+            if let Some(grown) = inner.arena.grow_block(addr, size) {
+                let tail = Extent { start: old.end, end: grown.end };
+                if self.open_block(&mut inner, tail) {
+                    return Some(addr);
+                }
+                if let Some(tail) = inner.arena.shrink_block(addr, old.len()) {
+                    inner.arena.give_block(tail);
+                }
+                return None;
+            }
+            // Room to grow in place the next time: programs that grow by steps do it again and again.
+            let ahead = size.checked_add(size / 2)?;
+            let new = inner.arena.take_block(ahead, BLOCK)?;
+            if let Some(tail) = inner.arena.shrink_block(new.start, size) {
+                inner.arena.give_block(tail);
+            }
+            let new = inner.arena.block(new.start)?;
+            if !self.open_block(&mut inner, new) {
+                inner.arena.cancel_block(new);
+                return None;
+            }
+            (old, new)
+        };
+        self.transfer(old, new.start, old.len());
+        self.free_moved(old);
+        Some(new.start)
+    }
+
+    fn free_moved(&self, old: Extent) {
+        let mut inner = self.enter();
+        let ended = inner.arena.end_block(old.start);
+        for range in ended {
+            Self::close_block(&mut inner, range);
+        }
+    }
+
+    /// Carries the content of `from` to `to` (both ours, both writable, `to` without content), without the lock where bytes
+    /// must be copied: the copy may fault.
+    pub(super) fn transfer(&self, from: Extent, to: usize, len: usize) {
+        let mut done = 0;
+        if from.start.is_multiple_of(BLOCK) && to.is_multiple_of(BLOCK) {
+            let whole = len / BLOCK;
+            let mut inner = self.enter();
+            match &mut inner.pager {
+                Some(pager) => done = pager.relocate(from.start, to, whole) * BLOCK,
+                None => done = move_mapping(Extent::new(from.start, whole * BLOCK), to),
+            }
+        }
+        // SAFETY: the program gave both ranges to us for this move; they do not overlap, and are readable and writable.
+        unsafe { std::ptr::copy_nonoverlapping((from.start + done) as *const u8, (to + done) as *mut u8, len - done) };
+    }
+}
+
+/// Ordinary memory: the kernel moves the page tables and leaves the old range mapped and empty. Returns the bytes moved.
+fn move_mapping(from: Extent, to: usize) -> usize {
+    if from.is_empty() {
+        return 0;
+    }
+    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
+    // SAFETY: both ranges are address space of ours; nobody uses the target yet, and the source stays mapped.
+    match unsafe { map::mremap(from, from.len(), flags, to) } {
+        Ok(_) => from.len(),
+        Err(_) => 0,
+    }
+}

@@ -1,0 +1,212 @@
+//! What the lock protects: the arena, the ledger of what is writable, and the pager once there is one.
+
+use super::Memory;
+use crate::arena::Arena;
+use crate::job::{Job, Slot};
+use crate::pager::Pager;
+use crate::region::{Attr, Regions};
+use nearfar_core::addr::{Extent, PAGE};
+use nearfar_core::stats::Counter;
+use nearfar_sys::errno::Errno;
+use nearfar_sys::kernel::Denied;
+use nearfar_sys::{map, process};
+
+/// State of the process's memory.
+pub struct Inner {
+    pub(super) job: Job,
+    pub(super) slot: &'static Slot,
+    pub(super) arena: Arena,
+    // Managed ranges while passive; they move into the pager.
+    regions: Regions,
+    pub(super) pager: Option<Pager>,
+    pub(super) has_thread: bool,
+    committed: usize,
+    charged: usize,
+    refused: bool,
+    pub(super) pins: Vec<Extent>,
+}
+
+impl Inner {
+    pub(super) fn new(job: Job) -> Result<Self, Errno> {
+        let slot = Self::join(job)?;
+        let settings = job.settings();
+        let cache = (settings.near_bytes / 16).min(64 << 20) as usize;
+        Ok(Self {
+            job,
+            slot,
+            arena: Arena::new(cache, !Denied(settings.denied).has("thp"))?,
+            regions: Regions::default(),
+            pager: None,
+            has_thread: false,
+            committed: 0,
+            charged: 0,
+            refused: false,
+            pins: Vec::new(),
+        })
+    }
+
+    fn join(job: Job) -> Result<&'static Slot, Errno> {
+        // After an exec this is the same process with new memory: what the old image had is gone.
+        while let Some(old) = job.slot_of_own_past() {
+            job.bury(old);
+        }
+        job.join().ok_or(Errno(libc::EAGAIN))
+    }
+
+    pub(super) fn regions(&mut self) -> &mut Regions {
+        match &mut self.pager {
+            Some(pager) => &mut pager.regions,
+            None => &mut self.regions,
+        }
+    }
+
+    /// Forgets `len` bytes of writable memory.
+    pub(super) fn decommit(&mut self, len: usize) {
+        self.committed = self.committed.saturating_sub(len);
+        self.slot.set(Counter::Committed, self.committed as u64);
+        if self.pager.is_none() {
+            let pages = len / PAGE;
+            let back = pages.min(self.charged);
+            self.charged -= back;
+            self.job.uncharge(self.slot, back as u64);
+        }
+    }
+
+    /// Sets the attributes of a managed range, and has it paged if paging is on.
+    pub(super) fn manage(&mut self, range: Extent, attr: Attr) {
+        if let Some(pager) = &mut self.pager
+            && let Err(errno) = pager.register(range)
+        {
+            // It stays ordinary memory, which is right but not counted.
+            self.notice(&format!("memory at {:#x}..{:#x} cannot be paged ({errno})", range.start, range.end));
+            return;
+        }
+        self.regions().insert(range, attr);
+    }
+
+    /// Drops the content of `range`, which must be managed throughout.
+    pub(super) fn discard(&mut self, range: Extent) {
+        match &mut self.pager {
+            Some(pager) => pager.discard(range),
+            None => {
+                // SAFETY: the program has given the content up; that is what callers are for.
+                let _ = unsafe { map::madvise(range, libc::MADV_DONTNEED) };
+            }
+        }
+    }
+
+    pub(super) fn notice(&self, what: &str) {
+        process::write_stderr(format!("nearfar: process {}: {what}\n", process::pid()).as_bytes());
+    }
+
+    /// Charges `pages` while passive; false when the budget does not allow it.
+    pub(super) fn charge_passive(&mut self, pages: usize) -> bool {
+        let fits = self.job.try_charge(self.slot, pages as u64);
+        if fits {
+            self.charged += pages;
+        }
+        fits
+    }
+
+    pub(super) fn add_committed(&mut self, len: usize) {
+        self.committed += len;
+        self.slot.set(Counter::Committed, self.committed as u64);
+    }
+
+    /// Begins to page. Says why not, once, when that is impossible: the process goes on with ordinary memory.
+    pub(super) fn activate(&mut self) -> bool {
+        if self.pager.is_some() || self.refused {
+            return self.pager.is_some();
+        }
+        for range in self.arena.drain_cache() {
+            self.discard(range);
+            self.arena.give_block(range);
+        }
+        let regions = std::mem::take(&mut self.regions);
+        let scan: Vec<Extent> = regions.all().into_iter().map(|(range, _)| range).collect();
+        // From here on what is present counts, not what may be written.
+        self.job.uncharge(self.slot, self.charged as u64);
+        let charged = std::mem::take(&mut self.charged);
+        match Pager::start(self.job, self.slot, regions, &scan) {
+            Ok(mut pager) => {
+                for range in std::mem::take(&mut self.pins) {
+                    let _ = pager.pin(range, true);
+                }
+                self.pager = Some(pager);
+                self.arena.limit_cache((self.job.settings().near_bytes / 64).min(16 << 20) as usize);
+                true
+            }
+            Err((regions, why)) => {
+                self.regions = regions;
+                self.charged = charged;
+                self.job.force_charge(self.slot, charged as u64);
+                self.refused = true;
+                self.notice(&format!("this process needs more than near memory, and {why}; it goes on with ordinary memory"));
+                false
+            }
+        }
+    }
+
+    /// In the child of a fork.
+    pub(super) fn after_fork(&mut self) {
+        self.has_thread = false;
+        let slot = match self.job.join() {
+            Some(slot) => slot,
+            None => crate::pager::stop("too many processes under one nearfar run (1024); start fewer, or several runs"),
+        };
+        self.slot = slot;
+        slot.set(Counter::Committed, self.committed as u64);
+        match &mut self.pager {
+            Some(pager) => pager.fork_child(slot),
+            None => {
+                self.job.force_charge(slot, self.charged as u64);
+            }
+        }
+    }
+
+    pub(super) fn publish(&mut self) {
+        match &mut self.pager {
+            Some(pager) => pager.publish(),
+            None => {
+                let used = self.slot.charged_pages() * PAGE as u64;
+                self.slot.set(Counter::NearUsed, used);
+                self.slot.raise(Counter::NearPeak, used);
+            }
+        }
+    }
+}
+
+impl Memory {
+    /// Makes `len` bytes of memory writable in the ledger; may begin to page. False when the memory cannot be had.
+    pub(super) fn commit(&self, inner: &mut Inner, len: usize) -> bool {
+        let pages = len.div_ceil(PAGE);
+        if inner.pager.is_none() && !inner.charge_passive(pages) {
+            if inner.activate() {
+                self.guard_fds(inner);
+            } else {
+                inner.job.force_charge(inner.slot, pages as u64);
+                inner.charge_forced(pages);
+            }
+        }
+        inner.add_committed(pages * PAGE);
+        self.start_thread_if_needed(inner);
+        inner.publish_passive();
+        true
+    }
+
+    pub(super) fn manage(&self, inner: &mut Inner, range: Extent, attr: Attr) {
+        inner.manage(range, attr);
+    }
+}
+
+impl Inner {
+    fn charge_forced(&mut self, pages: usize) {
+        self.charged += pages;
+    }
+
+    fn publish_passive(&mut self) {
+        if self.pager.is_none() {
+            self.publish();
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! The mmap family: what is anonymous, private and large enough is managed, everything else is the kernel's.
+
+use super::{Memory, inner::Inner};
+use crate::region::Attr;
+use nearfar_core::addr::{CHUNK, Extent, PAGE, round_up};
+use nearfar_sys::errno::Errno;
+use nearfar_sys::map;
+
+/// Smaller mappings stay with the kernel: they are many, and hold little.
+const SMALLEST: usize = CHUNK;
+
+/// Flags of mappings that are not what they seem: special pages, stacks, or the program's own wish for huge TLB pages.
+const FOREIGN: i32 = libc::MAP_HUGETLB | libc::MAP_GROWSDOWN | libc::MAP_STACK;
+
+fn is_ours_to_manage(len: usize, prot: i32, flags: i32) -> bool {
+    let private = flags & libc::MAP_TYPE == libc::MAP_PRIVATE && flags & libc::MAP_ANONYMOUS != 0;
+    private && flags & FOREIGN == 0 && prot & libc::PROT_EXEC == 0 && len >= SMALLEST
+}
+
+fn writable_bytes(parts: &[(Extent, Attr)]) -> usize {
+    parts.iter().filter(|(_, attr)| attr.is_writable()).map(|(range, _)| range.len()).sum()
+}
+
+impl Memory {
+    /// mmap(2).
+    ///
+    /// # Safety
+    /// As for the system call.
+    pub unsafe fn mmap(&self, addr: usize, len: usize, prot: i32, flags: i32, fd: i32, off: i64) -> Result<usize, Errno> {
+        // SAFETY (raw calls below): passed on to the caller.
+        let raw = |flags: i32| unsafe { map::mmap(addr, len, prot, flags, fd, off) };
+        let Some(size) = round_up(len, PAGE).filter(|&size| size > 0) else { return raw(flags) };
+        let ours = is_ours_to_manage(size, prot, flags);
+        if flags & libc::MAP_FIXED != 0 && flags & libc::MAP_FIXED_NOREPLACE != libc::MAP_FIXED_NOREPLACE {
+            return self.map_fixed(Extent::new(addr, size), prot, ours, &|| raw(flags));
+        }
+        if !ours {
+            return raw(flags);
+        }
+        let mut inner = self.enter();
+        if addr == 0 {
+            if let Some(range) = inner.arena.take_map(size) {
+                return self.open_map(&mut inner, range, prot);
+            }
+        }
+        // A wish for a certain place is the kernel's to grant; what comes of it is managed there.
+        let start = raw(flags & !libc::MAP_POPULATE)?;
+        let range = Extent::new(start, size);
+        self.count_writable(&mut inner, size, prot);
+        self.manage(&mut inner, range, Attr { prot, arena: false });
+        Ok(start)
+    }
+
+    fn count_writable(&self, inner: &mut Inner, len: usize, prot: i32) {
+        if prot & libc::PROT_WRITE != 0 {
+            self.commit(inner, len);
+        }
+    }
+
+    /// Makes taken address space of the maps half a mapping.
+    fn open_map(&self, inner: &mut Inner, range: Extent, prot: i32) -> Result<usize, Errno> {
+        if prot != libc::PROT_NONE {
+            // SAFETY: address space of ours that nobody uses.
+            if let Err(errno) = unsafe { map::mprotect(range, prot) } {
+                inner.arena.give_map(range);
+                return Err(errno);
+            }
+        }
+        self.count_writable(inner, range.len(), prot);
+        self.manage(inner, range, Attr { prot, arena: true });
+        Ok(range.start)
+    }
+
+    /// A mapping at a fixed address replaces what is there.
+    fn map_fixed(&self, range: Extent, prot: i32, ours: bool, raw: &dyn Fn() -> Result<usize, Errno>) -> Result<usize, Errno> {
+        let mut inner = self.enter();
+        let maps = inner.arena.maps();
+        if range.overlaps(&inner.arena.blocks()) {
+            // Nobody but the malloc family has addresses there.
+            return Err(Errno::ENOMEM);
+        }
+        let parts = inner.regions().parts(range);
+        inner.decommit(writable_bytes(&parts));
+        for (part, _) in &parts {
+            inner.discard(*part);
+        }
+        inner.regions().remove(range);
+        let inside = maps.contains_extent(range);
+        if inside {
+            inner.arena.take_map_at(range);
+        }
+        let all_ours = parts.iter().map(|(part, _)| part.len()).sum::<usize>() == range.len();
+        if ours && inside && all_ours {
+            // The mapping stays, with other protection: no hole in the registration, no new mapping for the kernel.
+            // SAFETY: the caller asked for this range to be replaced.
+            unsafe { map::mprotect(range, prot)? };
+            self.count_writable(&mut inner, range.len(), prot);
+            self.manage(&mut inner, range, Attr { prot, arena: true });
+            return Ok(range.start);
+        }
+        let start = raw()?;
+        if ours {
+            self.count_writable(&mut inner, range.len(), prot);
+            self.manage(&mut inner, range, Attr { prot, arena: inside });
+        }
+        Ok(start)
+    }
+
+    /// munmap(2).
+    ///
+    /// # Safety
+    /// As for the system call.
+    pub unsafe fn munmap(&self, addr: usize, len: usize) -> Result<(), Errno> {
+        let size = round_up(len, PAGE).unwrap_or(0);
+        let range = Extent::new(addr, size);
+        if size == 0 || !addr.is_multiple_of(PAGE) {
+            // SAFETY: the kernel answers.
+            return unsafe { map::munmap(range) };
+        }
+        let mut inner = self.enter();
+        self.unmap(&mut inner, range)
+    }
+
+    pub(super) fn unmap(&self, inner: &mut Inner, range: Extent) -> Result<(), Errno> {
+        let parts = inner.regions().parts(range);
+        let maps = inner.arena.maps();
+        let ours = maps.intersect(&range);
+        if parts.is_empty() && ours.is_none() {
+            // SAFETY: what the program asked for, and nothing of it is ours.
+            return unsafe { map::munmap(range) };
+        }
+        if range.overlaps(&inner.arena.blocks()) {
+            return Err(Errno::EINVAL);
+        }
+        inner.decommit(writable_bytes(&parts));
+        for (part, _) in &parts {
+            inner.discard(*part);
+        }
+        let managed: usize = parts.iter().filter_map(|(part, _)| part.intersect(&maps)).map(|part| part.len()).sum();
+        inner.regions().remove(range);
+        if let Some(inside) = ours {
+            if managed == inside.len() {
+                // SAFETY: unmapped by the program: stray accesses shall trap.
+                unsafe { map::mprotect(inside, libc::PROT_NONE)? };
+            } else {
+                // The program had something else mapped over our address space: put the reservation back.
+                let flags = map::ANON | libc::MAP_FIXED;
+                // SAFETY: unmapped by the program; the address space is ours.
+                unsafe { map::mmap(inside.start, inside.len(), libc::PROT_NONE, flags, -1, 0)? };
+            }
+            inner.arena.give_map(inside);
+        }
+        for outside in [Extent { start: range.start, end: range.end.min(maps.start) }, Extent { start: range.start.max(maps.end), end: range.end }] {
+            if !outside.is_empty() {
+                // SAFETY: what the program asked for.
+                unsafe { map::munmap(outside)? };
+            }
+        }
+        Ok(())
+    }
+
+    /// mprotect(2).
+    ///
+    /// # Safety
+    /// As for the system call.
+    pub unsafe fn mprotect(&self, addr: usize, len: usize, prot: i32) -> Result<(), Errno> {
+        let range = Extent::new(addr, round_up(len, PAGE).unwrap_or(len));
+        let mut inner = self.enter();
+        let parts = inner.regions().parts(range);
+        let known = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
+        if parts.is_empty() || prot & !known != 0 {
+            // SAFETY: passed on to the caller.
+            return unsafe { map::mprotect(range, prot) };
+        }
+        let before = writable_bytes(&parts);
+        let total: usize = parts.iter().map(|(part, _)| part.len()).sum();
+        let after = if prot & libc::PROT_WRITE != 0 { total } else { 0 };
+        if after > before {
+            self.commit(&mut inner, after - before);
+        }
+        // SAFETY: passed on to the caller.
+        if let Err(errno) = unsafe { map::mprotect(range, prot) } {
+            inner.decommit(after.saturating_sub(before));
+            return Err(errno);
+        }
+        inner.decommit(before.saturating_sub(after));
+        for (part, attr) in parts {
+            inner.regions().insert(part, Attr { prot, ..attr });
+            if let Some(pager) = &mut inner.pager {
+                pager.protect_changed(part);
+            }
+        }
+        Ok(())
+    }
+
+    /// madvise(2).
+    ///
+    /// # Safety
+    /// As for the system call.
+    pub unsafe fn madvise(&self, addr: usize, len: usize, advice: i32) -> Result<(), Errno> {
+        let range = Extent::new(addr, round_up(len, PAGE).unwrap_or(len));
+        // SAFETY (raw): passed on to the caller.
+        let raw = |range| unsafe { map::madvise(range, advice) };
+        let mut inner = self.enter();
+        let parts = inner.regions().parts(range);
+        let managed: usize = parts.iter().map(|(part, _)| part.len()).sum();
+        if managed == 0 || !addr.is_multiple_of(PAGE) {
+            return raw(range);
+        }
+        match advice {
+            libc::MADV_DONTNEED | libc::MADV_FREE => {
+                if inner.pager.is_none() {
+                    return raw(range);
+                }
+                let mut rest = range.start;
+                for (part, _) in parts {
+                    if rest < part.start {
+                        raw(Extent { start: rest, end: part.start })?;
+                    }
+                    inner.discard(part);
+                    rest = part.end;
+                }
+                if rest < range.end { raw(Extent { start: rest, end: range.end }) } else { Ok(()) }
+            }
+            // Page sizes, residence and order are the pager's business; what a fork inherits too, while it pages.
+            libc::MADV_HUGEPAGE | libc::MADV_NOHUGEPAGE | libc::MADV_MERGEABLE | libc::MADV_UNMERGEABLE if managed == range.len() => Ok(()),
+            libc::MADV_NORMAL | libc::MADV_RANDOM | libc::MADV_SEQUENTIAL | libc::MADV_WILLNEED if managed == range.len() => Ok(()),
+            libc::MADV_COLD | libc::MADV_PAGEOUT | libc::MADV_COLLAPSE if managed == range.len() => Ok(()),
+            libc::MADV_DOFORK | libc::MADV_DONTFORK if inner.pager.is_some() && managed == range.len() => Ok(()),
+            _ => raw(range),
+        }
+    }
+
+    /// mlock(2) and mlock2(2): brings the range to near and keeps it there.
+    pub fn mlock(&self, addr: usize, len: usize) -> Result<(), Errno> {
+        let range = Extent { start: addr & !(PAGE - 1), end: round_up(addr + len, PAGE).ok_or(Errno::ENOMEM)? };
+        let readable: Vec<Extent> = {
+            let mut inner = self.enter();
+            let parts = inner.regions().parts(range);
+            for (part, _) in &parts {
+                match &mut inner.pager {
+                    Some(pager) => pager.pin(*part, true)?,
+                    None => inner.pins.push(*part),
+                }
+            }
+            parts.into_iter().filter(|(_, attr)| attr.prot & libc::PROT_READ != 0).map(|(part, _)| part).collect()
+        };
+        for part in readable {
+            for page in (part.start..part.end).step_by(PAGE) {
+                // SAFETY: a readable page of the program, which asked for it to be brought to near.
+                unsafe { std::ptr::read_volatile(page as *const u8) };
+            }
+        }
+        Ok(())
+    }
+
+    /// munlock(2).
+    pub fn munlock(&self, addr: usize, len: usize) -> Result<(), Errno> {
+        let range = Extent { start: addr & !(PAGE - 1), end: round_up(addr + len, PAGE).ok_or(Errno::ENOMEM)? };
+        let mut inner = self.enter();
+        inner.pins.retain(|pin| !pin.overlaps(&range));
+        match &mut inner.pager {
+            Some(pager) => pager.pin(range, false),
+            None => Ok(()),
+        }
+    }
+}
+

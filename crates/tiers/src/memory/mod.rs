@@ -1,0 +1,146 @@
+//! Memory: all that a front end may call. One per process.
+//!
+//! Every method may be called from any thread, at any time, also before `main`, and never touches the memory it manages
+//! while it holds the lock. Methods of the mmap family take and return what the system calls of that name do (a raw
+//! address, or an errno); ranges that nearfar does not manage go to the kernel unchanged.
+//!
+//! A process begins *passive*: its memory is ordinary memory, and what it may write counts against the job's budget. When
+//! an allocation does not fit any more, or others starve, it becomes *active*: everything managed is registered with the
+//! pager. A program that fits in near never pays for paging.
+
+mod blocks;
+mod inner;
+mod maps;
+mod remap;
+mod thread;
+
+use crate::guard::{self, Entered};
+use crate::job::Job;
+use inner::Inner;
+use nearfar_core::addr::Extent;
+use nearfar_sys::errno::Errno;
+use nearfar_sys::event::Event;
+use std::cell::UnsafeCell;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// Descriptors of ours that the program must not close.
+const OWN_FDS: usize = 64;
+
+struct Common {
+    inner: Mutex<Inner>,
+    event: Event,
+    blocks: Extent,
+    maps: Extent,
+    own_fds: [AtomicI32; OWN_FDS],
+    // The lock between `fork_prepare` and its end; touched only by the thread that holds it.
+    forking: UnsafeCell<Option<Entered<Inner>>>,
+}
+
+// SAFETY: all fields but `forking` are Sync; that one is used only by the thread that holds `inner`.
+unsafe impl Sync for Common {}
+
+/// The managed memory of this process.
+#[derive(Clone, Copy)]
+pub struct Memory {
+    common: &'static Common,
+}
+
+impl Memory {
+    /// Starts managing memory for the calling process under `job`. Nothing is paged yet.
+    pub fn start(job: Job) -> Result<Memory, Errno> {
+        let inner = Inner::new(job)?;
+        let (blocks, maps) = (inner.arena.blocks(), inner.arena.maps());
+        let own_fds = [const { AtomicI32::new(-1) }; OWN_FDS];
+        let event = Event::new()?;
+        let common = Common { inner: Mutex::new(inner), event, blocks, maps, own_fds, forking: UnsafeCell::new(None) };
+        let memory = Memory { common: Box::leak(Box::new(common)) };
+        memory.guard_fds(&memory.enter());
+        Ok(memory)
+    }
+
+    fn enter(&self) -> Entered<Inner> {
+        guard::enter(&self.common.inner)
+    }
+
+    /// True while the calling thread is inside nearfar itself (holds the lock, or is the pager): hooks must then go straight
+    /// to the kernel or to the C library, and touch nothing of ours.
+    pub fn inside() -> bool {
+        guard::is_inside()
+    }
+
+    /// True when `fd` is ours: the program must not close or replace it (paged memory would read as zeros).
+    pub fn is_own_fd(&self, fd: i32) -> bool {
+        fd >= 0 && self.common.own_fds.iter().any(|own| own.load(Ordering::Relaxed) == fd)
+    }
+
+    fn guard_fds(&self, inner: &Inner) {
+        use std::os::fd::AsRawFd;
+        let mut fds = inner.pager.as_ref().map_or_else(Vec::new, |pager| pager.own_fds());
+        fds.insert(0, self.common.event.as_raw_fd());
+        for (index, own) in self.common.own_fds.iter().enumerate() {
+            own.store(fds.get(index).copied().unwrap_or(-1), Ordering::Relaxed);
+        }
+    }
+
+    /// True when `addr` lies in the part of the arena that `alloc` hands out (no lock; the test of `free` and `realloc`).
+    pub fn is_block(&self, addr: usize) -> bool {
+        self.common.blocks.contains(addr)
+    }
+
+    /// True when `addr` lies in the part of the arena that `mmap` hands out (no lock). The small allocator's memory is there.
+    pub fn is_mapped(&self, addr: usize) -> bool {
+        self.common.maps.contains(addr)
+    }
+
+    /// Takes a static array (.bss) of the program under management: anonymous private memory mapped by others.
+    pub fn adopt(&self, addr: usize, len: usize) {
+        let mut inner = self.enter();
+        if self.commit(&mut inner, len) {
+            let attr = crate::region::Attr { prot: nearfar_sys::map::RW, arena: false };
+            self.manage(&mut inner, Extent::new(addr, len), attr);
+        }
+    }
+
+    /// Before fork(2), in the forking thread: brings everything to rest and holds the lock until one of the next two.
+    pub fn fork_prepare(&self) {
+        let mut inner = self.enter();
+        if let Some(pager) = &mut inner.pager {
+            pager.fork_prepare();
+        }
+        // SAFETY: this thread holds the lock.
+        unsafe { *self.common.forking.get() = Some(inner) };
+    }
+
+    /// After fork(2), in the parent (also when fork failed).
+    pub fn fork_parent(&self) {
+        // SAFETY: this thread has held the lock since `fork_prepare`.
+        let Some(mut inner) = (unsafe { (*self.common.forking.get()).take() }) else { return };
+        if let Some(pager) = &mut inner.pager {
+            pager.fork_parent();
+            self.guard_fds(&inner);
+            self.common.event.signal();
+        }
+    }
+
+    /// After fork(2), in the child.
+    pub fn fork_child(&self) {
+        // SAFETY: this thread has held the lock since `fork_prepare`; the child has no other threads.
+        let Some(mut inner) = (unsafe { (*self.common.forking.get()).take() }) else { return };
+        inner.after_fork();
+        self.renew_event();
+        self.guard_fds(&inner);
+        self.start_thread_if_needed(&mut inner);
+    }
+
+    fn renew_event(&self) {
+        // The event is shared with the parent through the descriptor; a stray signal from there costs one empty round.
+        self.common.event.clear();
+    }
+
+    /// At exit: writes gauges a last time. Memory stays served until the process is gone.
+    pub fn finish(&self) {
+        let mut inner = self.enter();
+        inner.publish();
+    }
+}

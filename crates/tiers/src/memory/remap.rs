@@ -1,0 +1,108 @@
+//! mremap: shrinks, grows and moves mappings; content moves by pages, not by copying, where it can.
+
+use super::Memory;
+use crate::region::Attr;
+use nearfar_core::addr::{Extent, PAGE, round_up};
+use nearfar_sys::errno::Errno;
+use nearfar_sys::map::{self, ANON, RW};
+
+impl Memory {
+    /// mremap(2).
+    ///
+    /// # Safety
+    /// As for the system call.
+    pub unsafe fn mremap(&self, addr: usize, old: usize, new: usize, flags: i32, to: usize) -> Result<usize, Errno> {
+        let (old, new) = (round_up(old, PAGE).ok_or(Errno::EINVAL)?, round_up(new, PAGE).ok_or(Errno::EINVAL)?);
+        let range = Extent::new(addr, old);
+        let fixed = flags & libc::MREMAP_FIXED != 0;
+        let (attr, managed) = {
+            let mut inner = self.enter();
+            let managed = !inner.regions().parts(range).is_empty();
+            (inner.regions().uniform(range), managed)
+        };
+        if !managed || old == 0 {
+            if fixed {
+                // What is replaced may be ours.
+                let target = Extent::new(to, new);
+                let mut inner = self.enter();
+                if !inner.regions().parts(target).is_empty() || inner.arena.maps().overlaps(&target) {
+                    return Err(Errno::ENOMEM);
+                }
+            }
+            // SAFETY: passed on to the caller.
+            return unsafe { map::mremap(range, new, flags, to) };
+        }
+        // The kernel, too, refuses ranges that span several mappings.
+        let attr = attr.ok_or(Errno(libc::EFAULT))?;
+        if new == 0 || !addr.is_multiple_of(PAGE) || (fixed && flags & libc::MREMAP_MAYMOVE == 0) {
+            return Err(Errno::EINVAL);
+        }
+        if fixed {
+            let target = Extent::new(to, new);
+            if target.overlaps(&range) || !to.is_multiple_of(PAGE) {
+                return Err(Errno::EINVAL);
+            }
+            return self.move_to(range, new, attr, flags, Some(to));
+        }
+        if flags & libc::MREMAP_DONTUNMAP != 0 {
+            return self.move_to(range, new, attr, flags, None);
+        }
+        if new <= old {
+            if new < old {
+                let mut inner = self.enter();
+                self.unmap(&mut inner, Extent { start: addr + new, end: range.end })?;
+            }
+            return Ok(addr);
+        }
+        if attr.arena && self.grow_here(range, new, attr) {
+            return Ok(addr);
+        }
+        if flags & libc::MREMAP_MAYMOVE == 0 {
+            return Err(Errno::ENOMEM);
+        }
+        self.move_to(range, new, attr, flags, None)
+    }
+
+    fn grow_here(&self, range: Extent, new: usize, attr: Attr) -> bool {
+        let mut inner = self.enter();
+        if !inner.arena.maps().contains_extent(range) || !inner.arena.grow_map(range, new) {
+            return false;
+        }
+        let tail = Extent { start: range.end, end: range.start + new };
+        // SAFETY: address space of ours that was free until now.
+        if unsafe { map::mprotect(tail, attr.prot) }.is_err() {
+            inner.arena.give_map(tail);
+            return false;
+        }
+        if attr.is_writable() {
+            self.commit(&mut inner, tail.len());
+        }
+        self.manage(&mut inner, tail, attr);
+        true
+    }
+
+    /// Makes a new mapping of `new` bytes, carries the content over, and ends the old one (or leaves it empty).
+    fn move_to(&self, range: Extent, new: usize, attr: Attr, flags: i32, to: Option<usize>) -> Result<usize, Errno> {
+        let map_flags = ANON | if to.is_some() { libc::MAP_FIXED } else { 0 };
+        // Content can be carried only between writable mappings; the wanted protection follows.
+        // SAFETY: a fresh mapping, or one that the program asked to be replaced.
+        let start = unsafe { self.mmap(to.unwrap_or(0), new, RW, map_flags, -1, 0)? };
+        let restricted = attr.prot != RW;
+        if restricted {
+            // SAFETY: the program gave the range up to be moved.
+            unsafe { self.mprotect(range.start, range.len(), RW)? };
+        }
+        self.transfer(range, start, range.len().min(new));
+        if restricted {
+            // SAFETY: the protection that the program had set.
+            unsafe { self.mprotect(start, new, attr.prot)? };
+        }
+        let mut inner = self.enter();
+        if flags & libc::MREMAP_DONTUNMAP != 0 {
+            inner.discard(range);
+        } else {
+            self.unmap(&mut inner, range)?;
+        }
+        Ok(start)
+    }
+}

@@ -1,0 +1,304 @@
+//! Takes units out of the program's view, finds out what of them far lacks, and writes that back.
+//!
+//! A page moved out cannot change any more, so one pass over it tells everything: all zero (nothing to keep), equal to its
+//! far copy (nothing to write), or dirty. No write faults are needed, and stores that change nothing cost no I/O.
+
+use super::{Pager, page_addr};
+use crate::bits::Bits;
+use crate::block::{Frames, HoldId, PageState, Phase};
+use crate::far::Place;
+use crate::frame_bytes;
+use nearfar_core::addr::{BLOCK, BLOCK_PAGES, CHUNK, CHUNK_PAGES, Extent, PAGE};
+use nearfar_core::policy::{Arrival, Unit};
+use nearfar_core::stats::Counter;
+use nearfar_sys::errno::Errno;
+use nearfar_sys::uffd::Refused;
+use std::ops::Range;
+
+/// Clean pages between two dirty runs that are written with them, to make one operation of two.
+const BRIDGE: usize = 4;
+
+/// Why a unit stays where it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stays {
+    /// The kernel or mlock holds it: it goes back to the policy.
+    Pinned,
+    /// It is not there any more.
+    Gone,
+    /// Far has no space.
+    FarFull(Errno),
+}
+
+impl Pager {
+    /// Evicts `unit`, which the policy has given up.
+    pub(super) fn evict_unit(&mut self, unit: Unit) -> Result<(), Stays> {
+        let number = unit.block_number();
+        let pages = match unit.chunk_index() {
+            None => 0..BLOCK_PAGES,
+            Some(chunk) => chunk * CHUNK_PAGES..(chunk + 1) * CHUNK_PAGES,
+        };
+        let Some(block) = self.blocks.get_mut(&number) else { return Err(Stays::Gone) };
+        let resident = block.pages_in(pages.clone(), PageState::Resident);
+        if resident.is_empty() {
+            block.units &= unit.chunk_index().map_or(u32::MAX, |chunk| !(1 << chunk));
+            return Err(Stays::Gone);
+        }
+        if block.pinned || self.is_being_written(number, &pages) {
+            self.keep(unit, resident.count());
+            return Err(Stays::Pinned);
+        }
+        let huge = unit.chunk_index().is_none();
+        let slot = if huge { self.frames.take_empty_huge() } else { self.frames.take_empty_chunk() };
+        let Some(slot) = slot else {
+            self.keep(unit, resident.count());
+            return Err(Stays::Pinned);
+        };
+        if let Err(why) = self.hide(number, pages.clone(), slot) {
+            if huge { self.frames.give_empty_huge(slot) } else { self.frames.fill_chunk(slot, 0) }
+            debug_assert!(why != Refused::NoMemory || !self.uffd.can_move());
+            self.count(Counter::PinnedSkips, 1);
+            self.keep(unit, resident.count());
+            return Err(Stays::Pinned);
+        }
+        let present = self.take_stock(number, pages.clone(), slot, resident, huge);
+        if present.is_empty() {
+            return Err(Stays::Gone);
+        }
+        let frames = Frames::Span { addr: slot, first: pages.start, huge };
+        let id = self.new_hold(number, present, frames, Phase::Reading);
+        for page in present.iter() {
+            self.block(number).state[page] = PageState::Held;
+        }
+        self.count(Counter::EvictedBytes, (present.count() * PAGE) as u64);
+        self.set_phase(id, Phase::Writing);
+        self.write_back(id).map_err(|errno| {
+            // Nowhere to put it: back into view.
+            self.show_hold(id, Arrival::Rescued);
+            Stays::FarFull(errno)
+        })
+    }
+
+    fn keep(&mut self, unit: Unit, pages: usize) {
+        self.evict.insert(unit, pages as u32, Arrival::Rescued);
+    }
+
+    fn is_being_written(&mut self, number: usize, pages: &Range<usize>) -> bool {
+        let wanted = Bits::of(pages.clone());
+        let holds = self.block(number).holds.clone();
+        holds.iter().any(|&id| self.hold(id).writing.iter().any(|page| wanted.get(page)))
+    }
+
+    /// After `hide`: asks the kernel which pages really came (the program may have discarded some with a raw system call),
+    /// and books the slot and the units accordingly.
+    fn take_stock(&mut self, number: usize, pages: Range<usize>, slot: usize, resident: Bits, huge: bool) -> Bits {
+        let mut present = resident;
+        let len = if huge { BLOCK } else { CHUNK };
+        let mut stray = Bits::of(pages.clone());
+        frame_bytes::absent_pages(Extent::new(slot, len), |index| {
+            present.clear(pages.start + index);
+            stray.clear(pages.start + index);
+        });
+        debug_assert!(stray.iter().all(|page| present.get(page)), "a page came that was not resident");
+        let block = self.block(number);
+        for page in resident.iter().filter(|&page| !present.get(page)) {
+            block.state[page] = PageState::Empty;
+            block.far_valid.clear(page);
+        }
+        let lost = resident.count() - present.count();
+        if huge {
+            block.huge = false;
+            if present.is_empty() {
+                self.frames.give_empty_huge(slot);
+            }
+        } else {
+            block.units &= !(1 << (pages.start / CHUNK_PAGES));
+            let mask = present.iter().fold(0u16, |mask, page| mask | 1 << (page - pages.start));
+            self.frames.fill_chunk(slot, mask);
+        }
+        self.uncharge(lost);
+        present
+    }
+
+    /// Sorts the pages of a hold and starts the writes that far needs. Without any, the hold is clean at once.
+    fn write_back(&mut self, id: HoldId) -> Result<(), Errno> {
+        let hold = self.hold(id);
+        let (number, mask, frames) = (hold.block, hold.mask, hold.frames.clone());
+        let (mut zeros, mut dirty) = (Bits::default(), Bits::default());
+        let mut clean = 0;
+        let mut fresh = [0u64; BLOCK_PAGES];
+        let block = self.block(number);
+        for page in mask.iter() {
+            let addr = frames.addr(page);
+            // SAFETY: `take_stock` has seen that the page is there; it is in no view, so nobody changes it.
+            let (zero, hash) = unsafe { if frame_bytes::is_zero(addr) { (true, 0) } else { (false, frame_bytes::page_hash(addr)) } };
+            if zero {
+                zeros.set(page);
+            } else if block.far_valid.get(page) && block.hashes.as_ref().is_some_and(|hashes| hashes[page] == hash) {
+                clean += 1;
+            } else {
+                fresh[page] = hash;
+                dirty.set(page);
+            }
+        }
+        self.count(Counter::EvictedZeroBytes, (zeros.count() * PAGE) as u64);
+        self.count(Counter::EvictedCleanBytes, (clean * PAGE) as u64);
+        if !dirty.is_empty() {
+            let place = self.place_for(number, &mut dirty, &mask, &zeros)?;
+            // Pages that had to join because their block moved were clean: their hashes hold.
+            let hashes = self.block(number).hashes_mut();
+            for page in dirty.iter().filter(|&page| fresh[page] != 0) {
+                hashes[page] = fresh[page];
+            }
+            let runs = dirty.runs(BRIDGE, |page| mask.get(page) && !zeros.get(page));
+            for page in dirty.iter() {
+                self.block(number).far_valid.clear(page);
+            }
+            let serial = self.hold(id).serial;
+            self.hold(id).place = Some(place);
+            self.hold(id).writing = dirty;
+            for run in runs {
+                self.count(Counter::BytesOut, (run.len() * PAGE) as u64);
+                self.count(Counter::WriteOps, 1);
+                self.submit(id, serial, true, place, run, &frames);
+            }
+        }
+        self.hold(id).zeros = zeros;
+        let block = self.block(number);
+        for page in zeros.iter() {
+            block.far_valid.clear(page);
+        }
+        self.free_place_if_unused(number);
+        if self.hold(id).ops == 0 {
+            self.to_limbo(id);
+        }
+        Ok(())
+    }
+
+    /// The place to write block `number` to. Where the present one is frozen by a fork, the block moves to a new one, with
+    /// all of its far copies: those in the hold join `dirty`, the others are copied now.
+    fn place_for(&mut self, number: usize, dirty: &mut Bits, held: &Bits, zeros: &Bits) -> Result<Place, Errno> {
+        let old = self.block(number).place;
+        if let Some(place) = old
+            && !self.far.is_frozen(place)
+        {
+            return Ok(place);
+        }
+        let new = self.far.allocate()?;
+        if let Some(old) = old {
+            let mut others = Bits::default();
+            let block = self.block(number);
+            for page in block.far_valid.iter().collect::<Vec<_>>() {
+                if held.get(page) {
+                    if !zeros.get(page) {
+                        dirty.set(page);
+                    }
+                } else if block.state[page] == PageState::Resident {
+                    // It is in near; it will be written when it leaves.
+                    block.far_valid.clear(page);
+                } else {
+                    others.set(page);
+                }
+            }
+            for run in others.runs(0, |_| false) {
+                if let Err(errno) = self.far.copy(old, new, run) {
+                    super::stop(&format!("copying far memory that a forked process still reads failed: {errno}"));
+                }
+            }
+            self.far.free(old);
+        }
+        self.block(number).place = Some(new);
+        Ok(new)
+    }
+
+    pub(super) fn write_ended(&mut self, id: HoldId, result: Result<(), Errno>) {
+        if let Err(errno) = result {
+            let hold = self.end_hold(id);
+            self.stop_io("writing", &hold, errno);
+        }
+        if self.hold(id).ops > 0 {
+            return;
+        }
+        let writing = std::mem::take(&mut self.hold(id).writing);
+        let (number, mask, wanted) = (self.hold(id).block, self.hold(id).mask, self.hold(id).wanted);
+        let block = self.block(number);
+        for page in writing.iter().filter(|&page| mask.get(page)) {
+            block.far_valid.set(page);
+        }
+        if mask.is_empty() {
+            self.set_phase(id, Phase::Reading);
+            let hold = self.end_hold(id);
+            self.recycle(&hold);
+            self.free_place_if_unused(number);
+            self.forget_if_blank(number);
+        } else if wanted {
+            self.show_hold(id, Arrival::Rescued);
+        } else {
+            self.to_limbo(id);
+        }
+    }
+
+    fn to_limbo(&mut self, id: HoldId) {
+        self.set_phase(id, Phase::Clean);
+        let entry = (id, self.hold(id).serial);
+        if self.hold(id).frames.is_huge() { self.limbo_huge.push_back(entry) } else { self.limbo_small.push_back(entry) }
+    }
+
+    /// Ends a clean hold: its pages are in far (or nowhere, when zero) from now on, its frames free.
+    pub(super) fn end_limbo(&mut self, id: HoldId) {
+        let pages = self.hold(id).populated.count();
+        let phase = self.hold(id).phase;
+        self.count_phase(phase, pages, false);
+        let hold = self.end_hold(id);
+        let block = self.block(hold.block);
+        for page in hold.mask.iter() {
+            block.state[page] = if hold.zeros.get(page) { PageState::Empty } else { PageState::Far };
+            debug_assert!(hold.zeros.get(page) || block.far_valid.get(page), "limbo page without a far copy");
+        }
+        self.recycle(&hold);
+        self.forget_if_blank(hold.block);
+    }
+
+    /// Gives up a prefetched hold that nobody asked for.
+    pub(super) fn end_staged(&mut self, id: HoldId) {
+        let pages = self.hold(id).populated.count();
+        self.count_phase(Phase::Staged, pages, false);
+        let hold = self.end_hold(id);
+        let block = self.block(hold.block);
+        for page in hold.mask.iter() {
+            // A whole block is read with its never-touched pages, which are zeros in the frame.
+            block.state[page] = if block.far_valid.get(page) { PageState::Far } else { PageState::Empty };
+        }
+        self.count(Counter::PrefetchWastedBytes, (hold.mask.count() * PAGE) as u64);
+        let runs = hold.mask.runs(0, |_| false);
+        self.recycle(&hold);
+        for run in runs {
+            let first = (page_addr(hold.block, run.start) / PAGE) as u64;
+            self.fetch.on_wasted(nearfar_core::policy::Run { first, count: run.len() as u32 });
+        }
+    }
+
+    /// Frees the place of a block of which far has nothing any more.
+    pub(super) fn free_place_if_unused(&mut self, number: usize) {
+        let Some(block) = self.blocks.get(&number) else { return };
+        let Some(place) = block.place else { return };
+        if !block.far_valid.is_empty() {
+            return;
+        }
+        // Writes of pages that are still held will make the place count again.
+        let holds = block.holds.clone();
+        let awaited = holds.iter().any(|&id| {
+            let hold = self.hold(id);
+            hold.writing.iter().any(|page| hold.mask.get(page))
+        });
+        if !awaited {
+            self.block(number).place = None;
+            self.far.free(place);
+        }
+    }
+
+    pub(super) fn forget_if_blank(&mut self, number: usize) {
+        if self.blocks.get(&number).is_some_and(|block| block.is_blank()) {
+            self.blocks.remove(&number);
+        }
+    }
+}

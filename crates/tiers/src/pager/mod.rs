@@ -1,0 +1,273 @@
+//! The pager: serves faults, keeps free frames ahead of demand, writes evicted pages back. State behind the lock of `Memory`.
+//!
+//! One thread (`Memory`'s pager thread) reads faults and completions; other threads change the state only through `discard`,
+//! `relocate`, `protect_changed` and `fork_*`, under the same lock. Nothing here blocks on far, except copies that a fork makes necessary.
+//!
+//! `fault` looks at a page and decides; `read` brings data; `evict` takes units out and writes them; `room` finds frames;
+//! `discard` follows the program's own unmapping; `fork` splits the world in two.
+
+mod discard;
+mod evict;
+mod fault;
+mod fork;
+mod mover;
+mod read;
+mod room;
+mod start;
+mod stats;
+
+use crate::bits::Bits;
+use crate::block::{Block, Frames, Hold, HoldId, Phase};
+use crate::far::Far;
+use crate::frame::FramePool;
+use crate::hash_map::Map;
+use crate::job::{Job, Slot};
+use crate::region::Regions;
+use nearfar_core::addr::{BLOCK, Extent, PAGE, block_start};
+use nearfar_core::policy::{Evict, Prefetch, Run};
+use nearfar_core::stats::Counter;
+use nearfar_sys::errno::Errno;
+use nearfar_sys::process;
+use nearfar_sys::uffd::Uffd;
+use std::collections::VecDeque;
+
+pub use start::Start;
+
+/// Exit status of a program that was stopped because its data could not be kept right.
+pub const EXIT_STOPPED: i32 = 86;
+
+/// A thread that waits for a page.
+struct Wait {
+    addr: usize,
+    since_ns: u64,
+    far: bool,
+}
+
+/// A fault that could not be served for want of a frame.
+#[derive(Clone, Copy)]
+struct Starved {
+    fault: nearfar_sys::uffd::PageFault,
+    since_ns: u64,
+}
+
+/// The pager of this process.
+pub struct Pager {
+    job: Job,
+    slot: &'static Slot,
+    /// The managed ranges; `Memory` keeps them up to date.
+    pub regions: Regions,
+    uffd: Uffd,
+    far: Far,
+    frames: FramePool,
+    blocks: Map<usize, Box<Block>>,
+    holds: Vec<Option<Hold>>,
+    free_holds: Vec<HoldId>,
+    serial: u64,
+    evict: Box<dyn Evict>,
+    fetch: Box<dyn Prefetch>,
+    capacity: u64,
+    // Clean holds, oldest first; entries go stale when a hold ends, which the serial tells.
+    limbo_huge: VecDeque<(HoldId, u64)>,
+    limbo_small: VecDeque<(HoldId, u64)>,
+    staged: VecDeque<(HoldId, u64)>,
+    limbo_pages: usize,
+    writing_pages: usize,
+    staged_pages: usize,
+    reading_ahead: usize,
+    wishes: VecDeque<Run>,
+    waits: Vec<Wait>,
+    starved: VecDeque<Starved>,
+    starved_since_ns: u64,
+    told_starving: bool,
+    ops: u32,
+    meter: stats::Meter,
+    resting: bool,
+    metadata_pages: usize,
+    over_since_ns: u64,
+    pipe: Option<(std::os::fd::OwnedFd, std::os::fd::OwnedFd)>,
+}
+
+fn page_index(addr: usize) -> usize {
+    addr % BLOCK / PAGE
+}
+
+fn page_addr(number: usize, page: usize) -> usize {
+    block_start(number) + page * PAGE
+}
+
+impl Pager {
+    /// Descriptors to wait on: faults, far, then one for each living fork (at most six are watched at a time).
+    pub fn wait_fds(&mut self) -> Vec<i32> {
+        use std::os::fd::AsRawFd;
+        let mut fds = vec![self.uffd.as_raw_fd(), self.far.backend().wait_fd()];
+        fds.extend(self.far.fork_fds().take(5));
+        fds
+    }
+
+    /// Descriptors that the program must not close.
+    pub fn own_fds(&self) -> Vec<i32> {
+        use std::os::fd::AsRawFd;
+        let mut fds = self.far.fds();
+        fds.push(self.uffd.as_raw_fd());
+        fds
+    }
+
+    /// How long the pager thread may sleep without any event, in ms; -1: for ever.
+    pub fn patience_ms(&self) -> i32 {
+        if !self.starved.is_empty() {
+            5
+        } else if self.job.processes() > 1 {
+            20
+        } else {
+            -1
+        }
+    }
+
+    /// One round of the pager thread: serves what waits, as long as something does.
+    pub fn round(&mut self) {
+        loop {
+            let faults = self.serve_faults();
+            let completions = self.take_completions();
+            self.pump();
+            if !faults && !completions {
+                return;
+            }
+        }
+    }
+
+    /// Thaws far space of forks that are gone.
+    pub fn reap_forks(&mut self) {
+        self.far.reap_forks();
+    }
+
+    fn count(&self, counter: Counter, n: u64) {
+        self.slot.add(counter, n);
+    }
+
+    fn block(&mut self, number: usize) -> &mut Block {
+        self.blocks.entry(number).or_default()
+    }
+
+    fn new_hold(&mut self, number: usize, mask: Bits, frames: Frames, phase: Phase) -> HoldId {
+        self.serial += 1;
+        let hold = Hold {
+            block: number,
+            mask,
+            populated: mask,
+            zeros: Bits::default(),
+            frames,
+            phase,
+            wanted: false,
+            prefetch: false,
+            ops: 0,
+            writing: Bits::default(),
+            place: None,
+            serial: self.serial,
+        };
+        let id = match self.free_holds.pop() {
+            Some(id) => {
+                self.holds[id] = Some(hold);
+                id
+            }
+            None => {
+                self.holds.push(Some(hold));
+                self.holds.len() - 1
+            }
+        };
+        self.block(number).holds.push(id);
+        id
+    }
+
+    fn hold(&mut self, id: HoldId) -> &mut Hold {
+        match self.holds.get_mut(id) {
+            Some(Some(hold)) => hold,
+            _ => stop("internal error: a hold is gone that was in use; please report this"),
+        }
+    }
+
+    fn end_hold(&mut self, id: HoldId) -> Hold {
+        let Some(hold) = self.holds.get_mut(id).and_then(Option::take) else {
+            stop("internal error: a hold ended twice; please report this")
+        };
+        self.free_holds.push(id);
+        self.block(hold.block).holds.retain(|&other| other != id);
+        hold
+    }
+
+    fn is_current(&self, id: HoldId, serial: u64) -> bool {
+        matches!(self.holds.get(id), Some(Some(hold)) if hold.serial == serial)
+    }
+
+    /// Sets the phase of a hold and keeps the page counts of the phases.
+    fn set_phase(&mut self, id: HoldId, phase: Phase) {
+        let hold = self.hold(id);
+        let (before, pages) = (hold.phase, hold.populated.count());
+        hold.phase = phase;
+        self.count_phase(before, pages, false);
+        self.count_phase(phase, pages, true);
+    }
+
+    fn count_phase(&mut self, phase: Phase, pages: usize, more: bool) {
+        let step = |count: &mut usize| *count = if more { *count + pages } else { *count - pages };
+        match phase {
+            Phase::Reading => {}
+            Phase::Staged => step(&mut self.staged_pages),
+            Phase::Writing => {
+                step(&mut self.limbo_pages);
+                step(&mut self.writing_pages);
+            }
+            Phase::Clean => step(&mut self.limbo_pages),
+        }
+    }
+
+    /// Puts the frames of an ended hold back on the free lists.
+    fn recycle(&mut self, hold: &Hold) {
+        if let Frames::Span { addr, huge: true, .. } = hold.frames {
+            // A huge frame with holes cannot serve again as one: what it has goes to the single pages.
+            if hold.populated.count() == nearfar_core::addr::BLOCK_PAGES {
+                self.frames.give_huge(addr);
+            } else {
+                self.frames.break_partial(addr, &hold.populated);
+            }
+            return;
+        }
+        for page in hold.populated.iter() {
+            self.frames.give_page(hold.frames.addr(page));
+        }
+    }
+
+    /// Checks every invariant of the page table; for tests and debugging.
+    pub fn check(&self) -> Result<(), String> {
+        for (number, block) in &self.blocks {
+            let mut held = Bits::default();
+            for &id in &block.holds {
+                let Some(Some(hold)) = self.holds.get(id) else { return Err(format!("block {number:#x}: hold {id} is gone")) };
+                for page in hold.mask.iter() {
+                    if held.get(page) {
+                        return Err(format!("block {number:#x}: page {page} is held twice"));
+                    }
+                    held.set(page);
+                }
+            }
+            block.check(&held).map_err(|what| format!("block {number:#x}: {what}"))?;
+        }
+        Ok(())
+    }
+
+    fn stop_io(&mut self, doing: &str, hold: &Hold, errno: Errno) -> ! {
+        let place = hold.place.map_or_else(String::new, |place| format!(" at offset {}", place.offset(0)));
+        let what = self.far.backend().describe();
+        stop(&format!("{doing} far memory in {what}{place} failed: {errno}"))
+    }
+}
+
+/// Ends the process with a message: its data cannot be kept right. Never returns to the program.
+pub fn stop(why: &str) -> ! {
+    let text = format!("nearfar: stopped process {}: {why}\n", process::pid());
+    process::write_stderr(text.as_bytes());
+    process::exit_now(EXIT_STOPPED)
+}
+
+fn pages_extent(number: usize, pages: std::ops::Range<usize>) -> Extent {
+    Extent { start: page_addr(number, pages.start), end: page_addr(number, pages.end) }
+}

@@ -1,0 +1,123 @@
+//! Carries pages between the program's view and frames: by moving, else by copying and dropping the source.
+
+use super::{Pager, page_addr};
+use crate::frame_bytes;
+use nearfar_core::addr::{Extent, PAGE};
+use nearfar_core::stats::Counter;
+use nearfar_sys::map;
+use nearfar_sys::uffd::Refused;
+use std::ops::Range;
+
+impl Pager {
+    fn drop_range(range: Extent) {
+        // SAFETY: the pages have just been copied elsewhere, and their copy is what counts from now on.
+        let _ = unsafe { map::madvise(range, libc::MADV_DONTNEED) };
+    }
+
+    /// Brings `len` bytes of frames at `src` into the program's view at `dst` and wakes who waits there. Afterwards the
+    /// frames hold nothing. On refusal the first `done` bytes are in place.
+    pub(super) fn show(&mut self, dst: usize, src: usize, len: usize) -> Result<(), (usize, Refused)> {
+        let first = if self.uffd.can_move() { self.uffd.move_pages(dst, src, len, false) } else { Err((0, Refused::Unfit)) };
+        let (mut done, mut why) = match first {
+            Ok(()) => return Ok(()),
+            Err(refusal) => refusal,
+        };
+        if why == Refused::Busy {
+            // Frames that a fork left shared: a store makes them ours.
+            // SAFETY: frames are populated, writable and used by nobody else.
+            unsafe { frame_bytes::touch(Extent::new(src + done, len - done)) };
+            match self.uffd.move_pages(dst + done, src + done, len - done, false) {
+                Ok(()) => return Ok(()),
+                Err((more, reason)) => (done, why) = (done + more, reason),
+            }
+        }
+        if matches!(why, Refused::Unfit | Refused::Busy) {
+            let (to, from) = (dst + done, src + done);
+            let copied = self.uffd.copy(to, from, len - done);
+            let ok = match copied {
+                Ok(()) => len - done,
+                Err((more, _)) => more,
+            };
+            Self::drop_range(Extent::new(from, ok));
+            self.count(Counter::MoveFallbacks, (ok / PAGE) as u64);
+            return copied.map_err(|(more, reason)| (done + more, reason));
+        }
+        Err((done, why))
+    }
+
+    /// Takes pages `pages` of block `number` out of the program's view, to the empty slot whose first page stands for page
+    /// `pages.start`. Absent pages are skipped. On refusal nothing has changed.
+    pub(super) fn hide(&mut self, number: usize, pages: Range<usize>, slot: usize) -> Result<(), Refused> {
+        let view = Extent { start: page_addr(number, pages.start), end: page_addr(number, pages.end) };
+        let Some(attr) = self.regions.uniform(view) else {
+            return Err(Refused::Unfit);
+        };
+        if !attr.is_movable() || !self.uffd.can_move() {
+            return if attr.prot & libc::PROT_READ == 0 || attr.prot & libc::PROT_EXEC != 0 {
+                Err(Refused::Unfit)
+            } else {
+                self.hide_by_copy(number, pages, slot, attr.is_writable())
+            };
+        }
+        let shared = self.block(number).shared;
+        let mut first = true;
+        loop {
+            match self.uffd.move_pages(slot, view.start, view.len(), true) {
+                Ok(()) => return Ok(()),
+                Err((done, why)) => {
+                    if done > 0 {
+                        // Put back what went, so that the caller sees all or nothing.
+                        let _ = self.uffd.move_pages(view.start, slot, done, true);
+                    }
+                    if why != Refused::Busy || !shared || !first {
+                        return Err(why);
+                    }
+                    first = false;
+                    self.make_own(number, pages.clone());
+                }
+            }
+        }
+    }
+
+    /// After a fork: stores to each present page, so that the kernel gives this process pages of its own.
+    fn make_own(&mut self, number: usize, pages: Range<usize>) {
+        use crate::block::PageState;
+        let resident = self.block(number).pages_in(pages, PageState::Resident);
+        for page in resident.iter() {
+            let extent = Extent::new(page_addr(number, page), PAGE);
+            let mut absent = false;
+            frame_bytes::absent_pages(extent, |_| absent = true);
+            if !absent {
+                // SAFETY: present (asked just now, and only this process could take it away, under our lock), writable.
+                unsafe { frame_bytes::touch(extent) };
+            }
+        }
+    }
+
+    /// Without MOVE, and for read-only memory: writers are held off, the pages copied, the originals dropped.
+    fn hide_by_copy(&mut self, number: usize, pages: Range<usize>, slot: usize, writable: bool) -> Result<(), Refused> {
+        use crate::block::PageState;
+        let view = Extent { start: page_addr(number, pages.start), end: page_addr(number, pages.end) };
+        if writable && (self.uffd.can_move() || self.uffd.write_protect(view, true).is_err()) {
+            // Registered without write protection: a writer could change what was copied already.
+            return Err(Refused::Unfit);
+        }
+        let mut present = self.block(number).pages_in(pages.clone(), PageState::Resident);
+        frame_bytes::absent_pages(view, |index| present.clear(pages.start + index));
+        for run in present.runs(0, |_| false) {
+            let (to, from) = (slot + (run.start - pages.start) * PAGE, page_addr(number, run.start));
+            if let Err((_, why)) = self.uffd.copy(to, from, run.len() * PAGE) {
+                Self::drop_range(Extent::new(slot, view.len()));
+                if writable {
+                    let _ = self.uffd.write_protect(view, false);
+                }
+                return Err(why);
+            }
+        }
+        Self::drop_range(view);
+        // Writers that waited for the protection to go find the page missing now, and ask again.
+        self.uffd.wake(view);
+        self.count(Counter::MoveFallbacks, present.count() as u64);
+        Ok(())
+    }
+}

@@ -1,0 +1,220 @@
+//! Brings data from far: starts reads into frames, checks what arrived, stages it or shows it to the program.
+
+use super::{Pager, pages_extent};
+use crate::bits::Bits;
+use crate::block::{Frames, HoldId, PageState, Phase};
+use crate::far::Place;
+use crate::frame_bytes;
+use nearfar_core::addr::{BLOCK_PAGES, PAGE, block_of};
+use nearfar_core::policy::{Arrival, Run};
+use nearfar_core::stats::Counter;
+use nearfar_sys::errno::Errno;
+use nearfar_sys::io::{Done, Piece};
+use std::ops::Range;
+
+/// Prefetch may have this share of near staged or under way.
+const STAGED_SHARE: usize = 4;
+
+impl Pager {
+    /// Starts reading the pages of `run` in block `number` that are in far; with `page`, at least that one. `None`: no
+    /// frames, or nothing to read.
+    pub(super) fn read(&mut self, number: usize, run: Range<usize>, page: Option<usize>) -> Option<HoldId> {
+        let block = self.blocks.get(&number)?;
+        let place = block.place?;
+        let far = block.pages_in(0..BLOCK_PAGES, PageState::Far);
+        let only = |states: [PageState; 2]| block.state.iter().all(|state| states.contains(state));
+        let whole = run == (0..BLOCK_PAGES) && block.holds.is_empty() && only([PageState::Far, PageState::Empty]);
+        if whole && far.count() > BLOCK_PAGES / 2 && self.is_movable(number) {
+            let (frame, zeroed) = self.get_huge(page.is_some())?;
+            let frames = Frames::Span { addr: frame, first: 0, huge: true };
+            if !zeroed {
+                for page in (0..BLOCK_PAGES).filter(|&page| !far.get(page)) {
+                    // SAFETY: a frame that nobody uses.
+                    unsafe { frame_bytes::zero(frames.addr(page), PAGE) };
+                }
+            }
+            return Some(self.start_read(number, place, Bits::of(0..BLOCK_PAGES), far, frames));
+        }
+        let first = match page {
+            Some(page) => page,
+            None => run.clone().find(|&page| block.state[page] == PageState::Far)?,
+        };
+        let span = block.run_around(first, run, PageState::Far);
+        let (span, pages) = self.get_pages_for(first, span, page.is_some())?;
+        let mask = Bits::of(span.clone());
+        Some(self.start_read(number, place, mask, mask, Frames::Single { first: span.start, pages }))
+    }
+
+    fn start_read(&mut self, number: usize, place: Place, mask: Bits, far: Bits, frames: Frames) -> HoldId {
+        let id = self.new_hold(number, mask, frames.clone(), Phase::Reading);
+        for page in mask.iter() {
+            self.block(number).state[page] = PageState::Held;
+        }
+        self.hold(id).place = Some(place);
+        let serial = self.hold(id).serial;
+        for run in far.runs(0, |_| false) {
+            let bytes = (run.len() * PAGE) as u64;
+            self.count(Counter::BytesIn, bytes);
+            self.count(Counter::ReadOps, 1);
+            self.submit(id, serial, false, place, run, &frames);
+        }
+        id
+    }
+
+    pub(super) fn submit(&mut self, id: HoldId, serial: u64, write: bool, place: Place, run: Range<usize>, frames: &Frames) {
+        let mut pieces: Vec<Piece> = Vec::new();
+        for page in run.clone() {
+            let addr = frames.addr(page);
+            match pieces.last_mut() {
+                Some(last) if last.addr + last.len == addr => last.len += PAGE,
+                _ => pieces.push(Piece { addr, len: PAGE }),
+            }
+        }
+        self.meter.started(self.slot, self.ops);
+        self.ops += 1;
+        self.hold(id).ops += 1;
+        // Holds are few and serials grow: both fit, and a stale token can be told.
+        let token = (serial << 24) | id as u64;
+        self.far.submit(token, write, place, run.start, pieces);
+        self.meter.bytes((run.len() * PAGE) as u64);
+    }
+
+    /// Takes completions in. True when there were any.
+    pub fn take_completions(&mut self) -> bool {
+        let mut done: Vec<Done> = Vec::new();
+        self.far.backend().completions(&mut done);
+        let any = !done.is_empty();
+        for one in done {
+            let (id, serial) = ((one.token & 0xFF_FFFF) as usize, one.token >> 24);
+            self.meter.ended(self.slot, self.ops);
+            self.ops -= 1;
+            if !self.is_current(id, serial) {
+                super::stop("internal error: an operation ended that nobody started; please report this");
+            }
+            if let Some(place) = self.hold(id).place {
+                self.far.ended(place);
+            }
+            self.hold(id).ops -= 1;
+            match self.hold(id).phase {
+                Phase::Reading => self.read_ended(id, one.result),
+                Phase::Writing => self.write_ended(id, one.result),
+                Phase::Staged | Phase::Clean => super::stop("internal error: an operation outlived its hold; please report this"),
+            }
+        }
+        any
+    }
+
+    fn read_ended(&mut self, id: HoldId, result: Result<(), Errno>) {
+        if let Err(errno) = result {
+            let hold = self.end_hold(id);
+            self.stop_io("reading", &hold, errno);
+        }
+        if self.hold(id).ops > 0 {
+            return;
+        }
+        if self.hold(id).prefetch {
+            self.reading_ahead -= self.hold(id).populated.count();
+        }
+        if self.hold(id).mask.is_empty() {
+            // The program discarded all of it meanwhile.
+            let hold = self.end_hold(id);
+            self.recycle(&hold);
+            self.forget_if_blank(hold.block);
+            return;
+        }
+        self.verify(id);
+        if self.hold(id).prefetch && !self.hold(id).wanted {
+            self.set_phase(id, Phase::Staged);
+            let serial = self.hold(id).serial;
+            self.staged.push_back((id, serial));
+        } else {
+            self.show_hold(id, Arrival::Demanded);
+        }
+    }
+
+    /// Compares what arrived with the hashes of what was written. A difference stops the program: never wrong data.
+    fn verify(&mut self, id: HoldId) {
+        let hold = self.hold(id);
+        let (number, mask, frames, place) = (hold.block, hold.mask, hold.frames.clone(), hold.place);
+        let Some(block) = self.blocks.get(&number) else { return };
+        let Some(hashes) = &block.hashes else { return };
+        let bad = mask.iter().filter(|&page| block.far_valid.get(page)).find(|&page| {
+            // SAFETY: the read into this frame has just ended; nobody else uses the frame.
+            unsafe { frame_bytes::page_hash(frames.addr(page)) != hashes[page] }
+        });
+        if let Some(page) = bad {
+            let what = self.far.backend().describe();
+            let offset = place.map_or(0, |place| place.offset(page));
+            super::stop(&format!(
+                "far memory in {what} gave back other bytes than were written, at offset {offset} \
+                 (page {:#x} of the program): the device or the file was changed or is failing",
+                pages_extent(number, page..page + 1).start
+            ));
+        }
+    }
+
+    /// Ends a hold by making its pages visible.
+    pub(super) fn show_hold(&mut self, id: HoldId, arrival: Arrival) {
+        let before = self.hold(id).phase;
+        let pages = self.hold(id).populated.count();
+        self.count_phase(before, pages, false);
+        let hold = self.end_hold(id);
+        if hold.prefetch {
+            self.count(Counter::PrefetchUsedBytes, (hold.mask.count() * PAGE) as u64);
+        }
+        if hold.mask.count() == BLOCK_PAGES && hold.frames.is_huge() {
+            self.show_frames(hold.block, hold.frames, 0..BLOCK_PAGES, arrival);
+            return;
+        }
+        // Parts may have been discarded, or never were there: what is left goes page by page or run by run.
+        if hold.frames.is_huge() {
+            self.break_hold_frame(&hold);
+        }
+        for page in hold.populated.iter().filter(|&page| !hold.mask.get(page)) {
+            self.frames.give_page(hold.frames.addr(page));
+        }
+        for run in hold.mask.runs(0, |_| false) {
+            self.show_frames(hold.block, hold.frames.clone(), run, arrival);
+        }
+        self.forget_if_blank(hold.block);
+    }
+
+    fn break_hold_frame(&mut self, hold: &crate::block::Hold) {
+        self.frames.break_in_use(hold.frames.addr(0));
+        for page in (0..BLOCK_PAGES).filter(|&page| !hold.populated.get(page)) {
+            self.frames.page_left(hold.frames.addr(page));
+        }
+    }
+
+    /// Starts the prefetches that frames allow.
+    pub(super) fn grant_wishes(&mut self) {
+        let limit = (self.capacity as usize / STAGED_SHARE).max(BLOCK_PAGES);
+        while let Some(&run) = self.wishes.front() {
+            if self.staged_pages + self.reading_ahead >= limit {
+                break;
+            }
+            if !self.prefetch(run) {
+                break;
+            }
+            self.wishes.pop_front();
+        }
+    }
+
+    /// Starts one prefetch. False when frames are wanting (try again later); true also when there is nothing to read.
+    fn prefetch(&mut self, run: Run) -> bool {
+        let number = block_of(run.first as usize * PAGE);
+        let start = run.first as usize % BLOCK_PAGES;
+        let pages = start..(start + run.count as usize).min(BLOCK_PAGES);
+        let Some(block) = self.blocks.get(&number) else { return true };
+        if block.pages_in(pages.clone(), PageState::Far).is_empty() {
+            return true;
+        }
+        // One try for each piece of the run that is in far: pieces between others are left to demand.
+        let Some(id) = self.read(number, pages, None) else { return false };
+        self.hold(id).prefetch = true;
+        let pages = self.hold(id).populated.count();
+        self.reading_ahead += pages;
+        self.count(Counter::PrefetchBytes, (pages * PAGE) as u64);
+        true
+    }
+}

@@ -1,0 +1,282 @@
+//! Finds frames, keeps some ahead of demand, and keeps this process within the job's budget.
+//!
+//! Order for a frame: a free one; a fresh one while the budget lasts; the oldest clean one of limbo; what prefetch staged
+//! and nobody asked for. Evicting goes on in the background of that (`pump`), so that limbo always has clean frames.
+
+use super::{Pager, evict::Stays};
+use crate::block::HoldId;
+use crate::frame_bytes;
+use nearfar_core::addr::{BLOCK, BLOCK_PAGES, PAGE};
+use nearfar_core::policy::Room;
+use nearfar_core::stats::Counter;
+use nearfar_sys::event::now_ns;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Limbo and free frames together aim at this part of near: long enough to rescue, short enough to cost few hits.
+const SLACK_SHARE: u64 = 32;
+/// Victims tried in one round that turn out to be pinned, before giving up for now.
+const PINNED_TRIES: u32 = 64;
+/// How long a process waits for others to shrink before it takes one frame beyond the budget.
+const SHARE_WAIT_NS: u64 = 500_000_000;
+/// How long the job may be over its budget (after a fork) before those above their share shrink.
+const OVER_WAIT_NS: u64 = 50_000_000;
+
+impl Pager {
+    pub(super) fn uncharge(&mut self, pages: usize) {
+        self.job.uncharge(self.slot, pages as u64);
+    }
+
+    fn uncharged_room(&self) -> u64 {
+        self.job.near_pages().saturating_sub(self.job.charged_pages())
+    }
+
+    pub(super) fn room(&self) -> Room {
+        let (huge, single) = self.frames.free_pages();
+        Room {
+            near_pages: self.capacity,
+            free_pages: self.uncharged_room() + (huge + single) as u64,
+            data_pages: (self.blocks.len() * BLOCK_PAGES) as u64,
+            staged_pages: (self.staged_pages + self.reading_ahead) as u64,
+            far_bytes_per_s: self.meter.peak_bytes_per_s(),
+            far_latency_ns: 0,
+        }
+    }
+
+    /// A huge frame, and whether it is known to be zero. Without `demand`, what prefetch holds is not sacrificed.
+    pub(super) fn get_huge(&mut self, demand: bool) -> Option<(usize, bool)> {
+        if let Some(addr) = self.frames.take_huge() {
+            return Some((addr, false));
+        }
+        if let Some(addr) = self.fresh_huge() {
+            return Some((addr, true));
+        }
+        if let Some(id) = self.oldest(|pager| &mut pager.limbo_huge) {
+            self.end_limbo(id);
+        } else if self.convert_to_huge() {
+            return self.fresh_huge().map(|addr| (addr, true));
+        } else if demand && let Some(id) = self.oldest(|pager| &mut pager.staged) {
+            self.end_staged(id);
+        }
+        self.frames.take_huge().map(|addr| (addr, false))
+    }
+
+    /// The oldest entry of a list of holds that is still what it was when it was listed.
+    fn oldest(&mut self, list: impl Fn(&mut Self) -> &mut VecDeque<(HoldId, u64)>) -> Option<HoldId> {
+        loop {
+            let (id, serial) = list(self).pop_front()?;
+            if self.is_current(id, serial) && self.hold(id).ops == 0 && !self.hold(id).wanted {
+                return Some(id);
+            }
+        }
+    }
+
+    /// A fresh huge frame, charged to the budget.
+    fn fresh_huge(&mut self) -> Option<usize> {
+        if !self.job.try_charge(self.slot, BLOCK_PAGES as u64) {
+            return None;
+        }
+        self.populate_nursery()
+    }
+
+    fn populate_nursery(&mut self) -> Option<usize> {
+        let Some(addr) = self.frames.take_nursery() else {
+            self.uncharge(BLOCK_PAGES);
+            return None;
+        };
+        // The kernel clears the memory; one store is enough where it gives a huge page, all pages are touched where not.
+        for page in 0..BLOCK_PAGES {
+            // SAFETY: an empty nursery slot: writable, not registered, ours alone.
+            unsafe { frame_bytes::zero(addr + page * PAGE, 1) };
+        }
+        Some(addr)
+    }
+
+    /// Turns 512 single pages into room for a huge frame: gives them to the kernel.
+    fn convert_to_huge(&mut self) -> bool {
+        while self.frames.free_pages().1 < BLOCK_PAGES {
+            let Some(id) = self.oldest(|pager| &mut pager.limbo_small) else { return false };
+            self.end_limbo(id);
+        }
+        let released = self.frames.release(BLOCK_PAGES);
+        self.uncharge(released);
+        true
+    }
+
+    fn get_page(&mut self, demand: bool) -> Option<usize> {
+        if let Some(addr) = self.frames.take_page() {
+            return Some(addr);
+        }
+        if let Some(addr) = self.fresh_huge() {
+            self.frames.break_huge(addr);
+        } else if let Some(id) = self.oldest(|pager| &mut pager.limbo_small) {
+            self.end_limbo(id);
+        } else if let Some(addr) = self.frames.take_huge() {
+            self.frames.break_huge(addr);
+        } else if let Some(id) = self.oldest(|pager| &mut pager.limbo_huge) {
+            self.end_limbo(id);
+            if let Some(addr) = self.frames.take_huge() {
+                self.frames.break_huge(addr);
+            }
+        } else if demand && let Some(id) = self.oldest(|pager| &mut pager.staged) {
+            self.end_staged(id);
+            if let Some(addr) = self.frames.take_huge() {
+                self.frames.break_huge(addr);
+            }
+        }
+        self.frames.take_page()
+    }
+
+    /// Pages for as much of `run` as can be had, at least for `page`, on demand.
+    pub(super) fn get_pages(&mut self, page: usize, run: Range<usize>) -> Option<(Range<usize>, Vec<usize>)> {
+        self.get_pages_for(page, run, true)
+    }
+
+    /// As `get_pages`; without `demand`, what prefetch holds is not sacrificed.
+    pub(super) fn get_pages_for(&mut self, page: usize, run: Range<usize>, demand: bool) -> Option<(Range<usize>, Vec<usize>)> {
+        let mut pages = Vec::with_capacity(run.len());
+        while pages.len() < run.len() {
+            match self.get_page(demand) {
+                Some(addr) => pages.push(addr),
+                None => break,
+            }
+        }
+        if pages.is_empty() {
+            return None;
+        }
+        // A shortened run keeps the page that was asked for.
+        let start = if pages.len() == run.len() { run.start } else { page.min(run.end - pages.len()) };
+        Some((start..start + pages.len(), pages))
+    }
+
+    /// Keeps frames coming: evicts ahead of need, serves those that wait, starts prefetches, shrinks for others.
+    pub fn pump(&mut self) {
+        self.adjust_capacity();
+        if !self.resting {
+            self.evict_ahead();
+            self.retry_starved();
+            self.grant_wishes();
+            self.share_with_others();
+            self.break_deadlock();
+        }
+        self.far.backend().flush();
+        self.publish();
+    }
+
+    fn adjust_capacity(&mut self) {
+        let capacity = self.slot.charged_pages() + self.uncharged_room();
+        if capacity != self.capacity {
+            self.capacity = capacity;
+            let slack = self.slack();
+            self.evict.set_capacity(capacity.saturating_sub(slack));
+        }
+    }
+
+    fn slack(&self) -> u64 {
+        let four_blocks = 4 * BLOCK_PAGES as u64;
+        (self.capacity / SLACK_SHARE).clamp(four_blocks, 64 * BLOCK_PAGES as u64).min(self.capacity / 4)
+    }
+
+    fn evict_ahead(&mut self) {
+        // What waits needs a block each at the most; prefetch is offered what is in limbo, and some more while it asks.
+        let asked = (self.starved.len() + self.wishes.len().min(8)) * BLOCK_PAGES;
+        let aim = self.slack() as usize + asked.min(self.capacity as usize / 8);
+        let mut pinned = 0;
+        loop {
+            let (huge, single) = self.frames.free_pages();
+            let have = huge + single + self.limbo_pages + self.uncharged_room() as usize;
+            // A queue of writes deeper than this only delays the reads.
+            if have >= aim || self.writing_pages > (aim / 2).max(8 * BLOCK_PAGES) {
+                return;
+            }
+            let Some(unit) = self.evict.victim() else { return };
+            match self.evict_unit(unit) {
+                Ok(()) | Err(Stays::Gone) => {}
+                Err(Stays::Pinned) => {
+                    pinned += 1;
+                    if pinned >= PINNED_TRIES {
+                        return;
+                    }
+                }
+                Err(Stays::FarFull(errno)) => self.far_full(errno),
+            }
+        }
+    }
+
+    fn far_full(&mut self, errno: nearfar_sys::errno::Errno) {
+        // What is in limbo may still free frames, and discards may free far space; only a thread that waits with no
+        // other hope is a reason to stop.
+        if !self.starved.is_empty() && self.ops == 0 && self.limbo_huge.is_empty() && self.limbo_small.is_empty() {
+            let what = self.far.backend().describe();
+            super::stop(&format!("no space for evicted data in {what}: {errno}; free some, or name another --far"));
+        }
+    }
+
+    /// Gives frames to the kernel while others starve and this process has more than its share.
+    fn share_with_others(&mut self) {
+        let over = self.job.charged_pages() > self.job.near_pages();
+        if !over {
+            self.over_since_ns = 0;
+        } else if self.over_since_ns == 0 {
+            // After a fork both sides count what they share. Most children end or exec at once: they get the time.
+            self.over_since_ns = now_ns();
+        }
+        let lasting = over && now_ns() - self.over_since_ns > OVER_WAIT_NS;
+        if !self.job.is_starving() && !lasting {
+            return;
+        }
+        let excess = self.slot.charged_pages().saturating_sub(self.job.fair_share_pages());
+        if excess == 0 || self.told_starving {
+            return;
+        }
+        // In steps, so that those who starve can take turns with us.
+        let step = (excess as usize).min(8 * BLOCK_PAGES);
+        let mut tries = 0;
+        while self.frames.free_pages().0 + self.frames.free_pages().1 < step && tries < 256 {
+            tries += 1;
+            if let Some(id) = self.oldest(|pager| &mut pager.limbo_huge) {
+                self.end_limbo(id);
+            } else if let Some(id) = self.oldest(|pager| &mut pager.limbo_small) {
+                self.end_limbo(id);
+            } else if self.writing_pages > step {
+                break;
+            } else {
+                match self.evict.victim().map(|unit| self.evict_unit(unit)) {
+                    Some(Err(Stays::FarFull(_))) | None => break,
+                    _ => {}
+                }
+            }
+        }
+        let released = self.frames.release(step);
+        self.uncharge(released);
+    }
+
+    /// When threads wait and nothing is under way that could free a frame: tells the others, and at last takes one frame
+    /// beyond the budget rather than hang. The counter `over_budget_bytes` shows it.
+    fn break_deadlock(&mut self) {
+        let stuck = !self.starved.is_empty() && self.ops == 0;
+        if stuck != self.told_starving {
+            self.told_starving = stuck;
+            self.job.set_starving(stuck);
+        }
+        if !stuck {
+            return;
+        }
+        let alone = self.job.processes() <= 1;
+        if !alone && now_ns() - self.starved_since_ns < SHARE_WAIT_NS {
+            return;
+        }
+        if !alone {
+            self.job.bury_dead();
+        }
+        let over = self.job.force_charge(self.slot, BLOCK_PAGES as u64);
+        self.slot.raise(Counter::OverBudget, over * PAGE as u64);
+        if let Some(addr) = self.populate_nursery() {
+            self.frames.give_huge(addr);
+            self.starved_since_ns = now_ns();
+            self.retry_starved();
+        }
+    }
+}
+
+const _: () = assert!(BLOCK == BLOCK_PAGES * PAGE);

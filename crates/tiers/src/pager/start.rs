@@ -1,0 +1,161 @@
+//! The beginning: opens what paging needs, registers all managed memory, and takes stock of what is in near already.
+
+use super::Pager;
+use crate::backend;
+use crate::bits::Bits;
+use crate::far::Far;
+use crate::frame::FramePool;
+use crate::frame_bytes;
+use crate::hash_map::Map;
+use crate::job::{Job, Slot};
+use crate::region::Regions;
+use nearfar_core::addr::{Extent, block_extent};
+use nearfar_core::policy;
+use nearfar_core::policy::stream::StreamFetch;
+use nearfar_sys::errno::Errno;
+use nearfar_sys::kernel::Denied;
+use nearfar_sys::map;
+use nearfar_sys::uffd::Uffd;
+use std::collections::VecDeque;
+
+/// Why paging cannot start.
+#[derive(Debug)]
+pub enum Start {
+    /// The kernel or a policy refuses userfaultfd.
+    Uffd(Errno),
+    /// The far tier cannot be opened.
+    Far(Errno),
+    /// Address space or memory for tables is wanting.
+    Space(Errno),
+    /// Some range cannot be paged.
+    Register(Extent, Errno),
+}
+
+impl std::fmt::Display for Start {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Start::Uffd(errno) => write!(f, "userfaultfd is refused ({errno}); `nearfar doctor` tells how to get it"),
+            Start::Far(errno) => write!(f, "the far tier cannot be opened ({errno})"),
+            Start::Space(errno) => write!(f, "no address space for frames ({errno}); is `ulimit -v` set?"),
+            Start::Register(range, errno) => write!(f, "memory at {:#x}..{:#x} cannot be paged ({errno})", range.start, range.end),
+        }
+    }
+}
+
+impl Pager {
+    /// Starts paging for the ranges of `regions`, which stay as they are; `scan` limits where present pages are looked for.
+    pub fn start(job: Job, slot: &'static Slot, regions: Regions, scan: &[Extent]) -> Result<Pager, (Regions, Start)> {
+        let settings = job.settings();
+        let denied = Denied(settings.denied);
+        let parts = Self::open_parts(job, denied);
+        let (uffd, far, frames) = match parts {
+            Ok(parts) => parts,
+            Err(why) => return Err((regions, why)),
+        };
+        let capacity = job.near_pages();
+        let Some(evict) = policy::evict_by_name("adaptive", capacity) else {
+            return Err((regions, Start::Space(Errno::EINVAL)));
+        };
+        let mut pager = Pager {
+            job,
+            slot,
+            regions,
+            uffd,
+            far,
+            frames,
+            blocks: Map::default(),
+            holds: Vec::new(),
+            free_holds: Vec::new(),
+            serial: 0,
+            evict,
+            fetch: Box::new(StreamFetch::default()),
+            capacity,
+            limbo_huge: VecDeque::new(),
+            limbo_small: VecDeque::new(),
+            staged: VecDeque::new(),
+            limbo_pages: 0,
+            writing_pages: 0,
+            staged_pages: 0,
+            reading_ahead: 0,
+            wishes: VecDeque::new(),
+            waits: Vec::new(),
+            starved: VecDeque::new(),
+            starved_since_ns: 0,
+            told_starving: false,
+            ops: 0,
+            meter: super::stats::Meter::default(),
+            resting: false,
+            metadata_pages: 0,
+            over_since_ns: 0,
+            pipe: None,
+        };
+        if let Err(why) = pager.register_all() {
+            return Err((pager.regions, why));
+        }
+        for &range in scan {
+            pager.take_in_present(range);
+        }
+        slot.set_paging(true);
+        Ok(pager)
+    }
+
+    fn open_parts(job: Job, denied: Denied) -> Result<(Uffd, Far, FramePool), Start> {
+        if denied.has("uffd") {
+            return Err(Start::Uffd(Errno(libc::EPERM)));
+        }
+        let mut uffd = Uffd::open(false).map_err(Start::Uffd)?;
+        if denied.has("move") {
+            uffd.deny_move();
+        }
+        let far = Far::new(backend::open(job.settings()).map_err(Start::Far)?);
+        let frames = FramePool::new(job.near_pages(), !denied.has("thp")).map_err(Start::Space)?;
+        Ok((uffd, far, frames))
+    }
+
+    /// Registers the pool and every region.
+    pub(super) fn register_all(&mut self) -> Result<(), Start> {
+        let pool = self.frames.pool();
+        // SAFETY: only the pager touches the pool, and only where it knows pages to be (`absent_pages`, masks).
+        unsafe { self.uffd.register(pool, false) }.map_err(|errno| Start::Register(pool, errno))?;
+        self.hide_from_raw_forks(pool, true);
+        self.hide_from_raw_forks(self.frames.nursery(), true);
+        for (range, _) in self.regions.all() {
+            self.register(range).map_err(|errno| Start::Register(range, errno))?;
+        }
+        Ok(())
+    }
+
+    /// Registers a range that has become managed.
+    pub fn register(&mut self, range: Extent) -> Result<(), Errno> {
+        let protect = !self.uffd.can_move();
+        // SAFETY: the pager thread serves faults until the process ends, from the states of the page table, which starts
+        // from what is present.
+        unsafe { self.uffd.register(range, protect)? };
+        self.hide_from_raw_forks(range, true);
+        Ok(())
+    }
+
+    /// Managed memory is inherited only through our own fork handlers: a child of a raw clone would find zeros where pages
+    /// are in far. Without the range it is stopped by a fault instead.
+    pub(super) fn hide_from_raw_forks(&self, range: Extent, hidden: bool) {
+        let advice = if hidden { libc::MADV_DONTFORK } else { libc::MADV_DOFORK };
+        // SAFETY: the advice changes only what a later fork inherits.
+        let _ = unsafe { map::madvise(range, advice) };
+    }
+
+    /// Takes stock of the pages of `range` that are present already. No new ones appear, since the range is registered.
+    pub fn take_in_present(&mut self, range: Extent) {
+        let mut total = 0;
+        for number in range.blocks() {
+            let Some(part) = block_extent(number).intersect(&range) else { continue };
+            let first = super::page_index(part.start);
+            let mut present = Bits::of(first..super::page_index(part.end - 1) + 1);
+            frame_bytes::absent_pages(part, |index| present.clear(first + index));
+            if !present.is_empty() {
+                total += present.count();
+                self.note_present(number, &present);
+            }
+        }
+        self.job.force_charge(self.slot, total as u64);
+    }
+}

@@ -1,0 +1,90 @@
+//! What the pager tells about itself: gauges of its own, and a meter of how busy far is.
+
+use super::Pager;
+use crate::block::Block;
+use crate::job::Slot;
+use nearfar_core::addr::{BLOCK_PAGES, PAGE};
+use nearfar_core::stats::Counter;
+use nearfar_sys::event::now_ns;
+
+/// Bytes that a window of uninterrupted traffic must move for its rate to count as far's bandwidth.
+const WINDOW_BYTES: u64 = 64 << 20;
+
+/// Integrates the number of operations under way, and finds the highest rate while far is never idle.
+#[derive(Default)]
+pub struct Meter {
+    since_ns: u64,
+    window_ns: u64,
+    window_bytes: u64,
+    peak: u64,
+}
+
+impl Meter {
+    fn advance(&mut self, slot: &Slot, ops: u32, now: u64) {
+        if ops > 0 {
+            let passed = now - self.since_ns;
+            slot.add(Counter::FarBusyNs, passed);
+            slot.add(Counter::FarQueueNs, passed * u64::from(ops));
+        }
+        self.since_ns = now;
+    }
+
+    /// An operation starts while `ops` are under way.
+    pub fn started(&mut self, slot: &Slot, ops: u32) {
+        let now = now_ns();
+        self.advance(slot, ops, now);
+        if ops == 0 {
+            (self.window_ns, self.window_bytes) = (now, 0);
+        }
+    }
+
+    /// An operation of `ops` under way has ended.
+    pub fn ended(&mut self, slot: &Slot, ops: u32) {
+        let now = now_ns();
+        self.advance(slot, ops, now);
+        if self.window_bytes >= WINDOW_BYTES && now > self.window_ns {
+            let rate = (u128::from(self.window_bytes) * 1_000_000_000 / u128::from(now - self.window_ns)) as u64;
+            self.peak = self.peak.max(rate);
+            slot.raise(Counter::FarPeakBps, self.peak);
+            (self.window_ns, self.window_bytes) = (now, 0);
+        }
+    }
+
+    /// Bytes of an operation that starts.
+    pub fn bytes(&mut self, bytes: u64) {
+        self.window_bytes += bytes;
+    }
+
+    /// The highest rate so far, 0 when unknown.
+    pub fn peak_bytes_per_s(&self) -> u64 {
+        self.peak
+    }
+}
+
+impl Pager {
+    /// Bytes of the pager's tables: blocks with their hashes, holds, frame lists, and what policies keep per unit.
+    fn metadata_bytes(&self) -> u64 {
+        const PER_UNIT: u64 = 64;
+        let blocks = self.blocks.len() * (size_of::<Block>() + 24);
+        let holds = self.holds.capacity() * size_of::<Option<crate::block::Hold>>();
+        let hashes = self.far.used_bytes() as usize / nearfar_core::addr::BLOCK * BLOCK_PAGES * 8;
+        let units = self.evict.resident_pages() / 16 * PER_UNIT;
+        (blocks + holds + hashes + self.frames.metadata_bytes()) as u64 + units
+    }
+
+    /// Writes the gauges.
+    pub fn publish(&mut self) {
+        // Metadata is part of near: it is charged like frames, in whole pages, as it grows.
+        let metadata = self.metadata_bytes() as usize / PAGE + 1;
+        if metadata > self.metadata_pages {
+            self.job.force_charge(self.slot, (metadata - self.metadata_pages) as u64);
+            self.metadata_pages = metadata;
+        }
+        let used = self.slot.charged_pages() * PAGE as u64;
+        self.slot.set(Counter::NearUsed, used);
+        self.slot.raise(Counter::NearPeak, used);
+        self.slot.set(Counter::Metadata, (self.metadata_pages * PAGE) as u64);
+        self.slot.set(Counter::FarUsed, self.far.used_bytes());
+        self.slot.raise(Counter::FarPeak, self.far.used_bytes());
+    }
+}
