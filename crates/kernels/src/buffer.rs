@@ -7,7 +7,7 @@ use std::io;
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 
-use crate::mapped_file::MappedFile;
+use crate::mapped_file::{MappedFile, Pattern};
 
 /// Where a workload's data lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub enum Placement {
     Heap,
     /// A shared mapping of an unlinked file created at this path; several buffers use the path one after another.
     MappedFile(PathBuf),
+    /// The same by a programmer who tells the kernel how the data will be accessed (madvise).
+    AdvisedFile(PathBuf),
 }
 
 impl Placement {
@@ -24,6 +26,7 @@ impl Placement {
         match self {
             Placement::Heap => "heap",
             Placement::MappedFile(_) => "mapped-file",
+            Placement::AdvisedFile(_) => "advised-file",
         }
     }
 }
@@ -52,7 +55,7 @@ pub struct Buffer<T: Number> {
 #[derive(Debug)]
 enum Memory<T> {
     Heap(Vec<T>),
-    Mapped { file: MappedFile, len: usize },
+    Mapped { file: MappedFile, len: usize, advised: bool },
 }
 
 impl<T: Number> Buffer<T> {
@@ -60,12 +63,20 @@ impl<T: Number> Buffer<T> {
     pub fn zeroed(placement: &Placement, len: usize) -> io::Result<Self> {
         let memory = match placement {
             Placement::Heap => Memory::Heap(vec![T::default(); len]),
-            Placement::MappedFile(path) => {
+            Placement::MappedFile(path) | Placement::AdvisedFile(path) => {
                 let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
-                Memory::Mapped { file: MappedFile::create(path, bytes)?, len }
+                let advised = matches!(placement, Placement::AdvisedFile(_));
+                Memory::Mapped { file: MappedFile::create(path, bytes)?, len, advised }
             }
         };
         Ok(Self { memory })
+    }
+
+    /// Says how the data will be accessed from now on; heard only where the placement is advised.
+    pub fn announce(&self, pattern: Pattern) {
+        if let Memory::Mapped { file, advised: true, .. } = &self.memory {
+            file.advise(pattern);
+        }
     }
 }
 
@@ -77,7 +88,7 @@ impl<T: Number> Deref for Buffer<T> {
             Memory::Heap(numbers) => numbers,
             // SAFETY: the mapping is page-aligned, holds at least `len` numbers (made so in `zeroed`), lives as long as `self`, and
             // every bit pattern is a `T` (`Number` is sealed). Nobody else maps the unlinked file, so no write races with `&self`.
-            Memory::Mapped { file, len } => unsafe { std::slice::from_raw_parts(file.as_ptr().cast(), *len) },
+            Memory::Mapped { file, len, .. } => unsafe { std::slice::from_raw_parts(file.as_ptr().cast(), *len) },
         }
     }
 }
@@ -87,7 +98,7 @@ impl<T: Number> DerefMut for Buffer<T> {
         match &mut self.memory {
             Memory::Heap(numbers) => numbers,
             // SAFETY: as in `deref`, and `&mut self` makes this the only access.
-            Memory::Mapped { file, len } => unsafe { std::slice::from_raw_parts_mut(file.as_mut_ptr().cast(), *len) },
+            Memory::Mapped { file, len, .. } => unsafe { std::slice::from_raw_parts_mut(file.as_mut_ptr().cast(), *len) },
         }
     }
 }
@@ -99,9 +110,10 @@ mod tests {
     #[test]
     fn both_placements_start_as_zeros_and_keep_writes() {
         let path = std::env::temp_dir().join(format!("nearfar-buffer-{}", std::process::id()));
-        for placement in [Placement::Heap, Placement::MappedFile(path)] {
+        for placement in [Placement::Heap, Placement::MappedFile(path.clone()), Placement::AdvisedFile(path)] {
             let mut buffer = Buffer::<u64>::zeroed(&placement, 1000).expect("a small buffer");
             assert!(buffer.iter().all(|&n| n == 0));
+            buffer.announce(Pattern::Random);
             buffer[999] = 7;
             assert_eq!((buffer.len(), buffer[999]), (1000, 7));
         }

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use crate::buffer::Buffer;
 use crate::crew::{self, AfterLimit, Error, Setting, Watch};
+use crate::mapped_file::Pattern;
 use crate::permutation::Permutation;
 use crate::random_numbers::mix;
 use crate::report::{Report, Verified};
@@ -70,6 +71,7 @@ pub fn chase(setting: &Setting, stride: usize, hops: u64) -> Result<Report, Erro
         })
         .collect();
     let per_thread = hops.div_ceil(threads as u64);
+    memory.announce(Pattern::Random);
     let memory = &*memory;
     let (repetitions, walkers) =
         crew::run(setting, walkers, AfterLimit::Continue, |walker, _, watch| walk(walker, memory, per_thread, watch));

@@ -10,6 +10,15 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::ptr::NonNull;
 
+/// How memory will be accessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// From one end to the other.
+    Sequential,
+    /// Anywhere.
+    Random,
+}
+
 /// `len` bytes of zeros in a file, mapped with MAP_SHARED.
 #[derive(Debug)]
 pub struct MappedFile {
@@ -42,6 +51,17 @@ impl MappedFile {
         }
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::InvalidData)?;
         Ok(Self { start, len, _file: file })
+    }
+
+    /// Tells the kernel how the bytes will be accessed.
+    pub fn advise(&self, pattern: Pattern) {
+        let advice = match pattern {
+            Pattern::Sequential => libc::MADV_SEQUENTIAL,
+            Pattern::Random => libc::MADV_RANDOM,
+        };
+        // SAFETY: start and length are those of the mapping made in `create`; the two pieces of advice steer readahead and eviction
+        // only. A refusal changes speed, not data.
+        unsafe { libc::madvise(self.start.as_ptr().cast(), self.len.max(1), advice) };
     }
 
     /// First byte; page-aligned.

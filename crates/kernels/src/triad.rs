@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use crate::buffer::Buffer;
 use crate::crew::{self, AfterLimit, Error, Setting, Watch};
+use crate::mapped_file::Pattern;
 use crate::random_numbers::mix;
 use crate::report::{Report, Verified};
 
@@ -41,6 +42,8 @@ pub fn triad(setting: &Setting) -> Result<Report, Error> {
         Buffer::<f64>::zeroed(&setting.placement, len)?,
         Buffer::<f64>::zeroed(&setting.placement, len)?,
     ];
+    // Initialisation sweeps as well.
+    arrays.iter().for_each(|array| array.announce(Pattern::Sequential));
     let [a, b, c] = &mut arrays;
     let shares = crew::map(split(setting, a, b, c), |share| {
         for (offset, ((a, b), c)) in share.a.iter_mut().zip(&mut *share.b).zip(&mut *share.c).enumerate() {

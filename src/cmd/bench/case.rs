@@ -97,7 +97,11 @@ pub struct Sizes {
     pub smoke: bool,
 }
 
-const EVERYONE: &[Rival] = &[Rival::Dram, Rival::Nearfar, Rival::MappedFile, Rival::Swap];
+const EVERYONE: &[Rival] = &[Rival::Dram, Rival::Nearfar, Rival::MappedFile, Rival::AdvisedFile, Rival::Swap];
+/// For random access, where mmap without madvise reads 32 pages for one and would be too easy to beat.
+const STRONGEST: &[Rival] = &[Rival::Dram, Rival::Nearfar, Rival::AdvisedFile, Rival::Swap];
+/// For GEMM, where no advice fits.
+const PLAIN: &[Rival] = &[Rival::Dram, Rival::Nearfar, Rival::MappedFile, Rival::Swap];
 const OURS: &[Rival] = &[Rival::Dram, Rival::Nearfar];
 
 /// The cases of `suite`; none for start-up, which measures no workload.
@@ -140,6 +144,7 @@ fn random(sizes: Sizes) -> Case {
         title: "random updates: 8 bytes read and written at random".to_owned(),
         // More operations than any machine does in the time: the clock ends a repetition.
         arguments: ["random", "--ops", "1000000000000"].map(str::to_owned).to_vec(),
+        rivals: STRONGEST,
         metric: Metric::OperationsPerS("updates"),
         fixed_work: false,
         length: clocked(sizes, 3.0, usize::MAX),
@@ -171,6 +176,7 @@ pub fn gemm(sizes: Sizes) -> Case {
         arguments: ["gemm", "--near"].map(str::to_owned).into_iter().chain([near_bytes.to_string()]).collect(),
         data_bytes: whole_mib(sizes.data_bytes / part),
         near_bytes,
+        rivals: PLAIN,
         metric: Metric::FlopPerS,
         length: Length { repetitions: 1, seconds: Some(60.0), runs: usize::MAX },
         swap_length: Length { repetitions: 1, seconds: Some(45.0), runs: 2 },
@@ -228,7 +234,7 @@ impl Case {
     pub const fn length_under(&self, rival: Rival) -> Length {
         match rival {
             Rival::Swap => self.swap_length,
-            Rival::Dram | Rival::Nearfar | Rival::MappedFile => self.length,
+            Rival::Dram | Rival::Nearfar | Rival::MappedFile | Rival::AdvisedFile => self.length,
         }
     }
 }

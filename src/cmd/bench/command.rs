@@ -36,8 +36,11 @@ pub fn command(case: &Case, rival: Rival, places: &Places, threads: usize) -> (P
     }
     // Reading the data back through kernel swap would take longer than all the rest; the kernel's swap is trusted.
     add("--verify", &if rival == Rival::Swap { "none" } else { "full" });
-    if rival == Rival::MappedFile {
-        add("--mmap-file", &places.far.join(format!(".nearfar-bench-{}.map", std::process::id())));
+    let map = places.far.join(format!(".nearfar-bench-{}.map", std::process::id()));
+    match rival {
+        Rival::MappedFile => add("--mmap-file", &map),
+        Rival::AdvisedFile => add("--advised-file", &map),
+        Rival::Dram | Rival::Nearfar | Rival::Swap => {}
     }
     arguments.push("--json".into());
     if rival != Rival::Nearfar {

@@ -12,6 +12,8 @@ pub enum Rival {
     Nearfar,
     /// Data in a shared mapping of a file in the far directory; page cache limited to near by a cgroup.
     MappedFile,
+    /// The same, and the program tells the kernel its access pattern with madvise: what a programmer who rewrites for mmap would do.
+    AdvisedFile,
     /// Memory limited to near by a cgroup, the rest in a swap file in the far directory.
     Swap,
 }
@@ -23,13 +25,14 @@ impl Rival {
             Rival::Dram => "all-DRAM",
             Rival::Nearfar => "nearfar",
             Rival::MappedFile => "mmap of a file",
+            Rival::AdvisedFile => "mmap + madvise",
             Rival::Swap => "kernel swap",
         }
     }
 
     /// Whether the cgroup limits memory to near. nearfar keeps to its budget by itself; its peak is measured, not forced.
     pub const fn is_limited(self) -> bool {
-        matches!(self, Rival::MappedFile | Rival::Swap)
+        matches!(self, Rival::MappedFile | Rival::AdvisedFile | Rival::Swap)
     }
 
     /// Whether a failed run makes the bench fail. That others cannot do something is a result, not a fault.

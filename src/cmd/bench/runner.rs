@@ -124,7 +124,7 @@ impl Runner {
     pub fn obstacle(&self, rival: Rival) -> Option<&str> {
         match rival {
             Rival::Dram | Rival::Nearfar => None,
-            Rival::MappedFile => self.controller.as_ref().err().map(String::as_str),
+            Rival::MappedFile | Rival::AdvisedFile => self.controller.as_ref().err().map(String::as_str),
             Rival::Swap => self.swap.as_ref().err().map(String::as_str),
         }
     }

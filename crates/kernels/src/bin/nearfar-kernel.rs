@@ -25,6 +25,7 @@ WORKLOAD: triad | random | chase | gemm | touch
   --stride SIZE        bytes per slot of chase (4096)
   --near SIZE          near memory that gemm chooses its tiles for (800M)
   --mmap-file PATH     place the data in a shared mapping of an unlinked file made at PATH, instead of the heap
+  --advised-file PATH  the same, with madvise telling the kernel the access pattern
   --verify full|none   read the data back and check it (full)
   --json               one line of JSON";
 
@@ -116,6 +117,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Request>,
             }
             "--stride" => request.stride = size()?,
             "--near" => request.near_bytes = size()?,
+            "--advised-file" => request.setting.placement = Placement::AdvisedFile(PathBuf::from(&value)),
             "--mmap-file" => request.setting.placement = Placement::MappedFile(PathBuf::from(&value)),
             "--verify" => {
                 request.setting.verify = match value.as_str() {
