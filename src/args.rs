@@ -74,13 +74,17 @@ pub const DEFAULT_FAR: &str = "/var/tmp";
 const RUN_NOTES: &str = "\
 K, M, G and T are powers of 1024, with or without iB behind them.
 
-The program's standard output is untouched; the summary goes to standard error. The exit status is the program's own; a program
-that dies of a signal makes nearfar die of the same signal. Otherwise:
-    2  the request was refused (bad option, missing program or directory, rights); nothing was started or created
-   86  nearfar stopped the program because its data could not be kept right (I/O error, corrupt block, far full)
+The program's standard output is untouched; the summary goes to standard
+error. The exit status is the program's own, and a program that dies of a
+signal makes nearfar die of the same signal. Otherwise:
+
+    2  the request was refused (bad option, missing program or directory,
+       rights); nothing was started or created
+   86  nearfar stopped the program because its data could not be kept right
+       (I/O error, corrupt block, far full)
   125  nearfar itself failed
   126  the program could not be executed
-  127  the program or its interpreter vanished before it could be executed
+  127  the program or its interpreter vanished before it was executed
 
 Example:
   nearfar run --near 800M --far /scratch -- python3 job.py";

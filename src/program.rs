@@ -66,7 +66,10 @@ pub fn check_preloadable(path: &Path) -> anyhow::Result<()> {
                 return Err(refuse(format_args!("program {} {}", path.display(), linkage.why_not())));
             }
             Head::Unknown => {
-                return Err(refuse(format_args!("{} is neither an ELF program nor a script", path.display())));
+                let shown = path.display();
+                return Err(refuse(format_args!(
+                    "{shown} is neither an ELF program nor a script that begins with #!; for a shell script write: sh {shown}"
+                )));
             }
         }
     }
@@ -147,8 +150,7 @@ fn classify(head: &[u8]) -> Head {
             path => Head::Interpreter(PathBuf::from(OsString::from_vec(path.to_vec()))),
         };
     }
-    // As execvp(3) does: text without a first line of that kind is for the shell.
-    if line.contains(&0) { Head::Unknown } else { Head::Interpreter(PathBuf::from("/bin/sh")) }
+    Head::Unknown
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -235,7 +237,7 @@ mod tests {
         let interpreter = |path: &str| Head::Interpreter(PathBuf::from(path));
         assert_eq!(classify(b"#! /usr/bin/env python3\nimport x\n"), interpreter("/usr/bin/env"));
         assert_eq!(classify(b"#!/bin/sh\n"), interpreter("/bin/sh"));
-        assert_eq!(classify(b"echo no first line\n"), interpreter("/bin/sh"));
+        assert_eq!(classify(b"echo no first line\n"), Head::Unknown);
         assert_eq!(classify(b"#!\n"), Head::Unknown);
         assert_eq!(classify(b"GIF\0\n"), Head::Unknown);
     }

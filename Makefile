@@ -1,0 +1,49 @@
+# Everything that people and CI do. One profile (release), so that nothing is compiled twice for nothing.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -ec
+CARGO ?= cargo
+NEARFAR := target/release/nearfar
+PREFIX ?= /usr/local
+
+.PHONY: all build demo test bench check docs install clean
+
+all: build
+
+build:
+	$(CARGO) build --release --workspace
+
+# Two minutes: a program with three times its near memory, beside all-DRAM and (as root) kernel swap.
+demo: build
+	$(NEARFAR) demo
+
+# The tests load libnearfar.so, so it is built first. What was skipped, and why, is listed at the end.
+test: build
+	mkdir -p target
+	$(CARGO) test --release --workspace -- --show-output 2>&1 | tee target/test.log
+	@echo; echo "Skipped:"; grep -ihE '^ *(skip|skipped|skipping)\b' target/test.log | sort | uniq -c || echo "  nothing"
+
+# Efficiency curves against all-DRAM, kernel swap and mmap of a file, on this machine's disk.
+bench: build
+	$(NEARFAR) bench
+
+check:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
+	# In two steps: the command and the library are both called nearfar, and rustdoc would write both to one place.
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --workspace --exclude nearfar --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --package nearfar --no-deps --document-private-items
+
+# What is made from the code: man pages from the table of options, the table of counters in docs/formats.md.
+docs: build
+	$(NEARFAR) man docs/man
+	NEARFAR_BLESS=1 $(CARGO) test --release --bin nearfar the_document_lists_the_counters
+
+install: build
+	install -Dm755 $(NEARFAR) $(DESTDIR)$(PREFIX)/bin/nearfar
+	install -Dm755 target/release/libnearfar.so $(DESTDIR)$(PREFIX)/lib/nearfar/libnearfar.so
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+
+clean:
+	$(CARGO) clean
