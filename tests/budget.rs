@@ -1,0 +1,80 @@
+//! Memory in use against `--near`, as the kernel counts it and as the run file says.
+
+use crate::util::{MIB, Outcome, TestProgram, compile};
+
+/// What a process may take beside near: its program and libraries, the pager's threads, buffers and small tables.
+const ALLOWANCE: u64 = 64 * MIB;
+
+#[track_caller]
+fn within(under: &Outcome, near: u64, processes: u64) {
+    let said = under.counter("near_peak_bytes");
+    println!("near {near}, said {said}, resident {}", under.peak_resident);
+    assert!(said <= near, "near_peak_bytes {said} is over near {near}");
+    assert!(under.peak_resident > 0, "resident memory was sampled");
+    let limit = near + ALLOWANCE * processes;
+    assert!(under.peak_resident <= limit, "{} MiB were resident with near {} MiB", under.peak_resident / MIB, near / MIB);
+    assert_eq!(under.counter("over_budget_bytes"), 0);
+}
+
+#[test]
+fn sweeps_stay_within_near() {
+    for near in [32, 64, 128] {
+        let under = TestProgram::source("touch.c").args(["384M", "3"]).near(&format!("{near}M")).watched().nearfar().ok().paged();
+        within(&under, near * MIB, 1);
+    }
+}
+
+#[test]
+fn mix_stays_within_near() {
+    let arguments = ["bytes=256M", "threads=4", "seconds=6", "seed=11"];
+    let under = TestProgram::source("verify_mix.c").args(arguments).near("64M").watched().nearfar().ok().paged();
+    within(&under, 64 * MIB, 1);
+}
+
+#[test]
+fn small_blocks_stay_within_near() {
+    needs!("g++");
+    let under = TestProgram::source("containers.cpp").near("64M").limit_s(240).watched().nearfar().ok().paged();
+    within(&under, 64 * MIB, 1);
+}
+
+#[test]
+fn two_processes_share_near() {
+    let touch = compile("touch.c");
+    let script = "\"$1\" 160M 6 & \"$1\" 160M 6 & wait -n && wait -n";
+    let arguments = ["-c".as_ref(), script.as_ref(), "bash".as_ref(), touch.as_os_str()];
+    let under = TestProgram::command(["bash"]).args(arguments).near("96M").watched().nearfar().ok().paged();
+    within(&under, 96 * MIB, 2);
+}
+
+/// A process that filled near by itself makes room when a second one comes.
+#[test]
+fn late_process_gets_its_share() {
+    let touch = compile("touch.c");
+    let script = "\"$1\" 160M 12 & sleep 1; \"$1\" 160M 2; echo second; wait; echo first";
+    let arguments = ["-c".as_ref(), script.as_ref(), "bash".as_ref(), touch.as_os_str()];
+    let under = TestProgram::command(["bash"]).args(arguments).near("64M").watched().nearfar().ok().paged();
+    within(&under, 64 * MIB, 2);
+    assert!(under.stdout.ends_with("first\n"), "{}", under.stdout);
+}
+
+#[test]
+fn untouched_memory_costs_nothing() {
+    let under = TestProgram::source("sparse_giant.c").near("64M").watched().nearfar().ok().paged();
+    within(&under, 64 * MIB, 1);
+    assert!(
+        under.counter("far_peak_used_bytes") < 1024 * MIB,
+        "far holds {} bytes for 100 MiB touched",
+        under.counter("far_peak_used_bytes")
+    );
+}
+
+#[test]
+fn freed_memory_leaves_far() {
+    let under = TestProgram::source("unmap_middle.c").nearfar().ok().paged();
+    assert!(
+        under.counter("far_peak_used_bytes") < 400 * MIB,
+        "far held {} bytes for about 260 MiB live",
+        under.counter("far_peak_used_bytes")
+    );
+}

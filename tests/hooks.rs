@@ -1,0 +1,89 @@
+//! The malloc and mmap families as a program sees them; each program checks its own content and ends with OK.
+
+use crate::util::{TestProgram, compile};
+
+fn paged(name: &str) {
+    TestProgram::source(name).same().ok().paged();
+}
+
+/// How long the timed programs run; CI sets more.
+fn seconds() -> u64 {
+    std::env::var("NEARFAR_TEST_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(10)
+}
+
+#[test]
+fn realloc_grows_beyond_near() {
+    paged("realloc_growth.c");
+}
+
+#[test]
+fn threads_allocate_and_free_at_once() {
+    TestProgram::source("allocating_threads.c").limit_s(120 + 2 * seconds()).same().ok().paged();
+}
+
+#[test]
+fn threads_allocate_and_free_with_the_large_heap_only() {
+    let program = TestProgram::source("allocating_threads.c").options(["--heap=large"]).env("NEARFAR_TEST_SECONDS", "5");
+    program.same().ok().paged();
+}
+
+#[test]
+fn blocks_are_freed_in_another_thread() {
+    paged("freeing_elsewhere.c");
+}
+
+#[test]
+fn dlopen_of_a_library_with_a_static_array() {
+    TestProgram::source("dlopen_static.c").args([compile("dlopen_library.c")]).same().ok().paged();
+}
+
+#[test]
+fn longjmp_out_of_paged_code() {
+    paged("longjmp_out.c");
+}
+
+#[test]
+fn mremap_moves_and_resizes() {
+    paged("mremap_moves.c");
+}
+
+#[test]
+fn mprotect_read_only_and_none() {
+    paged("mprotect_read_only.c");
+}
+
+#[test]
+fn madvise_discards() {
+    paged("discards.c");
+}
+
+#[test]
+fn madvise_discards_by_raw_calls() {
+    TestProgram::source("discards.c").args(["raw"]).same().ok().paged();
+}
+
+#[test]
+fn reservations_are_committed_in_parts() {
+    paged("reservation.c");
+}
+
+#[test]
+fn munmap_of_the_middle() {
+    paged("unmap_middle.c");
+}
+
+#[test]
+fn far_more_virtual_than_touched() {
+    paged("sparse_giant.c");
+}
+
+#[test]
+fn mlock_keeps_a_range_resident() {
+    let under = TestProgram::source("locked_range.c").same().ok();
+    assert!(under.counter("bytes_in") > 0);
+}
+
+#[test]
+fn raw_calls_break_nothing() {
+    paged("raw_calls.c");
+}

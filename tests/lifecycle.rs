@@ -1,0 +1,151 @@
+//! How processes and threads start and end, and that nothing is left behind.
+
+use crate::util::{MIB, Scratch, TestProgram, compile, descendants, machine, names_in, send_signal, status_bytes};
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn touch(arguments: &[&str]) -> TestProgram {
+    TestProgram::source("touch.c").args(arguments)
+}
+
+#[test]
+fn exit_codes_and_signals_are_passed_on() {
+    assert_eq!(touch(&["96M", "exit3"]).same().end(), (Some(3), None));
+    assert_eq!(touch(&["96M", "quick"]).same().end(), (Some(5), None));
+    assert_eq!(touch(&["96M", "abort"]).same().end(), (None, Some(6)));
+    assert_eq!(touch(&["96M", "kill"]).same().end(), (None, Some(9)));
+    assert_eq!(touch(&["96M", "segv"]).same().end(), (None, Some(11)));
+    assert_eq!(TestProgram::command(["sh", "-c", "exit 3"]).same().end(), (Some(3), None));
+    assert_eq!(TestProgram::command(["sh", "-c", "kill -USR1 $$"]).same().end(), (None, Some(10)));
+    assert_eq!(TestProgram::command(["true"]).same().end(), (Some(0), None));
+}
+
+#[test]
+fn threads_come_and_go_during_paging() {
+    TestProgram::source("thread_turnover.c").near("48M").same().ok().paged();
+}
+
+/// Bytes free on the disk of the far directory.
+fn free_bytes(dir: &Path) -> u64 {
+    let output = Command::new("df").args(["--output=avail", "-B1"]).arg(dir).output().expect("df");
+    String::from_utf8_lossy(&output.stdout).lines().nth(1).and_then(|line| line.trim().parse().ok()).expect("df prints a number")
+}
+
+/// Starts `touch 256M ready` under nearfar and waits until its data is there.
+fn start(scratch: &Scratch) -> Child {
+    let mut command = touch(&["256M", "ready"]).command_under_nearfar(scratch);
+    let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).process_group(0).spawn().expect("nearfar starts");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+    assert_eq!(line, "ready\n");
+    child
+}
+
+/// Waits until none of `pids` lives.
+fn wait_gone(pids: &[u32]) {
+    let begin = Instant::now();
+    let lives = |pid: &&u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+    };
+    while let Some(pid) = pids.iter().find(lives) {
+        assert!(begin.elapsed() < Duration::from_secs(20), "process {pid} still lives");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Kills `which` of nearfar and the program, and sees that the other ends too and that nothing is left.
+fn nothing_is_left_after(signal: &str, kill_program: bool) {
+    let _machine = machine();
+    let scratch = Scratch::new();
+    let shared_before = names_in(Path::new("/dev/shm"));
+    let free_before = free_bytes(&scratch.far());
+    let mut nearfar = start(&scratch);
+    let all = descendants(nearfar.id());
+    let program = *all
+        .iter()
+        .find(|&&pid| status_bytes(pid, "status", &["VmSize"]) > 256 * MIB && pid != nearfar.id())
+        .expect("the program");
+    assert_eq!(names_in(&scratch.far()), [""; 0], "the spill file has a name");
+    send_signal(signal, if kill_program { program } else { nearfar.id() });
+    wait_gone(&[program]);
+    let status = nearfar.wait().expect("wait");
+    wait_gone(&all);
+    let expected = if signal == "TERM" { 15 } else { 9 };
+    assert_eq!(status.signal(), Some(expected));
+    assert_eq!(names_in(&scratch.far()), [""; 0]);
+    assert_eq!(names_in(Path::new("/dev/shm")), shared_before);
+    // Others write to the same disk meanwhile; the 192 MiB and more that were in far must be back.
+    let begin = Instant::now();
+    while free_bytes(&scratch.far()) + 96 * MIB < free_before {
+        assert!(begin.elapsed() < Duration::from_secs(20), "disk space did not come back");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn program_killed() {
+    nothing_is_left_after("KILL", true);
+}
+
+#[test]
+fn nearfar_killed() {
+    nothing_is_left_after("KILL", false);
+}
+
+#[test]
+fn nearfar_terminated() {
+    nothing_is_left_after("TERM", false);
+}
+
+#[test]
+fn program_terminated() {
+    nothing_is_left_after("TERM", true);
+}
+
+/// While data is in far, its file is private and has no name, and the far directory looks empty.
+#[test]
+fn spill_file_is_private_and_nameless() {
+    let _machine = machine();
+    let scratch = Scratch::new();
+    let mut nearfar = start(&scratch);
+    let far = scratch.far().canonicalize().expect("far directory");
+    let mut seen = 0;
+    for pid in descendants(nearfar.id()) {
+        for link in std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
+            let target = std::fs::read_link(link.path()).unwrap_or_default();
+            if target.starts_with(&far) {
+                let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(link.path()).expect("open file"));
+                assert_eq!(mode & 0o777, 0o600, "{}", target.display());
+                assert!(target.to_string_lossy().ends_with("(deleted)"), "{}", target.display());
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 0, "no spill file is open, though 256 MiB are held with 64 MiB near");
+    send_signal("KILL", nearfar.id());
+    nearfar.wait().expect("wait");
+}
+
+/// A child that outlives its parent keeps its data.
+#[test]
+fn daemon_outlives_the_program() {
+    let mix = compile("touch.c");
+    let script = "\"$1\" 96M 8 > out.txt & exit 0";
+    let arguments = ["-c".as_ref(), script.as_ref(), "bash".as_ref(), mix.as_os_str()];
+    let _machine = machine();
+    let scratch = Scratch::new();
+    let mut command = TestProgram::command(["bash"]).args(arguments).command_under_nearfar(&scratch);
+    let mut child = command.current_dir(scratch.work()).process_group(0).spawn().expect("nearfar starts");
+    let group = child.id();
+    assert!(child.wait().expect("wait").success());
+    let begin = Instant::now();
+    while !descendants(group).is_empty() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "the background child hangs");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(std::fs::read_to_string(scratch.work().join("out.txt")).expect("its output"), "OK 100663296\n");
+}

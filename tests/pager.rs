@@ -1,0 +1,124 @@
+//! Paging itself: right content under every kind of pressure, no needless writes, faults of the program's own, every facility denied in turn.
+
+use crate::util::{MIB, TestProgram, compile};
+
+fn verify_mix(arguments: &[&str]) -> TestProgram {
+    TestProgram::source("verify_mix.c").args(arguments)
+}
+
+#[test]
+fn mix_on_the_heap() {
+    verify_mix(&["bytes=192M", "threads=4", "seconds=10", "seed=1"]).same().ok().paged();
+}
+
+#[test]
+fn mix_in_a_mapping() {
+    verify_mix(&["bytes=192M", "threads=3", "seconds=8", "seed=2", "buffer=mmap"]).same().ok().paged();
+}
+
+#[test]
+fn mix_in_a_static_array() {
+    verify_mix(&["bytes=192M", "threads=2", "seconds=8", "seed=3", "buffer=bss"]).same().ok().paged();
+}
+
+#[test]
+fn mix_with_one_thread() {
+    verify_mix(&["bytes=128M", "threads=1", "seconds=5", "seed=4"]).near("32M").same().ok().paged();
+}
+
+#[test]
+fn mix_with_many_threads() {
+    verify_mix(&["bytes=128M", "threads=16", "seconds=8", "seed=5"]).near("48M").same().ok().paged();
+}
+
+#[test]
+fn mix_with_the_least_near() {
+    verify_mix(&["bytes=96M", "threads=4", "seconds=8", "seed=6"]).near("16M").same().ok().paged();
+}
+
+#[test]
+fn mix_that_just_overflows_near() {
+    verify_mix(&["bytes=72M", "threads=4", "seconds=6", "seed=7"]).near("64M").same().ok().paged();
+}
+
+#[test]
+fn mix_that_fits_in_near() {
+    let under = verify_mix(&["bytes=32M", "threads=4", "seconds=3", "seed=8"]).near("256M").same().ok();
+    assert_eq!(under.counter("bytes_in"), 0, "nothing needed to be paged");
+}
+
+#[test]
+fn mix_over_emulated_far_memory() {
+    verify_mix(&["bytes=160M", "threads=4", "seconds=6", "seed=9"]).options(["--far", "emu:bw=2G,lat=20us"]).same().ok().paged();
+}
+
+/// A small run of everything without one facility of the kernel: the fallback must be as right as the fast path.
+fn denied(what: &str) {
+    let deny = ["--deny", what];
+    verify_mix(&["bytes=128M", "threads=4", "seconds=4", "seed=10"]).options(deny).same().ok().paged();
+    for name in ["realloc_growth.c", "mremap_moves.c", "fork_chain.c", "socket_messages.c"] {
+        TestProgram::source(name).options(deny).same().ok().paged();
+    }
+}
+
+#[test]
+fn denied_io_uring() {
+    denied("io_uring");
+}
+
+#[test]
+fn denied_direct_io() {
+    denied("odirect");
+}
+
+#[test]
+fn denied_moves() {
+    denied("move");
+}
+
+#[test]
+fn denied_huge_pages() {
+    denied("thp");
+}
+
+#[test]
+fn denied_everything_at_once() {
+    denied("io_uring,odirect,move,thp");
+}
+
+#[test]
+fn static_arrays() {
+    TestProgram::source("static_arrays.c").near("80M").same().ok().paged();
+}
+
+#[test]
+fn zeros_are_not_written() {
+    let under = TestProgram::source("zero_pages.c").args(["192M"]).same().ok();
+    // One page of 64 of the second block holds something: 3 MiB, written a few times at most, in units of up to 64 KiB or so.
+    assert!(under.counter("bytes_out") < 64 * MIB, "{} bytes written", under.counter("bytes_out"));
+}
+
+#[test]
+fn clean_pages_are_not_written_twice() {
+    let under = TestProgram::source("read_only_sweeps.c").args(["160M", "6"]).same().ok().paged();
+    assert!(under.counter("bytes_out") <= 176 * MIB, "{} bytes written", under.counter("bytes_out"));
+    assert!(under.counter("bytes_in") >= 6 * (160 - 64) * MIB, "{} bytes read", under.counter("bytes_in"));
+}
+
+#[test]
+fn own_fault_handlers_get_real_faults() {
+    TestProgram::source("own_fault_handlers.c").same().ok().paged();
+}
+
+#[test]
+fn timers_interrupt_faults() {
+    TestProgram::source("profiling_timer.c").same().ok().paged();
+}
+
+#[test]
+fn two_programs_page_side_by_side() {
+    let mix = compile("verify_mix.c");
+    let script = "\"$1\" bytes=96M seconds=6 seed=1 & \"$1\" bytes=96M seconds=6 seed=2 threads=2 & wait -n && wait -n";
+    let arguments = ["-c".as_ref(), script.as_ref(), "bash".as_ref(), mix.as_os_str()];
+    TestProgram::command(["bash"]).args(arguments).same().ok().paged();
+}

@@ -1,0 +1,127 @@
+//! Real programs, and one in each language: the same output as without nearfar, at about a third of the memory they need.
+
+use crate::util::{TestProgram, compile, program_file};
+
+#[test]
+fn numpy_lu_solve() {
+    needs!("numpy");
+    TestProgram::python("numpy_lu_solve.py").near("96M").same().ok().paged();
+}
+
+#[test]
+fn numpy_fft() {
+    needs!("numpy");
+    TestProgram::python("numpy_fft.py").near("128M").same().ok().paged();
+}
+
+#[test]
+fn numpy_sort() {
+    needs!("numpy");
+    TestProgram::python("numpy_sort.py").near("96M").limit_s(180).same().ok().paged();
+}
+
+#[test]
+fn numpy_pickle_to_file_and_back() {
+    needs!("numpy");
+    TestProgram::python("numpy_pickle.py").near("192M").limit_s(180).same().ok().paged();
+}
+
+#[test]
+fn python_multiprocessing_by_fork() {
+    needs!("python3");
+    TestProgram::python("multiprocessing_sums.py").near("128M").limit_s(240).same().ok().paged();
+}
+
+#[test]
+fn lammps_melt() {
+    needs!("lmp");
+    let script = "lmp -in \"$1\" -log none -screen none && cat melt.txt";
+    let melt = program_file("melt.in");
+    let arguments = ["-c".as_ref(), script.as_ref(), "sh".as_ref(), melt.as_os_str()];
+    // A single MPI process needs no network, and a container may have none.
+    let program = TestProgram::command(["sh"]).args(arguments).env("OMPI_MCA_btl", "self").env("OMPI_ALLOW_RUN_AS_ROOT", "1");
+    program.env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1").near("64M").limit_s(240).same().ok().paged();
+}
+
+#[test]
+fn sqlite_in_memory() {
+    needs!("sqlite3");
+    TestProgram::command(["sqlite3", ":memory:"])
+        .stdin(program_file("memory_tables.sql"))
+        .near("48M")
+        .limit_s(180)
+        .same()
+        .ok()
+        .paged();
+}
+
+#[test]
+fn c_compiler() {
+    needs!("gcc");
+    let script = "i=0; while [ $i -lt 1500 ]; do echo \"int f$i(int a, int *b) { int s = $i; for (int i = 0; i < a; i++) { \
+        s += b[i] * $i + (b[i] ^ s); if (s & 1) b[i] = s / 3; else b[(i * 7) % a] -= s % 11; } \
+        switch (s % 5) { case 0: return s; case 1: return b[0]; case 2: return s * b[1]; default: return s ^ a; } }\"; i=$((i+1)); done > big.c \
+        && gcc -O2 -c big.c -o big.o && sha256sum big.o && rm big.o";
+    TestProgram::command(["sh", "-c", script]).near("32M").limit_s(180).same().ok().paged();
+}
+
+#[test]
+fn stress_ng_verifies() {
+    needs!("stress-ng");
+    let arguments =
+        ["--vm", "2", "--vm-bytes", "192M", "--vm-ops", "40000", "--vm-keep", "--verify", "--timeout", "60", "--quiet"];
+    TestProgram::command(["stress-ng"]).args(arguments).near("64M").limit_s(180).same().ok().paged();
+}
+
+#[test]
+fn fortran_allocatable_arrays() {
+    needs!("gfortran");
+    TestProgram::source("allocatable_arrays.f90").near("64M").same().ok().paged();
+}
+
+#[test]
+fn cpp_containers() {
+    needs!("g++");
+    TestProgram::source("containers.cpp").near("64M").limit_s(240).same().ok().paged();
+}
+
+#[test]
+fn rust_collections() {
+    needs!("rustc");
+    TestProgram::source("collections.rs").near("64M").limit_s(180).same().ok().paged();
+}
+
+#[test]
+fn openmp_triad() {
+    needs!("openmp");
+    let under = TestProgram::source("openmp_triad.c").args(["64M"]).env("OMP_NUM_THREADS", "4").near("64M").same().ok().paged();
+    assert!(under.stdout.starts_with("OK"), "{}", under.stdout);
+}
+
+#[test]
+fn java_heap_of_1_gib() {
+    needs!("java");
+    TestProgram::command(["java", "-Xmx1g"])
+        .args([program_file("HeapArrays.java")])
+        .near("256M")
+        .limit_s(300)
+        .same()
+        .ok()
+        .paged();
+}
+
+#[test]
+fn shell_script_with_children() {
+    let touch = compile("touch.c");
+    let script = "for size in 48M 96M 64M; do \"$1\" $size 2 & done; wait; \"$1\" 80M 1 | tr a-z A-Z; \"$1\" 70M exit3; echo \"last $?\"; (exit 9)";
+    let arguments = ["-c".as_ref(), script.as_ref(), "bash".as_ref(), touch.as_os_str()];
+    let program = TestProgram::command(["bash"]).args(arguments).near("64M");
+    let (plain, under) = (program.plain(), program.nearfar().paged());
+    let sorted = |text: &str| {
+        let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(&plain.stdout), sorted(&under.stdout), "{}", under.stderr);
+    assert_eq!(under.end(), (Some(9), None));
+}

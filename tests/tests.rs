@@ -1,0 +1,33 @@
+//! Black box: programs run plainly and under `nearfar run`, and what can be seen of both must be the same.
+//!
+//! Each module says what belongs in it; the programs are in `tests/programs`, one file per behaviour, and hold their own checks
+//! (they print OK or the first wrong address). `NEARFAR_REQUIRE=numpy,gfortran,...` (or `all`) turns a skip for want of something
+//! into a failure; `NEARFAR_TEST_SECONDS` sets how long the timed ones run; `NEARFAR_BIN` tests another build.
+
+#[macro_use]
+mod macros;
+mod util;
+
+/// Put it here if a program that people really use, or one in another language, must give the same result.
+mod real_programs;
+
+/// Put it here if it is about the malloc or mmap family as a program sees it.
+mod hooks;
+
+/// Put it here if it is about how processes and threads start and end, and what they leave behind.
+mod lifecycle;
+
+/// Put it here if it is about what is paged, when it is written, and faults: right data under pressure, with every facility denied in turn.
+mod pager;
+
+/// Put it here if the kernel, not the program, touches paged memory.
+mod kernel_access;
+
+/// Put it here if a process is copied: fork, raw clone, exec and spawn in a program with paged data.
+mod fork;
+
+/// Put it here if it is about options, messages and exit codes of the command.
+mod cli;
+
+/// Put it here if it measures memory against `--near`.
+mod budget;

@@ -1,0 +1,451 @@
+//! Compiles test programs, runs them plainly and under `nearfar run` with a time limit, and compares.
+//!
+//! Every run has a directory of its own to work in and a far directory of its own, which must be empty afterwards. Runs that page
+//! are taken one at a time, since disk and processors are shared and hangs are told by the clock.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
+
+pub const MIB: u64 = 1 << 20;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A directory under `target/` for what tests make.
+fn made(name: &str) -> PathBuf {
+    let dir = root().join("target").join(name);
+    fs::create_dir_all(&dir).expect("target/ can be written");
+    dir
+}
+
+/// A directory of its own, removed at the end.
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    pub fn new() -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let dir = made("test-scratch").join(name);
+        fs::create_dir_all(dir.join("far")).expect("scratch directory");
+        fs::create_dir_all(dir.join("work")).expect("scratch directory");
+        Self(dir)
+    }
+
+    pub fn far(&self) -> PathBuf {
+        self.0.join("far")
+    }
+
+    /// Where the program runs.
+    pub fn work(&self) -> PathBuf {
+        self.0.join("work")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The command under test, built once per test run so that it can never be older than its source.
+pub fn nearfar_bin() -> PathBuf {
+    static BIN: OnceLock<PathBuf> = OnceLock::new();
+    BIN.get_or_init(|| {
+        if let Some(bin) = std::env::var_os("NEARFAR_BIN") {
+            return bin.into();
+        }
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut build = Command::new(cargo);
+        build.args(["build", "--release", "--quiet", "-p", "nearfar", "-p", "nearfar-preload"]).current_dir(root());
+        assert!(build.status().expect("cargo runs").success(), "the release build failed");
+        root().join("target/release/nearfar")
+    })
+    .clone()
+}
+
+/// One heavy run at a time.
+pub fn machine() -> MutexGuard<'static, ()> {
+    static MACHINE: Mutex<()> = Mutex::new(());
+    MACHINE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Whether the machine has what `name` stands for.
+pub fn has(name: &str) -> Result<(), String> {
+    let answers = |program: &str, args: &[&str]| match Command::new(program).args(args).stdin(Stdio::null()).output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(format!("{program} fails: {}", String::from_utf8_lossy(&output.stderr).trim())),
+        Err(error) => Err(format!("{program}: {error}")),
+    };
+    match name {
+        "gcc" | "g++" | "gfortran" | "rustc" | "stress-ng" | "sqlite3" | "python3" | "java" => answers(name, &["--version"]),
+        "lmp" => answers("lmp", &["-help"]),
+        "numpy" => answers("python3", &["-c", "import numpy"]),
+        "openmp" => answers("sh", &["-c", "echo 'int main(){return 0;}' | gcc -fopenmp -x c - -o /dev/null"]),
+        "libc.a" => answers("sh", &["-c", "echo 'int main(){return 0;}' | gcc -static -x c - -o /dev/null"]),
+        "root" => answers("sh", &["-c", "test $(id -u) = 0 || { echo 'not root' >&2; exit 1; }"]),
+        _ => panic!("needs!: unknown name {name}"),
+    }
+}
+
+/// Whether `NEARFAR_REQUIRE` lists `name`.
+pub fn is_required(name: &str) -> bool {
+    let list = std::env::var("NEARFAR_REQUIRE").unwrap_or_default();
+    list.split(',').map(str::trim).any(|item| item == name || item == "all")
+}
+
+/// The file `name` of tests/programs.
+pub fn program_file(name: &str) -> PathBuf {
+    root().join("tests/programs").join(name)
+}
+
+fn modified(path: &Path) -> Option<std::time::SystemTime> {
+    fs::metadata(path).and_then(|facts| facts.modified()).ok()
+}
+
+/// Compiles `name` of tests/programs, unless what is there is newer than its source; its "flags:" line says how.
+pub fn compile(name: &str) -> PathBuf {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let source = program_file(name);
+    let (stem, kind) = name.rsplit_once('.').expect("a program has an extension");
+    let target = made("test-programs").join(stem);
+    let needed = [&source, &program_file("check.h")].into_iter().filter_map(|path| modified(path)).max();
+    if modified(&target) > needed {
+        return target;
+    }
+    let text = fs::read_to_string(&source).unwrap_or_else(|error| panic!("{}: {error}", source.display()));
+    let flags = text.lines().take(3).find_map(|line| line.trim_start_matches(['/', '!', ' ']).strip_prefix("flags: "));
+    let half_done = target.with_extension(format!("{}.tmp", std::process::id()));
+    let mut compiler = match kind {
+        "c" => Command::new("gcc"),
+        "cpp" => Command::new("g++"),
+        "f90" => Command::new("gfortran"),
+        "rs" => Command::new("rustc"),
+        _ => panic!("{name}: unknown kind of source"),
+    };
+    if kind != "rs" {
+        compiler.args(["-O2", "-g", "-Wall", "-pthread"]);
+    }
+    compiler.args(["-o".as_ref(), half_done.as_os_str(), source.as_os_str()]).args(flags.unwrap_or("").split_whitespace());
+    let output = compiler.current_dir(made("test-programs")).output().unwrap_or_else(|error| panic!("{compiler:?}: {error}"));
+    assert!(output.status.success(), "{compiler:?}:\n{}", String::from_utf8_lossy(&output.stderr));
+    fs::rename(&half_done, &target).expect("compiled program");
+    target
+}
+
+/// The Python that `python3` stands for: a version manager's wrapper would be paged as well.
+pub fn python() -> PathBuf {
+    let output = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().expect("python3");
+    String::from_utf8_lossy(&output.stdout).trim().into()
+}
+
+/// A program and how to run it.
+pub struct TestProgram {
+    argv: Vec<OsString>,
+    near: String,
+    options: Vec<OsString>,
+    env: Vec<(String, String)>,
+    stdin: Option<PathBuf>,
+    limit: Duration,
+    watched: bool,
+}
+
+impl TestProgram {
+    /// A program of tests/programs, compiled.
+    pub fn source(name: &str) -> Self {
+        Self::command([compile(name)])
+    }
+
+    /// A command line.
+    pub fn command<S: Into<OsString>>(argv: impl IntoIterator<Item = S>) -> Self {
+        let argv = argv.into_iter().map(Into::into).collect();
+        let limit = Duration::from_secs(120);
+        Self { argv, near: "64M".into(), options: Vec::new(), env: Vec::new(), stdin: None, limit, watched: false }
+    }
+
+    /// A script of tests/programs under Python.
+    pub fn python(name: &str) -> Self {
+        Self::command([python(), program_file(name)])
+    }
+
+    pub fn args<S: Into<OsString>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.argv.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    pub fn near(mut self, near: &str) -> Self {
+        self.near = near.into();
+        self
+    }
+
+    /// Options of `nearfar run`.
+    pub fn options<S: Into<OsString>>(mut self, options: impl IntoIterator<Item = S>) -> Self {
+        self.options.extend(options.into_iter().map(Into::into));
+        self
+    }
+
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    pub fn stdin(mut self, file: PathBuf) -> Self {
+        self.stdin = Some(file);
+        self
+    }
+
+    /// Longer than this is a hang.
+    pub fn limit_s(mut self, seconds: u64) -> Self {
+        self.limit = Duration::from_secs(seconds);
+        self
+    }
+
+    /// Samples the memory of all its processes while it runs.
+    pub fn watched(mut self) -> Self {
+        self.watched = true;
+        self
+    }
+
+    /// Runs it without nearfar.
+    pub fn plain(&self) -> Outcome {
+        let mut command = Command::new(&self.argv[0]);
+        command.args(&self.argv[1..]);
+        self.run(command, &Scratch::new())
+    }
+
+    /// The command line that runs it under nearfar with `scratch`.
+    pub fn command_under_nearfar(&self, scratch: &Scratch) -> Command {
+        let mut command = Command::new(nearfar_bin());
+        command.args(["run", "--near", &self.near, "--far"]).arg(scratch.far());
+        command.arg("--quiet").arg("--stats").arg(scratch.0.join("run.json"));
+        command.args(&self.options).arg("--").args(&self.argv);
+        command
+    }
+
+    /// Runs it under nearfar; nothing may be left in the far directory.
+    pub fn nearfar(&self) -> Outcome {
+        let _machine = machine();
+        let scratch = Scratch::new();
+        let command = self.command_under_nearfar(&scratch);
+        let mut outcome = self.run(command, &scratch);
+        let text = fs::read_to_string(scratch.0.join("run.json")).ok();
+        outcome.stats = text.map(|text| serde_json::from_str(&text).expect("--stats is JSON"));
+        assert_eq!(names_in(&scratch.far()), [""; 0], "left behind in the far directory");
+        outcome
+    }
+
+    /// Runs it both ways; standard output and status must be the same. Returns the outcome under nearfar.
+    pub fn same(&self) -> Outcome {
+        let plain = self.plain();
+        let under = self.nearfar();
+        assert!(
+            plain.stdout == under.stdout && plain.end() == under.end(),
+            "not the same under nearfar: {self}\nplain: {:?}\n{}{}nearfar: {:?}\n{}{}",
+            plain.status,
+            shorten(&plain.stdout),
+            shorten(&plain.stderr),
+            under.status,
+            shorten(&under.stdout),
+            shorten(&under.stderr)
+        );
+        under
+    }
+
+    fn run(&self, mut command: Command, scratch: &Scratch) -> Outcome {
+        let (stdout, stderr) = (scratch.0.join("stdout"), scratch.0.join("stderr"));
+        let create = |path: &Path| fs::File::create(path).expect("scratch file");
+        command.stdout(create(&stdout)).stderr(create(&stderr)).current_dir(scratch.work()).process_group(0);
+        command.stdin(self.stdin.as_ref().map_or(Stdio::null(), |path| fs::File::open(path).expect("input").into()));
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        let begin = Instant::now();
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let (status, peak_resident) = self.wait(&mut child, begin);
+        let read = |path: &Path| String::from_utf8_lossy(&fs::read(path).expect("output")).into_owned();
+        let (stdout, stderr) = (read(&stdout), read(&stderr));
+        let Some(status) = status else {
+            panic!(
+                "hung: over {} s: {command:?}\nstdout:\n{}stderr:\n{}",
+                self.limit.as_secs(),
+                shorten(&stdout),
+                shorten(&stderr)
+            );
+        };
+        println!(
+            "{:6.2} s {:?} {}{self}",
+            begin.elapsed().as_secs_f64(),
+            status,
+            if command.get_program() == self.argv[0] { "" } else { "nearfar " }
+        );
+        Outcome { stdout, stderr, status, stats: None, peak_resident }
+    }
+
+    fn wait(&self, child: &mut Child, begin: Instant) -> (Option<ExitStatus>, u64) {
+        let peak = AtomicU64::new(0);
+        loop {
+            if let Some(status) = child.try_wait().expect("wait") {
+                return (Some(status), peak.into_inner());
+            }
+            if self.watched {
+                peak.fetch_max(descendants(child.id()).into_iter().map(resident_bytes).sum(), Ordering::Relaxed);
+            }
+            if begin.elapsed() > self.limit {
+                let all = descendants(child.id());
+                all.iter().for_each(|&pid| println!("{}", describe(pid)));
+                kill_all(&all);
+                kill_all(&descendants(child.id()));
+                let _ = child.wait();
+                return (None, peak.into_inner());
+            }
+            std::thread::sleep(Duration::from_millis(if begin.elapsed() < Duration::from_millis(200) { 2 } else { 10 }));
+        }
+    }
+}
+
+impl std::fmt::Display for TestProgram {
+    /// The command line that runs it under nearfar by hand.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (name, value) in &self.env {
+            write!(f, "{name}={value} ")?;
+        }
+        write!(f, "run --near {}", self.near)?;
+        self.options.iter().try_for_each(|option| write!(f, " {}", option.to_string_lossy()))?;
+        write!(f, " --")?;
+        self.argv.iter().try_for_each(|arg| write!(f, " {}", arg.to_string_lossy()))
+    }
+}
+
+/// What came of a run.
+pub struct Outcome {
+    pub stdout: String,
+    pub stderr: String,
+    pub status: ExitStatus,
+    stats: Option<serde_json::Value>,
+    /// Highest sum of the resident memory of all processes at one moment, where it was watched.
+    pub peak_resident: u64,
+}
+
+impl Outcome {
+    /// A counter of the run file.
+    pub fn counter(&self, name: &str) -> u64 {
+        let stats = self.stats.as_ref().expect("a run file was written");
+        stats["counters"][name].as_u64().unwrap_or_else(|| panic!("no counter {name}"))
+    }
+
+    /// The program ended well.
+    #[track_caller]
+    pub fn ok(self) -> Self {
+        assert!(self.status.success(), "{:?}\n{}{}", self.status, shorten(&self.stdout), shorten(&self.stderr));
+        self
+    }
+
+    /// Data went to far and came back.
+    #[track_caller]
+    pub fn paged(self) -> Self {
+        let (bytes_in, bytes_out) = (self.counter("bytes_in"), self.counter("bytes_out"));
+        assert!(bytes_in > 0 && bytes_out > 0, "nothing was paged: {bytes_in} bytes in, {bytes_out} bytes out");
+        assert_eq!(self.counter("over_budget_bytes"), 0, "near was exceeded");
+        self
+    }
+
+    /// Exit code or signal; whether a core was dumped does not count.
+    pub fn end(&self) -> (Option<i32>, Option<i32>) {
+        (self.status.code(), self.status.signal())
+    }
+}
+
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(4000) {
+        Some((at, _)) => format!("{}... ({} bytes)\n", &text[..at], text.len()),
+        None => text.to_owned(),
+    }
+}
+
+/// Sorted names in a directory.
+pub fn names_in(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
+    let mut names: Vec<_> = entries.map(|entry| entry.expect("entry").file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Processes that live, with their parents and process groups.
+fn processes() -> Vec<(u32, u32, u32)> {
+    let numbers = names_in(Path::new("/proc")).into_iter().filter_map(|name| name.parse().ok());
+    let facts = numbers.filter_map(|pid: u32| {
+        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let mut fields = text.rsplit_once(')')?.1.split_whitespace();
+        let (_state, parent, group) = (fields.next()?, fields.next()?, fields.next()?);
+        Some((pid, parent.parse().ok()?, group.parse().ok()?))
+    });
+    facts.collect()
+}
+
+/// `leader`, its process group and everything that descends from them.
+pub fn descendants(leader: u32) -> Vec<u32> {
+    let all = processes();
+    let mut found: Vec<u32> =
+        all.iter().filter(|&&(pid, _, group)| pid == leader || group == leader).map(|&(pid, ..)| pid).collect();
+    let mut at = 0;
+    while let Some(&parent) = found.get(at) {
+        found.extend(all.iter().filter(|&&(pid, of, _)| of == parent && pid != parent).map(|&(pid, ..)| pid));
+        at += 1;
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+fn kill_all(pids: &[u32]) {
+    if !pids.is_empty() {
+        let _ = Command::new("kill").arg("-KILL").args(pids.iter().map(u32::to_string)).stderr(Stdio::null()).status();
+    }
+}
+
+/// Sends `signal` (such as "TERM") to a process.
+pub fn send_signal(signal: &str, pid: u32) {
+    assert!(Command::new("kill").args([&format!("-{signal}"), &pid.to_string()]).status().expect("kill").success());
+}
+
+/// The value of a "Name:  123 kB" line, in bytes.
+pub fn status_bytes(pid: u32, file: &str, names: &[&str]) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let values = text.lines().filter_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        names.contains(&name).then(|| value.split_whitespace().next()?.parse::<u64>().ok())?
+    });
+    values.sum::<u64>() * 1024
+}
+
+/// Memory of a process that is its own or shared memory; pages of files do not count.
+fn resident_bytes(pid: u32) -> u64 {
+    status_bytes(pid, "status", &["RssAnon", "RssShmem"])
+}
+
+/// What a process is doing, for the report of a hang.
+fn describe(pid: u32) -> String {
+    let read = |path: String| fs::read_to_string(path).unwrap_or_default();
+    let mut text = format!("process {pid}: {}\n", read(format!("/proc/{pid}/cmdline")).replace('\0', " "));
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    for task in tasks.map(|task| task.path()) {
+        let of = |name: &str| read(task.join(name).display().to_string());
+        let status = of("status");
+        let state = status.lines().find(|line| line.starts_with("State")).unwrap_or_default().to_owned();
+        let signals: Vec<_> = status.lines().filter(|line| line.starts_with("Sig") || line.starts_with("ShdPnd")).collect();
+        text += &format!(
+            "  task {} {} {state} wchan {} syscall {}",
+            task.file_name().unwrap_or_default().display(),
+            of("comm").trim(),
+            of("wchan"),
+            of("syscall")
+        );
+        text += &format!("    {}\n    {}\n", signals.join(" "), of("stack").lines().take(8).collect::<Vec<_>>().join(" < "));
+    }
+    text
+}
