@@ -29,10 +29,10 @@ const OPTIONS: [(c_int, c_long); 14] = [
     (SHOW_ERRORS, 0),
     (SHOW_STATS, 0),
     (VERBOSE, 0),
-    // Readable and writable from the start: committing later is an mprotect, and a kernel mapping, per piece. Memory that
-    // nobody touched costs nothing under the pager.
-    (EAGER_COMMIT, 1),
-    (ARENA_EAGER_COMMIT, 1),
+    // Made writable piece by piece as it is used: what a process may write counts against the job's budget while it does
+    // not page, and a small program must not count for a whole segment.
+    (EAGER_COMMIT, 0),
+    (ARENA_EAGER_COMMIT, 0),
     (EAGER_COMMIT_DELAY, 0),
     // The pager decides about page sizes.
     (ALLOW_LARGE_OS_PAGES, 0),

@@ -31,14 +31,13 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// Starts `count` threads. Signals should be blocked in the caller, since threads inherit that.
+    /// Starts `count` threads. 
     pub fn new(count: usize) -> Result<Self, Errno> {
         let queue = Mutex::new(Queue { todo: VecDeque::new(), done: Vec::new(), closed: false });
         let common = Arc::new(Common { queue, more: Condvar::new(), event: Event::new()? });
         for index in 0..count.max(1) {
             let common = Arc::clone(&common);
-            let worker = std::thread::Builder::new().name(format!("nearfar-io{index}")).stack_size(256 << 10);
-            worker.spawn(move || work(&common)).map_err(|error| Errno(error.raw_os_error().unwrap_or(libc::EAGAIN)))?;
+            crate::thread::spawn(&format!("nearfar-io{index}"), move || work(&common))?;
         }
         Ok(Self { common })
     }

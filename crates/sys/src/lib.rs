@@ -12,6 +12,7 @@ pub mod timer;
 pub mod pipe;
 pub mod shared;
 pub mod signal;
+pub mod thread;
 pub mod process;
 pub mod child;
 pub mod place;

@@ -54,7 +54,6 @@ pub fn file_system(path: &Path) -> Result<FileSystem, Errno> {
     if unsafe { libc::statfs(path.as_ptr(), &mut stat) } != 0 {
         return Err(Errno::last());
     }
-    let kind = stat.f_type as i64;
-    let in_memory = kind == libc::TMPFS_MAGIC as i64 || kind == RAMFS_MAGIC;
+    let in_memory = [libc::TMPFS_MAGIC, RAMFS_MAGIC].contains(&stat.f_type);
     Ok(FileSystem { free: (stat.f_bavail as u64).saturating_mul(stat.f_bsize as u64), in_memory })
 }

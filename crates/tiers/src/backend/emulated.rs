@@ -10,6 +10,7 @@ use nearfar_sys::errno::Errno;
 use nearfar_sys::event::now_ns;
 use nearfar_sys::io::{Done, Piece};
 use nearfar_sys::map::{self, OwnedMap};
+use nearfar_sys::thread;
 use nearfar_sys::timer::Timer;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -77,8 +78,7 @@ impl Emulated {
         let common = Arc::new(Common { queue: Mutex::default(), more: Condvar::new(), timer: Timer::new()? });
         for index in 0..WORKERS {
             let common = Arc::clone(&common);
-            let worker = std::thread::Builder::new().name(format!("nearfar-emu{index}")).stack_size(256 << 10);
-            worker.spawn(move || work(&common)).map_err(|error| Errno(error.raw_os_error().unwrap_or(libc::EAGAIN)))?;
+            thread::spawn(&format!("nearfar-emu{index}"), move || work(&common))?;
         }
         Ok(common)
     }

@@ -12,6 +12,10 @@ const SMALLEST: usize = CHUNK;
 /// Flags of mappings that are not what they seem: special pages, stacks, or the program's own wish for huge TLB pages.
 const FOREIGN: i32 = libc::MAP_HUGETLB | libc::MAP_GROWSDOWN | libc::MAP_STACK;
 
+/// Wishes for an address below this are passed to the kernel: programs with compressed pointers depend on them. Higher ones
+/// only spread or align mappings (mimalloc, our own small allocator, wishes for 2 to 30 TiB), and the arena aligns as well.
+const HINT_LIMIT: usize = 1 << 40;
+
 fn is_ours_to_manage(len: usize, prot: i32, flags: i32) -> bool {
     let private = flags & libc::MAP_TYPE == libc::MAP_PRIVATE && flags & libc::MAP_ANONYMOUS != 0;
     private && flags & FOREIGN == 0 && prot & libc::PROT_EXEC == 0 && len >= SMALLEST
@@ -38,7 +42,7 @@ impl Memory {
             return raw(flags);
         }
         let mut inner = self.enter();
-        if addr == 0 {
+        if !(1..HINT_LIMIT).contains(&addr) {
             if let Some(range) = inner.arena.take_map(size) {
                 return self.open_map(&mut inner, range, prot);
             }

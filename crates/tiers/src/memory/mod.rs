@@ -66,7 +66,7 @@ impl Memory {
     /// True while the calling thread is inside nearfar itself (holds the lock, or is the pager): hooks must then go straight
     /// to the kernel or to the C library, and touch nothing of ours.
     pub fn inside() -> bool {
-        guard::is_inside()
+        nearfar_sys::thread::is_inside()
     }
 
     /// True when `fd` is ours: the program must not close or replace it (paged memory would read as zeros).

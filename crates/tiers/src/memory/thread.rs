@@ -1,7 +1,6 @@
 //! The pager thread: waits for faults and completions; while passive, only looks whether others starve.
 
 use super::{Common, Memory, inner::Inner};
-use crate::guard;
 use nearfar_core::addr::PAGE;
 use nearfar_sys::event::wait_readable;
 use std::os::fd::AsRawFd;
@@ -22,18 +21,15 @@ impl Memory {
             return;
         }
         let common = self.common;
-        // All signals are blocked here (the lock is held), and the thread inherits that.
-        let builder = std::thread::Builder::new().name("nearfar-pager".to_owned()).stack_size(512 << 10);
-        match builder.spawn(move || run(common)) {
-            Ok(_) => inner.has_thread = true,
+        match nearfar_sys::thread::spawn("nearfar-pager", move || run(common)) {
+            Ok(()) => inner.has_thread = true,
             Err(error) if inner.pager.is_some() => crate::pager::stop(&format!("no thread for the pager: {error}")),
             Err(_) => {}
         }
     }
 }
 
-fn run(common: &'static Common) -> ! {
-    guard::stay_inside();
+fn run(common: &'static Common) {
     let memory = Memory { common };
     let event = common.event.as_raw_fd();
     let mut fds = vec![event];

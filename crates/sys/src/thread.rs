@@ -1,0 +1,66 @@
+//! Threads of nearfar's own, and the mark by which its code tells itself from the program's.
+//!
+//! `std::thread` is not used: it allocates and registers destructors in the new thread before our code runs, through the
+//! program's malloc, which is ours, which may wait for the very thread that is starting.
+
+use crate::errno::Errno;
+use std::cell::Cell;
+use std::ffi::{CString, c_void};
+
+thread_local! {
+    static INSIDE: Cell<u32> = const { Cell::new(0) };
+}
+
+/// True when this thread is inside nearfar: it holds the lock, or is one of our own.
+pub fn is_inside() -> bool {
+    INSIDE.with(Cell::get) > 0
+}
+
+/// One level further inside.
+pub fn go_inside() {
+    INSIDE.with(|inside| inside.set(inside.get() + 1));
+}
+
+/// Back by one level.
+pub fn come_out() {
+    INSIDE.with(|inside| inside.set(inside.get() - 1));
+}
+
+type Body = Box<dyn FnOnce() + Send>;
+
+extern "C" fn begin(body: *mut c_void) -> *mut c_void {
+    go_inside();
+    // SAFETY: `spawn` made this pointer from a box and gave it to this thread alone.
+    let body = unsafe { Box::from_raw(body.cast::<Body>()) };
+    body();
+    std::ptr::null_mut()
+}
+
+/// Starts a detached thread named `name` (at most 15 bytes) that is inside for all its life, with every signal blocked.
+pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), Errno> {
+    const STACK: usize = 512 << 10;
+    let _signals = crate::signal::Blocked::all();
+    go_inside();
+    let body: Body = Box::new(body);
+    let body = Box::into_raw(Box::new(body));
+    // SAFETY: plain pthread calls on locals; the body belongs to the new thread when it starts, and to us when it does not.
+    let result = unsafe {
+        let mut attr: libc::pthread_attr_t = std::mem::zeroed();
+        let mut thread: libc::pthread_t = std::mem::zeroed();
+        libc::pthread_attr_init(&mut attr);
+        libc::pthread_attr_setstacksize(&mut attr, STACK);
+        libc::pthread_attr_setdetachstate(&mut attr, libc::PTHREAD_CREATE_DETACHED);
+        let result = libc::pthread_create(&mut thread, &attr, begin, body.cast());
+        libc::pthread_attr_destroy(&mut attr);
+        if result == 0 {
+            if let Ok(name) = CString::new(name) {
+                libc::pthread_setname_np(thread, name.as_ptr());
+            }
+        } else {
+            drop(Box::from_raw(body));
+        }
+        result
+    };
+    come_out();
+    if result == 0 { Ok(()) } else { Err(Errno(result)) }
+}
