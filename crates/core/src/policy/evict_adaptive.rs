@@ -80,14 +80,25 @@ pub struct Adaptive {
     soon: Pair,
     ever: Pair,
     turn: u32,
+    /// MAIN took back a victim from limbo; IN makes room for it, or a sweep through MAIN would rescue one unit after another.
+    owed: bool,
 }
 
 impl Adaptive {
     /// For a near of `capacity` pages.
     pub fn new(capacity: u64) -> Self {
         let none = Pair::default();
-        let mut policy =
-            Self { lists: Lists::new(), capacity, clock: 0, target: 0.0, floor: 0.0, soon: none, ever: none, turn: 0 };
+        let mut policy = Self {
+            lists: Lists::new(),
+            capacity,
+            clock: 0,
+            target: 0.0,
+            floor: 0.0,
+            soon: none,
+            ever: none,
+            turn: 0,
+            owed: false,
+        };
         policy.set_capacity(capacity);
         policy
     }
@@ -114,7 +125,7 @@ impl Adaptive {
         self.ever.main.pass(keep, left_near + left_far);
         let (soon, soon_main) = self.soon.rates(self.span());
         let (ever, ever_main) = self.ever.rates(self.span());
-        if soon > 1.5 * soon_main || ever > 1.5 * ever_main {
+        if soon > 2.0 * soon_main || ever > 2.0 * ever_main {
             self.target += 2.0 * step;
         } else if ever_main > ever && self.ever.main.back > self.span() / 256.0 {
             self.target -= step;
@@ -177,6 +188,7 @@ impl Evict for Adaptive {
                 self.soon.main.back += size;
                 self.ever.main.back += size;
                 (to, mark) = (MAIN, 1);
+                self.owed = true;
             }
             Some((list, node)) => {
                 let mut away = (self.clock - node.time) as f64;
@@ -188,7 +200,7 @@ impl Evict for Adaptive {
                 for pair in [near.then_some(&mut self.soon), Some(&mut self.ever)].into_iter().flatten() {
                     if left { pair.main.back += size } else { pair.newcomers.back += size }
                 }
-                if away * self.ever.rates(self.span()).1 < 1.0 {
+                if away * self.ever.rates(self.span()).1 < 0.7 {
                     to = MAIN;
                 }
             }
@@ -206,8 +218,8 @@ impl Evict for Adaptive {
     fn victim(&mut self) -> Option<Unit> {
         // The newcomer that needs the room belongs to IN: without it in the sum, sizes that do not divide the target would
         // make every victim one of MAIN's.
-        let full = |oldest: &Node| self.lists.pages(IN) as f64 + f64::from(oldest.pages) > self.target;
-        let from_in = self.lists.back(IN).is_some_and(|oldest| full(oldest) || self.lists.count(MAIN) == 0);
+        let full = |oldest: &Node| self.lists.pages(IN) as f64 + f64::from(oldest.pages) >= self.target;
+        let from_in = self.lists.back(IN).is_some_and(|oldest| full(oldest) || self.owed || self.lists.count(MAIN) == 0);
         let mut list = if from_in { IN } else { MAIN };
         if list == IN
             && self.lists.count(MAIN) > 0
@@ -220,6 +232,7 @@ impl Evict for Adaptive {
                 list = MAIN;
             }
         }
+        self.owed = false;
         if list == IN {
             let mark = self.lists.back(IN)?.mark;
             return self.lists.shift(IN, NEAR, mark, self.clock);
