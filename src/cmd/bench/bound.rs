@@ -73,7 +73,7 @@ impl Device {
                 let seconds = (bytes_in / read + bytes_out / write).min((bytes_in + bytes_out) / mixed);
                 let because = format!(
                     "a sweep reads the {:.0} MB that near cannot hold and writes the changed {written_percent} % of it; \
-                     device: read {:.2}, write {:.2}, mixed {:.2} GB/s (1 MiB, {DEPTH} at once)",
+                     device: read {:.2}, write {:.2}, mixed {:.2} GB/s (1 MiB to and from huge pages, {DEPTH} at once)",
                     bytes_in / 1e6,
                     read / 1e9,
                     write / 1e9,
