@@ -31,6 +31,10 @@ impl From<ExitStatus> for End {
 pub struct Outcome {
     /// From before the start of the program to its end.
     pub wall: Duration,
+    /// Processor time in user mode, of the program and the children that it waited for.
+    pub cpu_user: Duration,
+    /// Their processor time in the kernel.
+    pub cpu_system: Duration,
     /// How it ended.
     pub end: End,
     /// Counters of all processes together.
@@ -64,9 +68,11 @@ pub struct Derived {
     pub near_hit_share: Option<f64>,
     /// Seconds that far needs for the bytes moved at the highest rate it reached in this run.
     pub bound_far_s: Option<f64>,
-    /// Seconds without stalls: wall time less the stalls of all threads. Too small with several threads, never too large.
+    /// Seconds of computing: wall time less the stalls of all threads, or the processor time in user mode where that is less.
+    /// Each is too large in some cases (paging costs more than stalls; threads compute at once), so that the smaller one is
+    /// taken: efficiency comes out too low rather than too high.
     pub bound_compute_s: f64,
-    /// The larger of the two.
+    /// The larger of the two, at most the wall time.
     pub bound_s: Option<f64>,
     /// `bound_s` over wall time.
     pub efficiency_vs_bound: Option<f64>,
@@ -80,7 +86,8 @@ pub struct Derived {
 
 /// How the bound is found, in words: printed wherever the bound is.
 pub const BOUND_METHOD: &str = "the larger of: bytes moved to and from far at the highest rate that far reached in this run over 64 MiB; \
-                                wall time less stalls. Both for the bytes that were moved, not for the fewest possible";
+                                computing, the smaller of wall time less stalls and processor time in user mode. For the bytes that were \
+                                moved, not for the fewest possible";
 
 impl Derived {
     /// Derives everything from `outcome`.
@@ -90,7 +97,7 @@ impl Derived {
         let wall = outcome.wall.as_secs_f64();
         let stall = get(Counter::StallNs) / 1e9;
         let bound_far_s = outcome.counters.bound_seconds();
-        let bound_compute_s = (wall - stall).max(0.0);
+        let bound_compute_s = (wall - stall).max(0.0).min(outcome.cpu_user.as_secs_f64());
         // The rate is a maximum over a part of the run, so the bound cannot exceed the wall time but by its own granularity.
         let bound_s = bound_far_s.map(|far| far.max(bound_compute_s).min(wall));
         let prefetched = get(Counter::PrefetchBytes);
@@ -118,6 +125,8 @@ mod tests {
         }
         Outcome {
             wall: Duration::from_secs_f64(wall_s),
+            cpu_user: Duration::from_secs(100),
+            cpu_system: Duration::ZERO,
             end: End::Status(0),
             counters: snapshot,
             processes: 1,
@@ -143,6 +152,8 @@ mod tests {
         assert_eq!(Derived::of(&slow_disk).efficiency_vs_bound, Some(0.4));
         let busy_program = outcome(10.0, &[&moved[..], &[(Counter::StallNs, 2_000_000_000)]].concat());
         assert_eq!(Derived::of(&busy_program).efficiency_vs_bound, Some(0.8));
+        let idle_program = Outcome { cpu_user: Duration::from_secs(1), ..busy_program };
+        assert_eq!(Derived::of(&idle_program).efficiency_vs_bound, Some(0.4));
         let many_threads = outcome(5.0, &[&moved[..], &[(Counter::StallNs, 90_000_000_000)]].concat());
         assert_eq!((Derived::of(&many_threads).bound_compute_s, Derived::of(&many_threads).stall_share), (0.0, 18.0));
     }

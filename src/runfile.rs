@@ -87,6 +87,8 @@ pub struct RunFile<'a> {
     mode: &'static str,
     machine: &'a Machine,
     wall_s: f64,
+    cpu_user_s: f64,
+    cpu_system_s: f64,
     exit: Exit,
     processes: u64,
     unmanaged: u64,
@@ -169,6 +171,8 @@ impl<'a> RunFile<'a> {
             mode: "cache",
             machine,
             wall_s: outcome.wall.as_secs_f64(),
+            cpu_user_s: outcome.cpu_user.as_secs_f64(),
+            cpu_system_s: outcome.cpu_system.as_secs_f64(),
             exit: Exit::from(outcome.end),
             processes: outcome.processes,
             unmanaged: outcome.unmanaged,
@@ -215,6 +219,8 @@ mod tests {
     fn sample() -> Outcome {
         Outcome {
             wall: Duration::from_secs(2),
+            cpu_user: Duration::from_secs(1),
+            cpu_system: Duration::ZERO,
             end: End::Signal(11),
             counters: Snapshot::default(),
             processes: 1,

@@ -61,7 +61,7 @@ fn paged(outcome: &Outcome, peak: Bytes, near: u64, far: &str, wall: f64, line: 
     match (derived.bound_s, derived.bound_far_s) {
         (Some(bound), Some(far_s)) => line(format_args!(
             "efficiency {} of the bound, {bound:.1} s: the larger of {far_s:.1} s to move these bytes at the best rate seen ({}/s over 64 MiB) \
-             and {:.1} s without waits",
+             and {:.1} s of computing",
             percent(derived.efficiency_vs_bound),
             Bytes(get(Counter::FarPeakBps)),
             derived.bound_compute_s,
@@ -88,6 +88,8 @@ mod tests {
         }
         Outcome {
             wall: Duration::from_secs(10),
+            cpu_user: Duration::from_secs(10),
+            cpu_system: Duration::ZERO,
             end: End::Status(0),
             counters: snapshot,
             processes: 1,

@@ -112,8 +112,11 @@ impl Watch {
         }
         self.job.bury_dead();
         let (counters, processes) = self.job.snapshot();
+        let (cpu_user, cpu_system) = child::waited_cpu_time();
         Outcome {
             wall,
+            cpu_user,
+            cpu_system,
             end,
             counters,
             processes,

@@ -7,6 +7,7 @@ use crate::errno::Errno;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
+use std::time::Duration;
 
 /// Signals that are passed on to the child when somebody sends them to the parent. Stop signals are not among them: parent
 /// and child stop and go on together with their process group.
@@ -100,6 +101,17 @@ impl AsRawFd for Signals {
 pub fn send(child: &Child, signal: i32) {
     // SAFETY: integers only; a child that ended meanwhile is a zombie and ignores it.
     unsafe { libc::kill(child.id() as libc::pid_t, signal) };
+}
+
+/// Processor time in user mode and in the kernel of all children that have been waited for, their own waited-for children
+/// included. For a command that starts one program.
+pub fn waited_cpu_time() -> (Duration, Duration) {
+    // SAFETY: all zeros is a valid value of this structure of integers.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: writes into the local; this request cannot fail.
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage) };
+    let duration = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
+    (duration(usage.ru_utime), duration(usage.ru_stime))
 }
 
 /// Ends the calling process by `signal`, so that whoever waits for it sees what its child died of; leaves no core of its own.
