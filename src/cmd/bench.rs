@@ -6,7 +6,7 @@
 
 // Lowest first: a module uses only modules above it.
 mod sample;
-mod machine;
+mod conditions;
 mod child;
 mod janitor;
 mod cgroup;
@@ -22,7 +22,7 @@ mod table;
 mod settings;
 
 pub(super) use case::{Case, Sizes, gemm, triad};
-pub(super) use machine::Machine;
+pub(super) use conditions::Conditions;
 pub(super) use results::CaseResults;
 pub(super) use rival::Rival;
 pub(super) use runner::Runner;
@@ -58,7 +58,7 @@ pub struct BenchArgs {
     /// Directory of the far tier, of the swap file and of the mapped file
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
     far: PathBuf,
-    /// Runs of each system [default: 3; kernel swap at most 2]
+    /// Runs of each system [default: 3; kernel swap at most 2, GEMM under it once]
     #[arg(long, value_name = "N")]
     runs: Option<usize>,
     /// Threads of each workload [default: all CPUs]
@@ -74,15 +74,15 @@ pub struct BenchArgs {
 
 /// Runs the suites. Exits with 1 when a run failed or gave wrong data.
 pub fn run(args: BenchArgs) -> Result<ExitCode> {
-    let machine = Machine::describe(&args.far);
-    let settled = settle(args.data.as_deref(), args.near.as_deref(), args.smoke, &machine)?;
+    let conditions = Conditions::here(&args.far);
+    let settled = settle(args.data.as_deref(), args.near.as_deref(), args.smoke, &conditions)?;
     let suites = if args.suites.is_empty() { Suite::value_variants().to_vec() } else { args.suites };
     let all: Vec<Case> = suites.iter().flat_map(|&suite| cases(suite, settled.sizes)).collect();
-    let threads = args.threads.unwrap_or(machine.cpus).max(1);
+    let threads = args.threads.unwrap_or(conditions.machine.cpus).max(1);
     let runner = Runner::new(&args.far, threads, PROGRAM_LIMIT, swap_bytes(&all))?;
     let runs = args.runs.unwrap_or(if args.smoke { 1 } else { 3 }).max(1);
 
-    print!("{}", table::heading(&machine, threads, &describe_controller(&runner)));
+    print!("{}", table::heading(&conditions, threads, &describe_controller(&runner)));
     if let Some(note) = &settled.note {
         println!("note      {note}");
     }
@@ -95,7 +95,7 @@ pub fn run(args: BenchArgs) -> Result<ExitCode> {
         version: results::VERSION,
         nearfar: env!("CARGO_PKG_VERSION"),
         started_unix_s,
-        machine,
+        conditions,
         threads,
         cases: Vec::new(),
         startup: None,

@@ -3,8 +3,9 @@
 //! Uses the parts of `nearfar bench`, with one run of each system. Does not save anything.
 
 use super::bench::{
-    Case, CaseResults, Machine, Outcome, Rival, Runner, Sizes, Summary, gemm, run_round, settle, show_ratio, swap_bytes, triad,
+    Case, CaseResults, Conditions, Outcome, Rival, Runner, Sizes, Summary, gemm, run_round, settle, show_ratio, swap_bytes, triad,
 };
+use crate::exit::refuse;
 use anyhow::Result;
 use nearfar_core::units::Bytes;
 use std::path::PathBuf;
@@ -29,18 +30,19 @@ pub struct DemoArgs {
 
 /// Runs the tour. Exits with 1 when a program failed or gave wrong data.
 pub fn run(args: DemoArgs) -> Result<ExitCode> {
-    let machine = Machine::describe(&args.far);
-    let data = args.near.as_deref().map(str::parse::<Bytes>).transpose()?.map(|near| Bytes(near.0 * 3).exact());
-    let settled = settle(data.as_deref(), args.near.as_deref(), false, &machine)?;
+    let conditions = Conditions::here(&args.far);
+    let near = args.near.as_deref().map(str::parse::<Bytes>).transpose().map_err(refuse)?;
+    let data = near.map(|near| Bytes(near.0 * 3).exact());
+    let settled = settle(data.as_deref(), args.near.as_deref(), false, &conditions)?;
     let sizes = settled.sizes;
     let (sweep, tiled) = (sweep(sizes), tiled(sizes));
-    let threads = machine.cpus;
+    let threads = conditions.machine.cpus;
     println!(
         "This machine: {} ({threads} CPUs), {} of memory, Linux {}.\nFar tier: {}.",
-        machine.cpu,
-        Bytes(machine.memory_bytes),
-        machine.kernel,
-        machine.far
+        conditions.machine.cpu,
+        Bytes(conditions.machine.ram),
+        conditions.machine.kernel,
+        conditions.far
     );
     if let Some(note) = &settled.note {
         println!("Note: {note}.");
@@ -49,8 +51,8 @@ pub fn run(args: DemoArgs) -> Result<ExitCode> {
 
     println!(
         "\n1. A program with {} of data and {} of near memory\n   STREAM triad: it sweeps over all its data again and again, the worst case for any cache.",
-        Bytes(sizes.data_bytes),
-        Bytes(sizes.near_bytes)
+        Bytes(sizes.data_bytes).exact(),
+        Bytes(sizes.near_bytes).exact()
     );
     let mut first = CaseResults::new(&sweep);
     first.device.sample(&args.far, settled.device_bytes, &sweep, threads)?;
@@ -63,8 +65,8 @@ pub fn run(args: DemoArgs) -> Result<ExitCode> {
     println!(
         "\n2. A program written for two tiers, with {} of data and {} of near memory\n   Tiled matrix product (f32): \
          it works on three tiles at a time, and those fit in near memory.",
-        Bytes(tiled.data_bytes),
-        Bytes(tiled.near_bytes)
+        Bytes(tiled.data_bytes).exact(),
+        Bytes(tiled.near_bytes).exact()
     );
     let mut second = CaseResults::new(&tiled);
     run_round(&runner, &tiled, (0, 1), &mut second)?;
@@ -96,18 +98,22 @@ fn tiled(sizes: Sizes) -> Case {
     Case { rivals: &[Rival::Dram, Rival::Nearfar], ..gemm(sizes) }
 }
 
-/// One line per system.
+/// One line per system: rate, share of the all-DRAM rate, memory.
 fn rates(case: &Case, results: &CaseResults) -> String {
     let mut text = String::new();
+    let dram = results.summary(Rival::Dram).median();
     for row in &results.rows {
         let rate = match row.runs.first().map(|run| &run.outcome) {
-            Some(Outcome::Value(rate)) => case.metric.show(*rate),
+            Some(Outcome::Value(rate)) => {
+                let share = dram.map_or(String::new(), |dram| format!(" ({:.1} %)", 100.0 * rate / dram));
+                case.metric.show(*rate) + &share
+            }
             Some(Outcome::Below(rate)) => format!("less than {} (stopped after {SWAP_SECONDS} s)", case.metric.show(*rate)),
             Some(Outcome::Failed(why)) => format!("failed: {why}"),
             None => format!("not measured: {}", row.obstacle.as_deref().unwrap_or("no reason known")),
         };
         let peak = row.peak_bytes().map_or(String::new(), |bytes| format!("   peak memory {}", Bytes(bytes)));
-        text += &format!("   {:<12} {rate:<24}{peak}\n", row.rival.name());
+        text += &format!("   {:<12} {rate:<26}{peak}\n", row.rival.name());
     }
     text
 }

@@ -135,7 +135,7 @@ pub fn triad(sizes: Sizes) -> Case {
 }
 
 fn clocked(sizes: Sizes, seconds: f64, runs: usize) -> Length {
-    Length { repetitions: 2, seconds: Some(if sizes.smoke { 0.5 } else { seconds }), runs }
+    Length { repetitions: 2, seconds: Some(if sizes.smoke { 0.3 } else { seconds }), runs }
 }
 
 fn random(sizes: Sizes) -> Case {
@@ -179,7 +179,7 @@ pub fn gemm(sizes: Sizes) -> Case {
         rivals: PLAIN,
         metric: Metric::FlopPerS,
         length: Length { repetitions: 1, seconds: Some(60.0), runs: usize::MAX },
-        swap_length: Length { repetitions: 1, seconds: Some(45.0), runs: 2 },
+        swap_length: Length { repetitions: 1, seconds: Some(45.0), runs: 1 },
         limit: Limit::None,
         ..triad(sizes)
     }

@@ -2,7 +2,7 @@
 //!
 //! Works with cgroup v1 and v2. Invariant: a group is empty and removed when its value is dropped. Needs root.
 
-use super::machine::{is_root, read};
+use super::conditions::{is_root, read};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;

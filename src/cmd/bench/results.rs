@@ -4,7 +4,7 @@
 
 use super::bound::{Bound, Device};
 use super::case::{Case, Metric, Suite};
-use super::machine::Machine;
+use super::conditions::Conditions;
 use super::rival::Rival;
 use super::runner::Run;
 use super::sample::{Outcome, Summary};
@@ -26,7 +26,7 @@ pub struct Results {
     /// Seconds since 1970 when the bench began.
     pub started_unix_s: u64,
     /// Where.
-    pub machine: Machine,
+    pub conditions: Conditions,
     /// Threads of each workload.
     pub threads: usize,
     /// Cases in the order that they ran in.

@@ -4,14 +4,15 @@
 //! so; sizes that were asked for are refused instead.
 
 use super::case::Sizes;
-use super::machine::Machine;
-use anyhow::{Result, bail};
+use super::conditions::Conditions;
+use crate::exit::refuse;
+use anyhow::Result;
 use nearfar_core::units::Bytes;
 
 /// Default data size, in MiB.
 const DATA_MIB: u64 = 2400;
-/// Data size of `--smoke`, in MiB: the smallest of its cases still has a near of 40 MiB.
-const SMOKE_MIB: u64 = 240;
+/// Data size of `--smoke`, in MiB: the smallest of its cases still has a near of 30 MiB.
+const SMOKE_MIB: u64 = 180;
 /// Bytes of the file that the device is measured with.
 const DEVICE_FILE: u64 = 1 << 30;
 
@@ -27,18 +28,22 @@ pub struct Settled {
 }
 
 /// Settles the sizes. `data` and `near` are as typed; `near` may be a share of data.
-pub fn settle(data: Option<&str>, near: Option<&str>, smoke: bool, machine: &Machine) -> Result<Settled> {
+pub fn settle(data: Option<&str>, near: Option<&str>, smoke: bool, conditions: &Conditions) -> Result<Settled> {
     // Seven tenths of free memory: the all-DRAM run must not push the machine itself into swap.
-    let fits_memory = machine.memory_available_bytes / 10 * 7;
+    let fits_memory = conditions.memory_available_bytes / 10 * 7;
     // Swap file and mapped file or spill file at the same time, and the device's file: three data sizes with some air.
-    let fits_far = machine.far_available_bytes / 10 * 9 / 3;
+    let fits_far = conditions.far_available_bytes / 10 * 9 / 3;
     let most = fits_memory.min(fits_far) & !((1 << 20) - 1);
     let default = Bytes(if smoke { SMOKE_MIB } else { DATA_MIB } << 20);
     let (data, note) = match data {
         Some(text) => {
-            let data: Bytes = text.parse()?;
+            let data: Bytes = text.parse().map_err(refuse)?;
             if data.0 > most {
-                bail!("--data {text} does not fit: memory allows {}, far allows {}", Bytes(fits_memory), Bytes(fits_far));
+                return Err(refuse(format!(
+                    "--data {text} does not fit: memory allows {}, far allows {}",
+                    Bytes(fits_memory),
+                    Bytes(fits_far)
+                )));
             }
             (data, None)
         }
@@ -49,14 +54,17 @@ pub fn settle(data: Option<&str>, near: Option<&str>, smoke: bool, machine: &Mac
         None => (default, None),
     };
     let near = match near {
-        Some(text) => Bytes::parse_of(text, data)?,
+        Some(text) => Bytes::parse_of(text, data).map_err(refuse)?,
         None => Bytes((data.0 / 3) & !((1 << 20) - 1)),
     };
     if data.0 < 48 << 20 {
-        bail!("data of {} is too little to measure; it should be 48M at the least", Bytes(data.0));
+        return Err(refuse(format!("data of {} is too little to measure; it should be 48M at the least", Bytes(data.0))));
     }
     if near.0 < 4 << 20 || near.0 >= data.0 {
-        bail!("near of {} makes no sense with data of {}: it should be smaller, and 4M at the least", near, data);
+        return Err(refuse(format!(
+            "near of {} makes no sense with data of {}: it should be smaller, and 4M at the least",
+            near, data
+        )));
     }
     let device_bytes = if smoke { 64 << 20 } else { DEVICE_FILE.min(data.0) };
     Ok(Settled { sizes: Sizes { data_bytes: data.0, near_bytes: near.0, smoke }, device_bytes, note })
@@ -66,10 +74,10 @@ pub fn settle(data: Option<&str>, near: Option<&str>, smoke: bool, machine: &Mac
 mod tests {
     use super::*;
 
-    fn machine(memory_mib: u64, far_mib: u64) -> Machine {
-        let mut machine = Machine::describe(&std::env::temp_dir());
-        (machine.memory_available_bytes, machine.far_available_bytes) = (memory_mib << 20, far_mib << 20);
-        machine
+    fn machine(memory_mib: u64, far_mib: u64) -> Conditions {
+        let mut conditions = Conditions::here(&std::env::temp_dir());
+        (conditions.memory_available_bytes, conditions.far_available_bytes) = (memory_mib << 20, far_mib << 20);
+        conditions
     }
 
     #[test]

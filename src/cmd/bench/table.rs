@@ -3,7 +3,7 @@
 //! Pure text. Does not measure or judge.
 
 use super::case::{Case, Metric};
-use super::machine::Machine;
+use super::conditions::Conditions;
 use super::results::{CaseResults, Row};
 use super::rival::Rival;
 use super::sample::{Summary, median, show_ratio};
@@ -13,19 +13,19 @@ use nearfar_core::units::Bytes;
 use std::fmt::Write;
 
 /// The lines above all tables.
-pub fn heading(machine: &Machine, threads: usize, controller: &str) -> String {
+pub fn heading(conditions: &Conditions, threads: usize, controller: &str) -> String {
     format!(
         "machine   {} ({} CPUs), {} of memory, kernel {}, huge pages: {}{}\n\
          far       {}\n\
          measured  {threads} threads; rates are medians of runs, each the median of its repetitions after the first\n\
          {:10}{controller}\n",
-        machine.cpu,
-        machine.cpus,
-        Bytes(machine.memory_bytes),
-        machine.kernel,
-        machine.huge_pages,
-        if machine.zswap { ", zswap on" } else { "" },
-        machine.far,
+        conditions.machine.cpu,
+        conditions.machine.cpus,
+        Bytes(conditions.machine.ram),
+        conditions.machine.kernel,
+        conditions.huge_pages,
+        if conditions.zswap { ", zswap on" } else { "" },
+        conditions.far,
         "",
     )
 }
