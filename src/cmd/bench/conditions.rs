@@ -1,0 +1,98 @@
+//! What a reader needs to know to compare figures: printed above every table and saved in every file of results.
+//!
+//! Reads /proc and /sys; does not measure.
+
+use crate::machine::Machine;
+use serde::Serialize;
+use std::path::Path;
+use std::process::Command;
+
+/// The machine and the state of it that matters here.
+#[derive(Clone, Debug, Serialize)]
+pub struct Conditions {
+    /// The machine.
+    #[serde(flatten)]
+    pub machine: Machine,
+    /// Bytes of memory that programs could get now.
+    pub memory_available_bytes: u64,
+    /// Transparent huge pages: the mode in force.
+    pub huge_pages: String,
+    /// Where far is: directory, file system, device.
+    pub far: String,
+    /// Bytes free for this user in the far directory.
+    pub far_available_bytes: u64,
+    /// Whether swapped pages are compressed in memory first.
+    pub zswap: bool,
+}
+
+impl Conditions {
+    /// Describes this machine with `far` as the directory of the far tier. What cannot be read is called unknown, or 0.
+    pub fn here(far: &Path) -> Self {
+        Self {
+            machine: Machine::this(),
+            memory_available_bytes: meminfo("MemAvailable:"),
+            huge_pages: bracketed(&read("/sys/kernel/mm/transparent_hugepage/enabled")),
+            far: format!("{} ({})", far.display(), mount_of(far)),
+            far_available_bytes: free_space(far),
+            zswap: read("/sys/module/zswap/parameters/enabled").starts_with('Y'),
+        }
+    }
+}
+
+/// True when this process acts as root.
+pub fn is_root() -> bool {
+    let status = read("/proc/self/status");
+    status.lines().find_map(|line| line.strip_prefix("Uid:")).and_then(|ids| ids.split_whitespace().nth(1)) == Some("0")
+}
+
+/// The content of a file, empty where it cannot be read.
+pub fn read(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+fn meminfo(field: &str) -> u64 {
+    let text = read("/proc/meminfo");
+    let line = text.lines().find_map(|line| line.strip_prefix(field));
+    line.and_then(|rest| rest.split_whitespace().next()).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) << 10
+}
+
+/// The chosen word of a sysfs choice: `madvise` of `always [madvise] never`.
+fn bracketed(choice: &str) -> String {
+    choice.split(['[', ']']).nth(1).unwrap_or("unknown").to_owned()
+}
+
+/// File system and source of the mount that holds `path`: the longest mount point that is a prefix of it.
+fn mount_of(path: &Path) -> String {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let mounts = read("/proc/self/mountinfo");
+    let best = mounts.lines().filter_map(|line| {
+        let (left, right) = line.split_once(" - ")?;
+        let point = left.split_whitespace().nth(4)?;
+        let mut right = right.split_whitespace();
+        let (kind, source) = (right.next()?, right.next()?);
+        path.starts_with(point).then_some((point.len(), format!("{kind} on {source}")))
+    });
+    // `max_by_key` takes the last of equals: the mount on top.
+    best.max_by_key(|(length, _)| *length).map_or_else(|| "unknown file system".to_owned(), |(_, name)| name)
+}
+
+/// Free bytes by df(1): the standard library has no statvfs, and this crate no unsafe code.
+fn free_space(path: &Path) -> u64 {
+    let output = Command::new("df").arg("-Pk").arg(path).output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let available = text.lines().nth(1).and_then(|line| line.split_whitespace().nth(3)).and_then(|kib| kib.parse::<u64>().ok());
+    available.unwrap_or(0) << 10
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_and_far_have_sizes() {
+        let here = Conditions::here(&std::env::temp_dir());
+        assert!(here.machine.ram > here.memory_available_bytes && here.memory_available_bytes > 0);
+        assert!(here.far_available_bytes > 0);
+        assert_eq!(bracketed("always [madvise] never"), "madvise");
+    }
+}
