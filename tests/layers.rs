@@ -175,7 +175,12 @@ fn modules_use_modules_above_them() {
             for path in files {
                 for used in uses(&code(&read(&path))) {
                     let upward = order.iter().position(|other| *other == used).is_some_and(|index| index > place);
-                    assert!(!upward, "{}: uses {used}, which is listed below {module} in {}", path.display(), root_file.display());
+                    assert!(
+                        !upward,
+                        "{}: uses {used}, which is listed below {module} in {}",
+                        path.display(),
+                        root_file.display()
+                    );
                 }
             }
         }
@@ -206,6 +211,7 @@ fn the_readers_of_this_file_can_be_trusted() {
     assert_eq!(uses("use crate::{\n    a,\n    b::c,\n};"), ["a", "b"]);
     assert_eq!(modules("mod a;\npub mod b;\npub(crate) mod c;\nmod d { }\nuse x;"), ["a", "b", "c"]);
     assert_eq!(code("a // crate::b\n#[cfg(test)]\nmod tests { crate::c }"), "a ");
-    let manifest = "[dependencies]\na = \"1\"\nb.workspace = true\n[dev-dependencies]\nc = \"1\"\n[target.'cfg(x)'.dependencies]\nd = \"1\"";
+    let manifest =
+        "[dependencies]\na = \"1\"\nb.workspace = true\n[dev-dependencies]\nc = \"1\"\n[target.'cfg(x)'.dependencies]\nd = \"1\"";
     assert_eq!(dependencies(manifest), ["a", "b", "d"]);
 }
