@@ -5,27 +5,42 @@
 //! back, per page and per page of misses, is the *rate* of the queue that they left. A few victims are always taken from MAIN,
 //! in exchange for newcomers, to know its rate. Two decisions follow:
 //!
-//! - A ghost that comes back sooner than MAIN's do on average goes to MAIN. In a loop, victims of MAIN are taken anywhere in
-//!   their round and come back after half a round, newcomers after a whole one: MAIN stays frozen, which is best there.
-//! - When newcomers' ghosts come back at a higher rate than MAIN's, IN grows, up to nearly all of near: then this is FIFO,
-//!   which is best when use moves on. When MAIN's rate is higher, IN shrinks. Without evidence nothing changes.
+//! - A ghost that comes back much sooner than MAIN's do on average goes to MAIN. In a loop, victims of MAIN are taken anywhere
+//!   in their round and come back after half a round, newcomers after a whole one: MAIN stays frozen, which is best there.
+//! - When newcomers' ghosts come back at twice the rate of MAIN's, IN grows, up to nearly all of near: then this is FIFO, which
+//!   is best when use moves on. When MAIN's rate is higher, IN shrinks. Without evidence nothing changes.
 //!
 //! Limbo is a ghost that costs no I/O: a newcomer rescued from limbo makes IN a little longer, one rescued twice goes to MAIN.
+//! Rejected: set duelling between S3-FIFO and freezing; with a few hundred 2 MiB units, leader sets are too small to tell.
 
-use crate::policy::units::{Lists, Node};
+use crate::policy::units::Lists;
 use crate::policy::{Arrival, Evict, Unit};
 
 const IN: usize = 0;
 const MAIN: usize = 1;
-/// Ghosts of IN that left lately.
-const NEAR: usize = 2;
-/// Ghosts of IN that left longer ago.
-const FAR: usize = 3;
-/// Ghosts of MAIN, the same.
-const LEFT_NEAR: usize = 4;
-const LEFT_FAR: usize = 5;
-/// One victim in this many is taken from MAIN at least, while few of its ghosts are about.
+/// First list of the ghosts of IN, one list per window; the ghosts of MAIN follow.
+const GHOSTS: usize = 2;
+const LEFT: usize = GHOSTS + WINDOWS;
+const WINDOWS: usize = 3;
+const LISTS: usize = LEFT + WINDOWS;
+/// Windows of time in which rates are compared, in eighths of the capacity, of misses. A short window favours what comes back
+/// soon, so only equal windows compare; a long one dilutes it. The longest is how long ghosts are kept: two capacities of
+/// names cost about 0.3 % of near when units are chunks, far less when they are blocks.
+const WINDOW_EIGHTHS: [u64; WINDOWS] = [1, 4, 16];
+/// One victim in this many is taken from MAIN, unless enough of its ghosts are about.
 const PROBE: u32 = 32;
+/// Enough: one part in this many of near. Fewer, and a change of phase is seen late; more, and MAIN of a loop much larger than
+/// near is exchanged before it has earned its place.
+const PROBES: u64 = 90;
+/// A ghost goes to MAIN when it was away for less than this share of the mean absence from MAIN.
+const SOONER: f64 = 0.35;
+/// IN grows when newcomers' rate is this many times MAIN's.
+const BETTER: f64 = 2.0;
+/// Pages by which IN grows and shrinks per page of misses.
+const GROW: f64 = 2.0;
+const SHRINK: f64 = 0.5;
+/// Most of near that IN may be.
+const IN_MOST: f64 = 0.9;
 
 /// Rate of return of a queue's ghosts, averaged over about a capacity of misses.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,7 +59,7 @@ impl Rate {
 
     /// Per page of misses; 0 without `evidence` pages that came back.
     fn measured(&self, evidence: f64) -> f64 {
-        if self.back > evidence { self.back / self.away } else { 0.0 }
+        if self.back > evidence { self.back / self.away.max(1.0) } else { 0.0 }
     }
 
     /// Per page of misses, drawn towards `prior` as if `weight` pages had come back at that rate.
@@ -53,7 +68,7 @@ impl Rate {
     }
 }
 
-/// Rates of IN and MAIN over one window of time. A short window favours what comes back soon; only equal windows compare.
+/// Rates of IN and MAIN in one window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pair {
     newcomers: Rate,
@@ -61,24 +76,27 @@ struct Pair {
 }
 
 impl Pair {
-    fn rates(&self, span: f64) -> (f64, f64) {
-        let newcomers = self.newcomers.measured(span / 64.0);
-        let prior = if newcomers > 0.0 { 2.0 * newcomers } else { 1.0 / span };
-        (newcomers, self.main.drawn(prior, span / 256.0))
+    /// Rates of newcomers and of MAIN. MAIN is expected to do as in a loop, twice as well as newcomers, until seen to do worse.
+    fn rates(&self, capacity: f64) -> (f64, f64) {
+        let newcomers = self.newcomers.measured(capacity / 64.0);
+        let prior = if newcomers > 0.0 { 2.0 * newcomers } else { 1.0 / capacity };
+        (newcomers, self.main.drawn(prior, capacity / 256.0))
     }
 }
 
 /// Newcomers, main, and the ghosts of both.
 pub struct Adaptive {
-    lists: Lists<6>,
+    lists: Lists<LISTS>,
     capacity: u64,
     /// Pages of misses so far.
     clock: u64,
-    /// Pages that IN should have, and at least has because of rescues.
+    /// Pages that IN should have.
     target: f64,
+    /// Pages that IN needs because of rescues.
     floor: f64,
-    soon: Pair,
-    ever: Pair,
+    windows: [Pair; WINDOWS],
+    /// Size of large newcomers lately, in pages.
+    newcomer: u32,
     turn: u32,
     /// MAIN took back a victim from limbo; IN makes room for it, or a sweep through MAIN would rescue one unit after another.
     owed: bool,
@@ -87,15 +105,15 @@ pub struct Adaptive {
 impl Adaptive {
     /// For a near of `capacity` pages.
     pub fn new(capacity: u64) -> Self {
-        let none = Pair::default();
+        let windows = [Pair::default(); WINDOWS];
         let mut policy = Self {
             lists: Lists::new(),
-            capacity,
+            capacity: 1,
             clock: 0,
             target: 0.0,
             floor: 0.0,
-            soon: none,
-            ever: none,
+            windows,
+            newcomer: 0,
             turn: 0,
             owed: false,
         };
@@ -109,7 +127,7 @@ impl Adaptive {
     }
 
     fn span(&self) -> f64 {
-        self.capacity.max(1) as f64
+        self.capacity as f64
     }
 
     /// `pages` were missed: ghosts grow older, averages fade, IN adapts.
@@ -117,39 +135,54 @@ impl Adaptive {
         self.clock += u64::from(pages);
         let step = f64::from(pages);
         let keep = (1.0 - step / self.span()).max(0.5);
-        let away = |list: usize| self.lists.pages(list) as f64 * step;
-        let (near, far, left_near, left_far) = (away(NEAR), away(FAR), away(LEFT_NEAR), away(LEFT_FAR));
-        self.soon.newcomers.pass(keep, near);
-        self.ever.newcomers.pass(keep, near + far);
-        self.soon.main.pass(keep, left_near);
-        self.ever.main.pass(keep, left_near + left_far);
-        let (soon, soon_main) = self.soon.rates(self.span());
-        let (ever, ever_main) = self.ever.rates(self.span());
-        if soon > 2.0 * soon_main || ever > 2.0 * ever_main {
-            self.target += 2.0 * step;
-        } else if ever_main > ever && self.ever.main.back > self.span() / 256.0 {
-            self.target -= step;
+        let span = self.span();
+        let (mut grow, mut shrink) = (false, false);
+        let (mut newcomers_away, mut main_away) = (0.0, 0.0);
+        for window in 0..WINDOWS {
+            newcomers_away += self.lists.pages(GHOSTS + window) as f64 * step;
+            main_away += self.lists.pages(LEFT + window) as f64 * step;
+            let pair = &mut self.windows[window];
+            pair.newcomers.pass(keep, newcomers_away);
+            pair.main.pass(keep, main_away);
+            let (newcomers, main) = pair.rates(span);
+            grow |= newcomers > BETTER * main;
+            // The last window has all there is to know of MAIN.
+            shrink = main > newcomers && pair.main.back > span / 256.0;
+        }
+        if grow {
+            self.target += GROW * step;
+        } else if shrink {
+            self.target -= SHRINK * step;
         }
         self.floor *= 1.0 - 0.1 * (1.0 - keep);
         let least = self.least().max(self.floor);
-        self.target = self.target.clamp(least, (0.9 * self.span()).max(least));
+        self.target = self.target.clamp(least, (IN_MOST * self.span()).max(least));
         self.age();
     }
 
+    /// Moves ghosts on to the next window, and forgets them after the last. O(1) amortised.
     fn age(&mut self) {
-        for (near, far) in [(NEAR, FAR), (LEFT_NEAR, LEFT_FAR)] {
-            while let Some(&node) = self.lists.back(near) {
-                if self.clock - node.time <= self.capacity / 8 {
-                    break;
+        for first in [GHOSTS, LEFT] {
+            for (window, eighths) in WINDOW_EIGHTHS.into_iter().enumerate() {
+                let most = self.capacity / 8 * eighths;
+                while let Some(&node) = self.lists.back(first + window)
+                    && self.clock - node.time > most
+                {
+                    match window + 1 < WINDOWS {
+                        true => self.lists.shift(first + window, first + window + 1, node.mark, node.time),
+                        false => self.lists.pop(first + window).map(|node| node.unit),
+                    };
                 }
-                self.lists.shift(near, far, node.mark, node.time);
             }
-            while let Some(&node) = self.lists.back(far) {
-                if self.clock - node.time <= 2 * self.capacity {
-                    break;
-                }
-                self.lists.pop(far);
-            }
+        }
+    }
+
+    /// Takes note that a ghost from `list` came back.
+    fn count_back(&mut self, list: usize, pages: u32) {
+        let (first, main) = if list >= LEFT { (LEFT, true) } else { (GHOSTS, false) };
+        for pair in &mut self.windows[list - first..] {
+            let rate = if main { &mut pair.main } else { &mut pair.newcomers };
+            rate.back += f64::from(pages);
         }
     }
 
@@ -165,46 +198,40 @@ impl Adaptive {
 impl Evict for Adaptive {
     fn insert(&mut self, unit: Unit, pages: u32, arrival: Arrival) {
         let rescued = arrival == Arrival::Rescued;
+        self.newcomer = pages.max(self.newcomer - self.newcomer / 64);
         if !rescued {
             self.pass(pages);
         }
-        let found = self.lists.find(unit).map(|(list, node)| (list, *node));
-        let size = f64::from(pages);
-        let mut to = IN;
-        let mut mark = 0;
-        match found {
+        let (list, node) = match self.lists.find(unit) {
             Some((IN | MAIN, _)) => {
                 self.lists.update(unit, pages, |mark| mark);
                 return;
             }
-            Some((NEAR | FAR, node)) if rescued => {
-                self.floor = (self.floor.max(self.least()) + size).min(self.span() / 8.0);
-                mark = 1;
-                if node.mark > 0 {
-                    to = MAIN;
-                }
+            Some((list, &node)) => (list, node),
+            None => {
+                self.lists.push(IN, unit, pages, 0, 0);
+                self.fill();
+                return;
             }
-            Some((LEFT_NEAR | LEFT_FAR, _)) if rescued => {
-                self.soon.main.back += size;
-                self.ever.main.back += size;
-                (to, mark) = (MAIN, 1);
-                self.owed = true;
+        };
+        let (mut to, mut mark) = (IN, 0);
+        if rescued && list < LEFT {
+            self.floor = (self.floor.max(self.least()) + f64::from(pages)).min(self.span() / 8.0);
+            mark = 1;
+            if node.mark > 0 {
+                to = MAIN;
             }
-            Some((list, node)) => {
-                let mut away = (self.clock - node.time) as f64;
-                let left = matches!(list, LEFT_NEAR | LEFT_FAR);
-                if !left {
-                    away += self.lists.pages(IN) as f64;
-                }
-                let near = matches!(list, NEAR | LEFT_NEAR);
-                for pair in [near.then_some(&mut self.soon), Some(&mut self.ever)].into_iter().flatten() {
-                    if left { pair.main.back += size } else { pair.newcomers.back += size }
-                }
-                if away * self.ever.rates(self.span()).1 < 0.7 {
-                    to = MAIN;
-                }
+        } else if rescued {
+            self.count_back(list, pages);
+            (to, mark) = (MAIN, 1);
+            self.owed = true;
+        } else {
+            self.count_back(list, pages);
+            let queued = if list < LEFT { self.lists.pages(IN) } else { 0 };
+            let away = (self.clock - node.time + queued) as f64;
+            if away * self.windows[WINDOWS - 1].rates(self.span()).1 < SOONER {
+                to = MAIN;
             }
-            None => {}
         }
         self.lists.push(to, unit, pages, mark, 0);
         self.fill();
@@ -218,13 +245,12 @@ impl Evict for Adaptive {
     fn victim(&mut self) -> Option<Unit> {
         // The newcomer that needs the room belongs to IN: without it in the sum, sizes that do not divide the target would
         // make every victim one of MAIN's.
-        let full = |oldest: &Node| self.lists.pages(IN) as f64 + f64::from(oldest.pages) >= self.target;
-        let from_in = self.lists.back(IN).is_some_and(|oldest| full(oldest) || self.owed || self.lists.count(MAIN) == 0);
+        let full = (self.lists.pages(IN) + u64::from(self.newcomer)) as f64 >= self.target;
+        let from_in = self.lists.count(IN) > 0 && (full || self.owed || self.lists.count(MAIN) == 0);
         let mut list = if from_in { IN } else { MAIN };
-        if list == IN
-            && self.lists.count(MAIN) > 0
-            && self.lists.pages(LEFT_NEAR) + self.lists.pages(LEFT_FAR) < self.capacity / 64
-        {
+        self.owed = false;
+        let left: u64 = (LEFT..LISTS).map(|list| self.lists.pages(list)).sum();
+        if list == IN && self.lists.count(MAIN) > 0 && left < self.capacity / PROBES {
             self.turn += 1;
             if self.turn >= PROBE {
                 self.turn = 0;
@@ -232,21 +258,21 @@ impl Evict for Adaptive {
                 list = MAIN;
             }
         }
-        self.owed = false;
         if list == IN {
             let mark = self.lists.back(IN)?.mark;
-            return self.lists.shift(IN, NEAR, mark, self.clock);
+            return self.lists.shift(IN, GHOSTS, mark, self.clock);
         }
         while self.lists.back(MAIN)?.mark > 0 {
             self.lists.shift(MAIN, MAIN, 0, 0);
         }
-        self.lists.shift(MAIN, LEFT_NEAR, 0, self.clock)
+        self.lists.shift(MAIN, LEFT, 0, self.clock)
     }
 
     fn set_capacity(&mut self, pages: u64) {
-        self.capacity = pages;
+        self.capacity = pages.max(1);
         self.floor = self.floor.min(self.span() / 8.0);
-        self.target = self.target.clamp(self.least(), self.span().max(self.least()));
+        let least = self.least().max(self.floor);
+        self.target = self.target.clamp(least, (IN_MOST * self.span()).max(least));
     }
 
     fn resident_pages(&self) -> u64 {

@@ -14,6 +14,8 @@ pub mod evict_adaptive;
 pub mod stream;
 pub mod replay;
 pub mod traces;
+#[cfg(test)]
+mod judge;
 
 /// What is evicted as one: a whole block that is held in a huge page, or one chunk of a block that is held in small pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
