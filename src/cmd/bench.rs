@@ -75,7 +75,7 @@ pub struct BenchArgs {
 /// Runs the suites. Exits with 1 when a run failed or gave wrong data.
 pub fn run(args: BenchArgs) -> Result<ExitCode> {
     let conditions = Conditions::here(&args.far);
-    let settled = settle(args.data.as_deref(), args.near.as_deref(), args.smoke, &conditions)?;
+    let settled = settle(args.data.as_deref(), args.near.as_deref(), args.smoke, &args.far, &conditions)?;
     let suites = if args.suites.is_empty() { Suite::value_variants().to_vec() } else { args.suites };
     let all: Vec<Case> = suites.iter().flat_map(|&suite| cases(suite, settled.sizes)).collect();
     let threads = args.threads.unwrap_or(conditions.machine.cpus).max(1);

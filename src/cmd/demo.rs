@@ -33,7 +33,7 @@ pub fn run(args: DemoArgs) -> Result<ExitCode> {
     let conditions = Conditions::here(&args.far);
     let near = args.near.as_deref().map(str::parse::<Bytes>).transpose().map_err(refuse)?;
     let data = near.map(|near| Bytes(near.0 * 3).exact());
-    let settled = settle(data.as_deref(), args.near.as_deref(), false, &conditions)?;
+    let settled = settle(data.as_deref(), args.near.as_deref(), false, &args.far, &conditions)?;
     let sizes = settled.sizes;
     let (sweep, tiled) = (sweep(sizes), tiled(sizes));
     let threads = conditions.machine.cpus;

@@ -8,6 +8,7 @@ use super::conditions::Conditions;
 use crate::exit::refuse;
 use anyhow::Result;
 use nearfar_core::units::Bytes;
+use std::path::Path;
 
 /// Default data size, in MiB.
 const DATA_MIB: u64 = 2400;
@@ -27,8 +28,11 @@ pub struct Settled {
     pub note: Option<String>,
 }
 
-/// Settles the sizes. `data` and `near` are as typed; `near` may be a share of data.
-pub fn settle(data: Option<&str>, near: Option<&str>, smoke: bool, conditions: &Conditions) -> Result<Settled> {
+/// Settles the sizes. `data` and `near` are as typed; `near` may be a share of data. `far` must be a directory.
+pub fn settle(data: Option<&str>, near: Option<&str>, smoke: bool, far: &Path, conditions: &Conditions) -> Result<Settled> {
+    if !far.is_dir() {
+        return Err(refuse(format!("--far {}: no such directory", far.display())));
+    }
     // Seven tenths of free memory: the all-DRAM run must not push the machine itself into swap.
     let fits_memory = conditions.memory_available_bytes / 10 * 7;
     // Swap file and mapped file or spill file at the same time, and the device's file: three data sizes with some air.
@@ -82,14 +86,14 @@ mod tests {
 
     #[test]
     fn defaults_shrink_and_wishes_are_refused() {
-        let roomy = settle(None, None, false, &machine(24_000, 80_000)).expect("fits");
+        let roomy = settle(None, None, false, Path::new("/"), &machine(24_000, 80_000)).expect("fits");
         assert_eq!((roomy.sizes.data_bytes >> 20, roomy.sizes.near_bytes >> 20, roomy.note), (2400, 800, None));
-        let tight = settle(None, None, false, &machine(1000, 80_000)).expect("shrinks");
+        let tight = settle(None, None, false, Path::new("/"), &machine(1000, 80_000)).expect("shrinks");
         assert_eq!(tight.sizes.data_bytes >> 20, 700);
         assert!(tight.note.is_some());
-        assert!(settle(Some("2400M"), None, false, &machine(1000, 80_000)).is_err());
-        assert!(settle(Some("2400M"), Some("3G"), false, &machine(24_000, 80_000)).is_err());
-        let half = settle(Some("2400M"), Some("50%"), false, &machine(24_000, 80_000)).expect("fits");
+        assert!(settle(Some("2400M"), None, false, Path::new("/"), &machine(1000, 80_000)).is_err());
+        assert!(settle(Some("2400M"), Some("3G"), false, Path::new("/"), &machine(24_000, 80_000)).is_err());
+        let half = settle(Some("2400M"), Some("50%"), false, Path::new("/"), &machine(24_000, 80_000)).expect("fits");
         assert_eq!(half.sizes.near_bytes, 1200 << 20);
     }
 }
