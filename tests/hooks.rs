@@ -73,6 +73,11 @@ fn munmap_of_the_middle() {
 }
 
 #[test]
+fn unmapped_memory_is_gone() {
+    TestProgram::source("unmapped_is_gone.c").same().ok();
+}
+
+#[test]
 fn far_more_virtual_than_touched() {
     paged("sparse_giant.c");
 }

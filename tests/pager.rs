@@ -49,7 +49,7 @@ fn mix_that_fits_in_near() {
 
 #[test]
 fn mix_over_emulated_far_memory() {
-    verify_mix(&["bytes=160M", "threads=4", "seconds=6", "seed=9"]).options(["--far", "emu:bw=2G,lat=20us"]).same().ok().paged();
+    verify_mix(&["bytes=160M", "threads=4", "seconds=6", "seed=9"]).far("emu:bw=2G,lat=20us").same().ok().paged();
 }
 
 /// A small run of everything without one facility of the kernel: the fallback must be as right as the fast path.

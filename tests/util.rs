@@ -150,6 +150,7 @@ pub fn python() -> PathBuf {
 pub struct TestProgram {
     argv: Vec<OsString>,
     near: String,
+    far: Option<String>,
     options: Vec<OsString>,
     env: Vec<(String, String)>,
     stdin: Option<PathBuf>,
@@ -167,7 +168,7 @@ impl TestProgram {
     pub fn command<S: Into<OsString>>(argv: impl IntoIterator<Item = S>) -> Self {
         let argv = argv.into_iter().map(Into::into).collect();
         let limit = Duration::from_secs(120);
-        Self { argv, near: "64M".into(), options: Vec::new(), env: Vec::new(), stdin: None, limit, watched: false }
+        Self { argv, near: "64M".into(), far: None, options: Vec::new(), env: Vec::new(), stdin: None, limit, watched: false }
     }
 
     /// A script of tests/programs under Python.
@@ -182,6 +183,12 @@ impl TestProgram {
 
     pub fn near(mut self, near: &str) -> Self {
         self.near = near.into();
+        self
+    }
+
+    /// A far tier other than a directory of its own.
+    pub fn far(mut self, far: &str) -> Self {
+        self.far = Some(far.into());
         self
     }
 
@@ -223,7 +230,8 @@ impl TestProgram {
     /// The command line that runs it under nearfar with `scratch`.
     pub fn command_under_nearfar(&self, scratch: &Scratch) -> Command {
         let mut command = Command::new(nearfar_bin());
-        command.args(["run", "--near", &self.near, "--far"]).arg(scratch.far());
+        command.args(["run", "--near", &self.near, "--far"]);
+        command.arg(self.far.as_ref().map_or(scratch.far().into(), OsString::from));
         command.arg("--quiet").arg("--stats").arg(scratch.0.join("run.json"));
         command.args(&self.options).arg("--").args(&self.argv);
         command
@@ -314,7 +322,7 @@ impl std::fmt::Display for TestProgram {
         for (name, value) in &self.env {
             write!(f, "{name}={value} ")?;
         }
-        write!(f, "run --near {}", self.near)?;
+        write!(f, "run --near {} --far {}", self.near, self.far.as_deref().unwrap_or("/var/tmp"))?;
         self.options.iter().try_for_each(|option| write!(f, " {}", option.to_string_lossy()))?;
         write!(f, " --")?;
         self.argv.iter().try_for_each(|arg| write!(f, " {}", arg.to_string_lossy()))
