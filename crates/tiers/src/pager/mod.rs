@@ -112,14 +112,15 @@ impl Pager {
         fds
     }
 
-    /// How long the pager thread may sleep without any event, in ms; -1: for ever.
+    /// How long the pager thread may sleep without any event, in ms.
     pub fn patience_ms(&self) -> i32 {
         if !self.starved.is_empty() {
             5
         } else if self.job.processes() > 1 {
             20
         } else {
-            -1
+            // Another process may join at any time, and nobody tells.
+            200
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Pager, page_addr};
 use crate::frame_bytes;
-use nearfar_core::addr::{Extent, PAGE};
+use nearfar_core::addr::{BLOCK_PAGES, Extent, PAGE};
 use nearfar_core::stats::Counter;
 use nearfar_sys::map;
 use nearfar_sys::uffd::Refused;
@@ -82,15 +82,15 @@ impl Pager {
     /// After a fork: stores to each present page, so that the kernel gives this process pages of its own.
     fn make_own(&mut self, number: usize, pages: Range<usize>) {
         use crate::block::PageState;
-        let resident = self.block(number).pages_in(pages, PageState::Resident);
-        for page in resident.iter() {
-            let extent = Extent::new(page_addr(number, page), PAGE);
-            let mut absent = false;
-            frame_bytes::absent_pages(extent, |_| absent = true);
-            if !absent {
-                // SAFETY: present (asked just now, and only this process could take it away, under our lock), writable.
-                unsafe { frame_bytes::touch(extent) };
-            }
+        let mut present = self.block(number).pages_in(pages.clone(), PageState::Resident);
+        let view = Extent { start: page_addr(number, pages.start), end: page_addr(number, pages.end) };
+        frame_bytes::absent_pages(view, |index| present.clear(pages.start + index));
+        for run in present.runs(0, |_| false) {
+            // SAFETY: present (asked just now, and only this process could take them away, under our lock), and writable.
+            unsafe { frame_bytes::touch(Extent { start: page_addr(number, run.start), end: page_addr(number, run.end) }) };
+        }
+        if pages.len() == BLOCK_PAGES {
+            self.block(number).shared = false;
         }
     }
 
