@@ -121,9 +121,11 @@ impl Adaptive {
         policy
     }
 
-    /// 2 % of near, but no less than eight blocks where that is at most 3 %: what streams are at work on must fit.
+    /// 2 % of near, but no less than eight blocks where that is at most 3 %: what streams are at work on must fit. Where near
+    /// is small, room for four large newcomers as far as an eighth of it allows.
     fn least(&self) -> f64 {
-        (self.capacity / 50).max((self.capacity / 32).min(4096)) as f64
+        let few = (4 * u64::from(self.newcomer)).min(self.capacity / 8);
+        (self.capacity / 50).max((self.capacity / 32).min(4096)).max(few) as f64
     }
 
     fn span(&self) -> f64 {

@@ -112,7 +112,7 @@ fn adaptive_lets_go_of_an_old_phase() {
 fn adaptive_with_units_of_all_sizes() {
     let mut state = 1;
     let size = |number: u64| {
-        if number % 3 == 0 {
+        if number.is_multiple_of(3) {
             (Unit::block(number as usize), 512)
         } else {
             (Unit::chunk(number as usize, 3), 1 + (number % 16) as u32)

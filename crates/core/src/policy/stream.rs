@@ -6,9 +6,11 @@
 //! something to bring ahead. It never sees hits, only faults; see [`crate::policy::Found`] for what a fault may find.
 
 mod history;
+mod track;
 #[cfg(test)]
 mod sim;
-mod track;
+#[cfg(test)]
+mod tests;
 
 use crate::addr::{BLOCK_PAGES, CHUNK_PAGES, PAGE};
 use crate::policy::{Fault, Fetch, Found, Prefetch, Room, Run};

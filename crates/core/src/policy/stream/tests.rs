@@ -1,0 +1,299 @@
+//! Tests of the prefetcher in the model of `sim`, one per kind of access, and for any sequence of faults.
+
+use super::sim::{BASE, Sim, Tally, check};
+use super::*;
+use crate::policy::evict_by_name;
+use proptest::prelude::*;
+
+const NEAR: u64 = 64 * BLOCK;
+const DATA: u64 = 256 * BLOCK;
+
+fn random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+/// At most 5 % useless, and at least `share` of the faults that met data found it staged (or on its way).
+fn good_stream(tally: &Tally, share: f64) {
+    let faults = tally.far + tally.late + tally.staged;
+    assert!(tally.useless as f64 <= 0.05 * tally.pages_in as f64, "{tally:?}");
+    assert!((tally.staged + tally.late) as f64 >= share * faults as f64, "{tally:?}");
+}
+
+#[test]
+fn sequential_up_and_down() {
+    for down in [false, true] {
+        let mut sim = Sim::new(NEAR, DATA);
+        for i in 0..DATA {
+            sim.access(1, if down { DATA - 1 - i } else { i });
+        }
+        let tally = sim.finish();
+        good_stream(&tally, 0.95);
+        assert!(tally.far <= 5, "whole blocks are prefetched within a block of the start: {tally:?}");
+        assert!(tally.late < 40, "{tally:?}");
+    }
+}
+
+#[test]
+fn repeated_sweeps() {
+    let mut sim = Sim::new(NEAR, DATA);
+    for i in 0..4 * DATA {
+        sim.access(1, i % DATA);
+    }
+    good_stream(&sim.finish(), 0.98);
+}
+
+/// With a share of the loop frozen in near, streams jump over it, and what is left of each sweep is still prefetched.
+#[test]
+fn repeated_sweeps_with_adaptive_eviction() {
+    for (near, threads) in [(64, 1), (128, 1), (128, 2), (200, 2)] {
+        let mut sim = Sim::new(near * BLOCK, DATA);
+        sim.evict = evict_by_name("adaptive", near * BLOCK);
+        let part = DATA / threads;
+        for i in 0..6 * part {
+            (0..threads).for_each(|t| sim.access(t as u32 + 1, t * part + i % part));
+        }
+        let tally = sim.finish();
+        let least = 6 * DATA - 5 * (near * BLOCK).min(DATA);
+        println!(
+            "{near} of 256 blocks, {threads} threads: reads {:.3} of the bound, {tally:?}",
+            tally.pages_in as f64 / least as f64
+        );
+        good_stream(&tally, 0.7);
+        assert!(tally.pages_in as f64 <= 1.2 * least as f64, "{tally:?}, at best {least}");
+    }
+}
+
+#[test]
+fn triad_is_three_streams() {
+    let mut sim = Sim::new(NEAR, DATA);
+    let third = DATA / 3;
+    for i in 0..third {
+        for array in [1, 2, 0] {
+            sim.access(1, array * third + i);
+        }
+    }
+    good_stream(&sim.finish(), 0.94);
+}
+
+#[test]
+fn stride_of_three_pages_reads_the_span() {
+    let mut sim = Sim::new(NEAR, DATA);
+    for i in 0..DATA / 3 {
+        sim.access(1, 3 * i);
+    }
+    let tally = sim.finish();
+    // Two thirds lie between the steps, by choice; no more than that is useless.
+    assert!(tally.useless as f64 <= 0.70 * tally.pages_in as f64, "{tally:?}");
+    assert!(tally.far <= 12 && tally.staged + tally.late > 200, "{tally:?}");
+}
+
+#[test]
+fn column_walk_with_a_stride_of_a_mebibyte() {
+    let (rows, stride) = (512, 256);
+    for down in [false, true] {
+        let mut sim = Sim::new(16 * BLOCK, rows * stride);
+        // Other pages of each row are touched in later columns; near is far too small to keep them.
+        for column in 0..24 {
+            for row in 0..rows {
+                let page = row * stride + column * 8;
+                sim.access(1, if down { rows * stride - 1 - page } else { page });
+            }
+        }
+        let tally = sim.finish();
+        good_stream(&tally, 0.9);
+    }
+}
+
+#[test]
+fn strides_of_blocks_and_pieces_at_each_step() {
+    let mut sim = Sim::new(16 * BLOCK, 1200 * BLOCK);
+    for i in 0..600 {
+        for piece in 0..4 {
+            sim.access(1, i * 2 * BLOCK + 77 + piece);
+        }
+    }
+    let tally = sim.finish();
+    assert!(tally.useless as f64 <= 0.10 * tally.pages_in as f64, "{tally:?}");
+    assert!(tally.far < 60 && tally.staged > 500, "{tally:?}");
+}
+
+#[test]
+fn two_threads_sweep_halves() {
+    let mut sim = Sim::new(NEAR, DATA);
+    for _ in 0..3 {
+        for i in 0..DATA / 2 {
+            sim.access(1, i);
+            sim.access(2, DATA / 2 + i);
+        }
+    }
+    good_stream(&sim.finish(), 0.95);
+}
+
+#[test]
+fn stolen_work_keeps_its_stream() {
+    let mut sim = Sim::new(NEAR, DATA);
+    let mut seed = 7;
+    let mut thread = 0;
+    for i in 0..DATA {
+        // Four threads take turns by chance, a few blocks each.
+        if i % (3 * BLOCK) == 0 {
+            thread = 1 + (random(&mut seed) % 4) as u32;
+        }
+        sim.access(thread, i);
+    }
+    let tally = sim.finish();
+    good_stream(&tally, 0.95);
+    assert!(tally.far <= 8, "{tally:?}");
+}
+
+#[test]
+fn uniform_random_reads_single_pages() {
+    for blocks in [64, 256, 4096] {
+        let mut sim = Sim::new(blocks * BLOCK / 4, blocks * BLOCK);
+        let mut seed = 99;
+        for _ in 0..60_000 {
+            let page = random(&mut seed) % (blocks * BLOCK);
+            sim.access(1 + (page % 3) as u32, page);
+        }
+        let tally = sim.finish();
+        let faults = tally.far + tally.late + tally.staged;
+        assert!(tally.pages_in as f64 <= 1.02 * faults as f64, "{blocks} blocks: {tally:?}");
+        assert!(tally.ahead <= faults / 500, "{tally:?}");
+    }
+}
+
+/// A table is filled in order and then hit at random: what is left of the stream must not be taken up by chance.
+#[test]
+fn random_after_a_sweep() {
+    let mut sim = Sim::new(NEAR, DATA);
+    for i in 0..DATA {
+        sim.access(1, i);
+    }
+    let before = sim.tally.pages_in;
+    let mut seed = 5;
+    for _ in 0..100_000 {
+        let page = random(&mut seed) % DATA;
+        sim.access(1, page);
+    }
+    let faults = 75_000.0;
+    assert!((sim.tally.pages_in - before) as f64 <= 1.03 * faults + 3000.0, "{:?}", sim.tally);
+}
+
+#[test]
+fn random_with_a_hot_chunk() {
+    let mut sim = Sim::new(NEAR, DATA);
+    let mut seed = 3;
+    for round in 0..2000 {
+        // Every so often another chunk is hot for a while.
+        let hot = (round / 40 * 7919) % (DATA / CHUNK) * CHUNK;
+        for i in 0..8 {
+            let any = random(&mut seed);
+            sim.access(1, if i % 2 == 0 { hot + any % CHUNK } else { any % DATA });
+        }
+    }
+    let tally = sim.finish();
+    let hot_faults = tally.far.saturating_sub(8000);
+    assert!(hot_faults < 50 * 8, "a hot chunk is fetched whole after a few faults: {tally:?}");
+}
+
+#[test]
+fn streams_amid_random_faults_of_the_same_thread() {
+    let mut sim = Sim::new(NEAR, 2 * DATA);
+    let mut seed = 11;
+    for i in 0..DATA {
+        sim.access(1, i);
+        if i % 4 == 0 {
+            sim.access(1, DATA + random(&mut seed) % DATA);
+        }
+    }
+    let tally = sim.finish();
+    // 128 Ki streamed pages, and about 32 Ki random ones.
+    assert!(tally.pages_in as f64 <= 1.06 * (DATA + DATA / 4) as f64, "{tally:?}");
+    assert!(tally.staged + tally.late >= 240, "{tally:?}");
+}
+
+#[test]
+fn first_touch_gives_blocks_then_streams_go_on_in_far() {
+    let mut sim = Sim::new(NEAR, DATA);
+    sim.in_far = BASE..BASE;
+    for sweep in 0..3 {
+        for i in 0..DATA {
+            sim.access(1, i);
+        }
+        if sweep == 0 {
+            assert!(sim.tally.zero <= 260 && sim.tally.ahead == 0, "{:?}", sim.tally);
+        }
+    }
+    let tally = sim.finish();
+    good_stream(&tally, 0.98);
+}
+
+#[test]
+fn scarce_room_makes_first_touch_small() {
+    let room =
+        Room { near_pages: NEAR, free_pages: 10, data_pages: DATA, staged_pages: 0, far_bytes_per_s: 0, far_latency_ns: 0 };
+    let mut policy = StreamFetch::new();
+    let fault = |page| Fault { page: BASE + page, thread: 1, found: Found::Zero, write: true, now_ns: 0 };
+    assert_eq!(policy.on_fault(&fault(21), &room).run, Some(Run { first: BASE + 16, count: 16 }));
+    let run = policy.on_fault(&fault(32), &room).run.unwrap();
+    assert_eq!((run.first, run.count), (BASE + 32, 32), "grows by adjacency, aligned");
+    let run = policy.on_fault(&fault(64), &room).run.unwrap();
+    assert_eq!((run.first, run.count), (BASE + 64, 448), "a stream takes the rest of the block");
+}
+
+#[test]
+fn tiny_near_gets_small_units_and_little_ahead() {
+    let mut sim = Sim::new(BLOCK, 64 * BLOCK);
+    for i in 0..64 * BLOCK {
+        sim.access(1, i);
+        assert!(sim.staged <= BLOCK / 4);
+    }
+    good_stream(&sim.finish(), 0.9);
+}
+
+#[test]
+fn wasted_streams_are_muted() {
+    let room = Room { near_pages: NEAR, free_pages: 0, data_pages: DATA, staged_pages: 0, far_bytes_per_s: 0, far_latency_ns: 0 };
+    let mut policy = StreamFetch::new();
+    let fault = |policy: &mut StreamFetch, page| {
+        policy.on_fault(&Fault { page: BASE + page, thread: 1, found: Found::Far, write: false, now_ns: 0 }, &room).ahead
+    };
+    let mut ahead = vec![];
+    for page in [0, 1, 4, 16, 64] {
+        ahead.extend(fault(&mut policy, page));
+    }
+    assert_eq!(ahead, [Run { first: BASE + BLOCK, count: 512 }, Run { first: BASE + 2 * BLOCK, count: 512 }]);
+    for run in ahead {
+        policy.on_wasted(run);
+    }
+    assert!(fault(&mut policy, BLOCK).is_empty());
+}
+
+proptest! {
+    #[test]
+    fn any_sequence_gives_valid_runs(
+        faults in prop::collection::vec((0u64..1 << 21, 0u32..70, 0u8..5, any::<bool>()), 1..400),
+        near in prop_oneof![Just(0u64), 1u64..64, 1u64..1 << 20],
+        data in 0u64..1 << 22,
+        high in any::<bool>(),
+    ) {
+        let mut policy = StreamFetch::new();
+        let mut last = 0;
+        for (raw, thread, kind, dense) in faults {
+            let page = if dense { last + raw % 9 } else { raw };
+            last = page;
+            let page = if high { (1 << 52) - 1 - page } else { page };
+            let found = [Found::Zero, Found::Far, Found::Late, Found::Staged, Found::Limbo][kind as usize];
+            let room = Room { near_pages: near, free_pages: raw % 1000, data_pages: data, staged_pages: raw % 300, far_bytes_per_s: raw << 20, far_latency_ns: raw };
+            let fetch = policy.on_fault(&Fault { page, thread, found, write: dense, now_ns: raw }, &room);
+            check(&fetch, page);
+            prop_assert!(found != Found::Zero || fetch.ahead.is_empty());
+            for run in fetch.ahead.iter().take(1) {
+                policy.on_wasted(*run);
+            }
+        }
+    }
+}
