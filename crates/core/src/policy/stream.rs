@@ -2,7 +2,7 @@
 //!
 //! Owns a fixed pool of streams and short histories of the faults that belonged to none. A fault is matched against the pool
 //! first (own streams win over those of other threads, so that stolen work keeps its stream), then against the histories.
-//! One fault costs a scan of at most 256 windows and 96 history entries (some 100 ns) and allocates only when it returns
+//! One fault costs a scan of at most 256 windows and 96 history entries (0.2 us in a stream, 0.6 us at random) and allocates only when it returns
 //! something to bring ahead. It never sees hits, only faults; see [`crate::policy::Found`] for what a fault may find.
 
 mod history;
