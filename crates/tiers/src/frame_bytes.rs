@@ -44,8 +44,13 @@ pub unsafe fn zero(addr: usize, len: usize) {
 /// Every page of the range is present and writable. Other threads may use it: the store is atomic and changes no bit.
 pub unsafe fn touch(range: Extent) {
     for addr in (range.start..range.end).step_by(PAGE) {
-        // SAFETY: the page is present and writable; an atomic OR with zero leaves every bit as it is.
-        unsafe { AtomicU8::from_ptr(addr as *mut u8) }.fetch_or(0, Ordering::SeqCst);
+        // SAFETY: the page is present and writable, and the store writes back what is there, atomically.
+        let byte = unsafe { AtomicU8::from_ptr(addr as *mut u8) };
+        // Compare-and-exchange, since compilers turn `fetch_or(0)` into a load, which breaks no sharing.
+        let mut value = byte.load(Ordering::Relaxed);
+        while let Err(now) = byte.compare_exchange_weak(value, value, Ordering::SeqCst, Ordering::Relaxed) {
+            value = now;
+        }
     }
 }
 
