@@ -12,6 +12,8 @@ use std::ops::Range;
 
 /// Runs that prefetch asked for and that wait for frames; older ones are dropped, the stream is elsewhere by then.
 const WISHES: usize = 256;
+/// Steps that a stream is followed through data that is in near.
+const LOOK_THROUGH: usize = 256;
 
 impl Pager {
     /// Serves the faults that wait. True when there were any.
@@ -82,11 +84,37 @@ impl Pager {
         self.fetch.on_fault(&fault, &room)
     }
 
-    fn wish(&mut self, ahead: Vec<Run>) {
-        self.wishes.extend(ahead);
+    /// Queues what prefetch asks for. A stream that runs into data which is in near already goes on behind it: the program
+    /// passes there without a fault, so nobody would ask before it stalls at the other end.
+    fn wish(&mut self, page: u64, ahead: Vec<Run>) {
+        let Some(&last) = ahead.last() else { return };
+        let before = ahead.len().checked_sub(2).map_or(page, |index| ahead[index].first) as i64;
+        let step = last.first as i64 - before;
+        let mut missing = 0;
+        for run in ahead {
+            if self.has_far(run) { self.wishes.push_back(run) } else { missing += 1 }
+        }
+        let mut next = last;
+        for _ in 0..LOOK_THROUGH {
+            if missing == 0 || step == 0 {
+                break;
+            }
+            let Some(first) = next.first.checked_add_signed(step) else { break };
+            next = Run { first, count: last.count };
+            if self.has_far(next) && !self.wishes.contains(&next) {
+                self.wishes.push_back(next);
+                missing -= 1;
+            }
+        }
         while self.wishes.len() > WISHES {
             self.wishes.pop_front();
         }
+    }
+
+    fn has_far(&self, run: Run) -> bool {
+        let (number, start) = (run.first as usize / BLOCK_PAGES, run.first as usize % BLOCK_PAGES);
+        let end = (start + run.count as usize).min(BLOCK_PAGES);
+        self.blocks.get(&number).is_some_and(|block| block.state[start..end].contains(&PageState::Far))
     }
 
     /// The pages of block `number` that may be touched at once with `page`: inside one region and, in the arena's part for
@@ -121,7 +149,7 @@ impl Pager {
                     unsafe { frame_bytes::zero(frame, BLOCK) };
                 }
                 self.count(Counter::FaultsZero, 1);
-                self.wish(fetch.ahead);
+                self.wish(page_of(fault.addr) as u64, fetch.ahead);
                 self.show_frames(number, Frames::Span { addr: frame, first: 0, huge: true }, 0..BLOCK_PAGES, Arrival::Touched);
                 return;
             }
@@ -138,7 +166,7 @@ impl Pager {
             unsafe { frame_bytes::zero(addr, PAGE) };
         }
         self.count(Counter::FaultsZero, 1);
-        self.wish(fetch.ahead);
+        self.wish(page_of(fault.addr) as u64, fetch.ahead);
         self.show_frames(number, Frames::Single { first: run.start, pages }, run, Arrival::Touched);
     }
 
@@ -151,7 +179,7 @@ impl Pager {
             Some(id) => {
                 self.hold(id).wanted = true;
                 self.count(Counter::FaultsDemand, 1);
-                self.wish(fetch.ahead);
+                self.wish(page_of(fault.addr) as u64, fetch.ahead);
             }
             None => self.starve(fault, now),
         }
@@ -167,20 +195,20 @@ impl Pager {
                 self.count(Counter::FaultsLate, 1);
                 if prefetch && first_time {
                     let fetch = self.decide(fault, Found::Late, now);
-                    self.wish(fetch.ahead);
+                    self.wish(page_of(fault.addr) as u64, fetch.ahead);
                 }
             }
             Phase::Staged => {
                 self.count(Counter::FaultsStaged, 1);
                 let fetch = self.decide(fault, Found::Staged, now);
-                self.wish(fetch.ahead);
+                self.wish(page_of(fault.addr) as u64, fetch.ahead);
                 self.show_hold(id, Arrival::Demanded);
             }
             Phase::Writing | Phase::Clean => {
                 self.count(Counter::FaultsRescued, 1);
                 if first_time {
                     let fetch = self.decide(fault, Found::Limbo, now);
-                    self.wish(fetch.ahead);
+                    self.wish(page_of(fault.addr) as u64, fetch.ahead);
                 }
                 if phase == Phase::Clean {
                     self.show_hold(id, Arrival::Rescued);

@@ -190,7 +190,7 @@ impl Pager {
     pub(super) fn grant_wishes(&mut self) {
         let limit = (self.capacity as usize / STAGED_SHARE).max(BLOCK_PAGES);
         while let Some(&run) = self.wishes.front() {
-            if self.staged_pages + self.reading_ahead >= limit {
+            if self.staged_pages + self.reading_ahead >= limit || self.reading_ahead >= self.queue_pages() {
                 break;
             }
             if !self.prefetch(run) {
@@ -198,6 +198,14 @@ impl Pager {
             }
             self.wishes.pop_front();
         }
+    }
+
+    /// Pages that may be under way ahead of demand in each direction: what far moves in a few milliseconds keeps it busy, and
+    /// a thread that needs something now does not wait for more than that.
+    pub(super) fn queue_pages(&self) -> usize {
+        const FEW_MS: u64 = 4;
+        let pages = self.meter.peak_bytes_per_s() / 1000 * FEW_MS / PAGE as u64;
+        (pages as usize).clamp(4 * BLOCK_PAGES, 16 * BLOCK_PAGES)
     }
 
     /// Starts one prefetch. False when frames are wanting (try again later); true also when there is nothing to read.

@@ -186,7 +186,7 @@ impl Pager {
             let (huge, single) = self.frames.free_pages();
             let have = huge + single + self.limbo_pages + self.uncharged_room() as usize;
             // A queue of writes deeper than this only delays the reads.
-            if have >= aim || self.writing_pages > (aim / 2).max(8 * BLOCK_PAGES) {
+            if have >= aim || self.writing_pages >= self.queue_pages() {
                 return;
             }
             let Some(unit) = self.evict.victim() else { return };
