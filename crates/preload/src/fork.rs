@@ -1,24 +1,48 @@
-//! The ways to fork that skip the C library's fork handlers: `_Fork`, and `clone` without shared memory.
+//! fork, and the ways to fork that skip the C library's fork handlers: `_Fork`, and `clone` without shared memory.
 //!
-//! fork(3) itself and all that is made of it (daemon, forkpty) run the handlers that `lifecycle` registers. vfork and
-//! posix_spawn share the parent's memory until exec, and need nothing.
+//! fork(3), and all that the C library makes of it (daemon, forkpty), runs the handlers that `lifecycle` registers; here it is
+//! only moved off a paged stack, which nobody serves between our last handler before the fork and our first one after it.
+//! vfork and posix_spawn share the parent's memory until exec, and need nothing.
 
-use crate::errno;
-use crate::lifecycle::{fork_child, fork_parent, fork_prepare};
+use crate::lifecycle::{fork_child, fork_parent, fork_prepare, managed_even_inside};
 use crate::next::Next;
-use nearfar_sys::errno::Errno;
+use crate::{errno, stack};
+use nearfar_sys::errno::{Errno, call};
 use std::ffi::{c_int, c_void};
 
-static FORK: Next<unsafe extern "C" fn() -> libc::pid_t> = Next::new(c"_Fork");
+static FORK: Next<unsafe extern "C" fn() -> libc::pid_t> = Next::new(c"fork");
+static RAW_FORK: Next<unsafe extern "C" fn() -> libc::pid_t> = Next::new(c"_Fork");
 static CLONE: Next<Clone> = Next::new(c"clone");
 
 /// What a cloned process runs first.
-pub type Entry = extern "C" fn(*mut c_void) -> c_int;
+pub type Entry = Option<extern "C" fn(*mut c_void) -> c_int>;
 type Clone = unsafe extern "C" fn(Entry, *mut c_void, c_int, *mut c_void, *mut c_int, *mut c_void, *mut c_int) -> c_int;
 
-fn missing() -> c_int {
-    errno::set(Errno(libc::ENOSYS));
+fn failed(errno: Errno) -> c_int {
+    errno::set(errno);
     -1
+}
+
+fn missing() -> c_int {
+    failed(Errno(libc::ENOSYS))
+}
+
+/// Runs `act` on a stack that stays readable while memory is at rest.
+fn off_paged_stack<R>(act: impl FnOnce() -> R) -> R {
+    match managed_even_inside() {
+        Some(managed) if managed.is_paged(stack::here()) => stack::call_on_own(act),
+        _ => act(),
+    }
+}
+
+/// fork(3).
+///
+/// # Safety
+/// As for the function.
+pub unsafe fn fork() -> libc::pid_t {
+    let Some(next) = FORK.get() else { return missing() };
+    // SAFETY: passed on to the caller. The child returns on its copy of the stack.
+    off_paged_stack(|| unsafe { next() })
 }
 
 /// _Fork(3).
@@ -26,53 +50,55 @@ fn missing() -> c_int {
 /// # Safety
 /// As for the function.
 pub unsafe fn raw_fork() -> libc::pid_t {
-    let Some(next) = FORK.get() else { return missing() };
-    fork_prepare();
-    // SAFETY: passed on to the caller.
-    let pid = unsafe { next() };
-    let _kept = errno::Kept::now();
-    if pid == 0 {
-        fork_child()
-    } else {
-        fork_parent()
-    }
-    pid
+    let Some(next) = RAW_FORK.get() else { return missing() };
+    off_paged_stack(|| {
+        fork_prepare();
+        // SAFETY: passed on to the caller.
+        let pid = unsafe { next() };
+        let _kept = errno::Kept::now();
+        if pid == 0 {
+            fork_child()
+        } else {
+            fork_parent()
+        }
+        pid
+    })
 }
 
-struct Start {
-    entry: Entry,
-    arg: *mut c_void,
-}
-
-extern "C" fn start_child(start: *mut c_void) -> c_int {
-    fork_child();
-    // SAFETY: `raw_clone` passed its local; the child has a copy of that stack, as of all memory.
-    let start = unsafe { &*start.cast::<Start>() };
-    (start.entry)(start.arg)
-}
-
-/// clone(2), the C library's wrapper.
+/// clone(2), the C library's wrapper. Without shared memory the child first runs on its copy of our stack, until its memory is
+/// served, and only then on the stack that it was given, which may be far.
 ///
 /// # Safety
 /// As for the function. The last three arguments may be whatever lies in their places: the kernel reads those that `flags`
 /// asks for.
-pub unsafe fn raw_clone(
+pub unsafe fn clone(
     entry: Entry,
     stack: *mut c_void,
     flags: c_int,
     arg: *mut c_void,
     rest: (*mut c_int, *mut c_void, *mut c_int),
 ) -> c_int {
-    let Some(next) = CLONE.get() else { return missing() };
-    if flags & libc::CLONE_VM != 0 {
+    if flags & libc::CLONE_VM != 0 || managed_even_inside().is_none() {
         // SAFETY: passed on to the caller.
-        return unsafe { next(entry, stack, flags, arg, rest.0, rest.1, rest.2) };
+        return CLONE.get().map_or_else(missing, |next| unsafe { next(entry, stack, flags, arg, rest.0, rest.1, rest.2) });
     }
-    let mut start = Start { entry, arg };
-    fork_prepare();
-    // SAFETY: passed on to the caller; `start` lives in this frame, of which the child gets a copy.
-    let pid = unsafe { next(start_child, stack, flags, (&raw mut start).cast(), rest.0, rest.1, rest.2) };
-    let _kept = errno::Kept::now();
-    fork_parent();
-    pid
+    let Some(entry) = entry.filter(|_| !stack.is_null()) else { return failed(Errno::EINVAL) };
+    let (parent, tls, child) = (rest.0.addr(), rest.1.addr(), rest.2.addr());
+    #[cfg(target_arch = "x86_64")]
+    let args = [flags as u32 as usize, 0, parent, child, tls, 0];
+    #[cfg(target_arch = "aarch64")]
+    let args = [flags as u32 as usize, 0, parent, tls, child, 0];
+    off_paged_stack(|| {
+        fork_prepare();
+        // SAFETY: the child has a copy of all memory and goes on with a copy of this frame, as after fork.
+        let result = unsafe { call(libc::SYS_clone, args) };
+        if result == Ok(0) {
+            fork_child();
+            // SAFETY: the stack that the caller gave for this. Ends the process, as returning does when there are no other
+            // threads; here the pager's would keep it alive.
+            unsafe { libc::_exit(stack::call_on(stack.addr(), || entry(arg))) }
+        }
+        fork_parent();
+        result.map_or_else(failed, |pid| pid as c_int)
+    })
 }

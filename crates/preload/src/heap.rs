@@ -4,21 +4,28 @@
 //! `--heap=large` to the C library. A block given back is known by its address: an arena block, mimalloc's, or the C
 //! library's (from before we managed, or from inside nearfar). Blocks wander between heaps only in realloc.
 //!
+//! What the C library and the loader allocate for themselves stays in the C library's heap: they touch their streams, thread
+//! vectors and name service state in the child of a fork before any fork handler runs, when nobody serves far memory there,
+//! and in the parent while the lock of `Memory` is held. Such calls are known by their return address (`hooks.rs`).
+//!
 //! Budget of malloc and free of a small block: mimalloc's own time plus two loads and one thread-local read; no locks here.
 
 use crate::errno::{self, Kept};
-use crate::lifecycle::{Managed, managed, managed_even_inside};
+use crate::lifecycle::{managed, managed_even_inside};
+use crate::managed::{Half, Managed};
 use crate::{libc_heap, small_heap};
 use nearfar_core::addr::{PAGE, round_up};
 use nearfar_sys::errno::Errno;
 use nearfar_tiers::memory::Memory;
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 
 /// Largest request that makes sense: differences of pointers into the block must fit.
 const LARGEST: usize = isize::MAX as usize;
 /// Alignments above this are the arena's business: mimalloc would take a segment for each.
 const LARGEST_SMALL_ALIGN: usize = 128 << 10;
+/// What the C library allocates for itself is smaller; larger results of its functions are the program's data.
+const LARGEST_LIBRARY: usize = 64 << 10;
 
 fn no_memory() -> *mut c_void {
     errno::set(Errno::ENOMEM);
@@ -38,21 +45,28 @@ enum Owner {
 }
 
 impl Managed {
+    /// By address alone: touches no memory that may be paged, so it may be asked inside nearfar too.
+    #[inline]
+    fn owner_by_address(&self, block: *mut c_void) -> Owner {
+        match self.half(block.addr()) {
+            Some(Half::Maps) => Owner::Small,
+            Some(Half::Blocks) => Owner::Arena,
+            None => Owner::Libc,
+        }
+    }
+
     #[inline]
     fn owner(&self, block: *mut c_void) -> Owner {
-        let addr = block.addr();
-        if self.memory.is_mapped(addr) {
-            Owner::Small
-        } else if self.memory.is_block(addr) {
-            Owner::Arena
-        } else {
-            Owner::Libc
+        match self.owner_by_address(block) {
+            // When the arena is full mimalloc gets its memory from elsewhere.
+            Owner::Libc if self.heap_all && small_heap::owns(block) => Owner::Small,
+            owner => owner,
         }
     }
 
     #[cold]
     fn large(&self, size: usize, align: usize) -> (*mut c_void, bool) {
-        match self.memory.alloc(size.max(1), align) {
+        match self.with(|memory| memory.alloc(size.max(1), align)) {
             Some((addr, zeroed)) => (addr as *mut c_void, zeroed),
             None => (no_memory(), false),
         }
@@ -87,7 +101,7 @@ impl Managed {
     /// `block` is a live block of `owner`.
     unsafe fn usable_size(&self, owner: &Owner, block: *mut c_void) -> usize {
         match owner {
-            Owner::Arena => self.memory.block_size(block.addr()).unwrap_or(0),
+            Owner::Arena => self.with(|memory| memory.block_size(block.addr())).unwrap_or(0),
             // SAFETY: passed on to the caller.
             Owner::Small => unsafe { small_heap::usable_size(block) },
             // SAFETY: passed on to the caller.
@@ -102,7 +116,7 @@ impl Managed {
         match owner {
             // SAFETY: passed on to the caller.
             Owner::Small => unsafe { small_heap::free(block) },
-            Owner::Arena => drop(self.memory.free(block.addr())),
+            Owner::Arena => drop(self.with(|memory| memory.free(block.addr()))),
             // SAFETY: passed on to the caller.
             Owner::Libc => unsafe { libc_heap::free(block) },
         }
@@ -116,7 +130,7 @@ impl Managed {
             // An arena block grows and shrinks without copying; it goes back to the small heap only when it has become
             // much smaller, so that a size wavering around the limit does not copy each time.
             Owner::Arena if size >= self.min_size / 2 => {
-                return match self.memory.resize(block.addr(), size) {
+                return match self.with(|memory| memory.resize(block.addr(), size)) {
                     Some(addr) => addr as *mut c_void,
                     None => no_memory(),
                 };
@@ -141,10 +155,16 @@ impl Managed {
     }
 }
 
-/// malloc(3).
+/// The heap of a call by `caller`; `None` when it is the C library's.
 #[inline(always)]
-pub fn malloc(size: usize) -> *mut c_void {
-    match managed() {
+fn heap_for(size: usize, caller: usize) -> Option<&'static Managed> {
+    managed().filter(|managed| size > LARGEST_LIBRARY || !managed.is_library_code(caller))
+}
+
+/// malloc(3), called from `caller`.
+#[inline(always)]
+pub fn malloc(size: usize, caller: usize) -> *mut c_void {
+    match heap_for(size, caller) {
         Some(managed) => managed.malloc(size),
         None => libc_heap::malloc(size),
     }
@@ -152,8 +172,8 @@ pub fn malloc(size: usize) -> *mut c_void {
 
 /// calloc(3): memory that is fresh from the arena reads as zeros already and is not touched.
 #[inline(always)]
-pub fn calloc(count: usize, size: usize) -> *mut c_void {
-    let Some(managed) = managed() else { return libc_heap::calloc(count, size) };
+pub fn calloc(count: usize, size: usize, caller: usize) -> *mut c_void {
+    let Some(managed) = heap_for(count.saturating_mul(size), caller) else { return libc_heap::calloc(count, size) };
     let Some(bytes) = count.checked_mul(size).filter(|&bytes| bytes <= LARGEST) else { return no_memory() };
     if bytes >= managed.min_size {
         let (block, zeroed) = managed.large(bytes, PAGE);
@@ -183,22 +203,23 @@ pub unsafe fn free(block: *mut c_void) {
     if block.is_null() {
         return;
     }
-    let owner = managed.owner(block);
-    if !matches!(owner, Owner::Libc) && Memory::inside() {
-        return;
-    }
     let _kept = Kept::now();
-    // SAFETY: passed on to the caller.
-    unsafe { managed.free(&owner, block) }
+    if !Memory::inside() {
+        // SAFETY: passed on to the caller.
+        unsafe { managed.free(&managed.owner(block), block) }
+    } else if matches!(managed.owner_by_address(block), Owner::Libc) {
+        // SAFETY: passed on to the caller.
+        unsafe { libc_heap::free(block) }
+    }
 }
 
 /// realloc(3), with size 0 as in glibc: the block is freed and the result is null.
 ///
 /// # Safety
 /// `block` is null or a live block; unless the result is null it is not used afterwards.
-pub unsafe fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
+pub unsafe fn realloc(block: *mut c_void, size: usize, caller: usize) -> *mut c_void {
     if block.is_null() {
-        return malloc(size);
+        return malloc(size, caller);
     }
     let Some(managed) = managed_even_inside() else {
         // SAFETY: nothing was ever managed, so the block is the C library's.
@@ -213,7 +234,7 @@ pub unsafe fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
         return no_memory();
     }
     if Memory::inside() {
-        return match managed.owner(block) {
+        return match managed.owner_by_address(block) {
             // SAFETY: passed on to the caller.
             Owner::Libc => unsafe { libc_heap::realloc(block, size) },
             // Its bytes may be far, and nobody serves them to this thread now.
@@ -228,10 +249,10 @@ pub unsafe fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
 ///
 /// # Safety
 /// As for `realloc`.
-pub unsafe fn reallocarray(block: *mut c_void, count: usize, size: usize) -> *mut c_void {
+pub unsafe fn reallocarray(block: *mut c_void, count: usize, size: usize, caller: usize) -> *mut c_void {
     match count.checked_mul(size) {
         // SAFETY: passed on to the caller.
-        Some(bytes) => unsafe { realloc(block, bytes) },
+        Some(bytes) => unsafe { realloc(block, bytes, caller) },
         None => no_memory(),
     }
 }
@@ -288,9 +309,30 @@ pub unsafe fn usable_size(block: *mut c_void) -> usize {
         return 0;
     }
     match managed_even_inside() {
-        // SAFETY: passed on to the caller.
-        Some(managed) => unsafe { managed.usable_size(&managed.owner(block), block) },
+        Some(managed) => {
+            let owner = if Memory::inside() { managed.owner_by_address(block) } else { managed.owner(block) };
+            // SAFETY: passed on to the caller.
+            unsafe { managed.usable_size(&owner, block) }
+        }
         // SAFETY: nothing was ever managed, so the block is the C library's.
         None => unsafe { libc_heap::usable_size(block) },
     }
+}
+
+/// strdup(3) and strndup(3): the copy is the program's data, which malloc could not tell by its caller.
+///
+/// # Safety
+/// `text` points to `most` bytes or to a C string.
+pub unsafe fn string_copy(text: *const c_char, most: usize) -> *mut c_char {
+    // SAFETY: passed on to the caller.
+    let len = unsafe { libc::strnlen(text, most) };
+    let copy = malloc(len + 1, 0).cast::<c_char>();
+    if !copy.is_null() {
+        // SAFETY: a fresh block of so many bytes, and as many readable ones.
+        unsafe {
+            copy.copy_from_nonoverlapping(text, len);
+            copy.add(len).write(0);
+        }
+    }
+    copy
 }

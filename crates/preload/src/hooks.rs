@@ -2,7 +2,7 @@
 //!
 //! A symbol is added here and nowhere else. Under test nothing is exported: the test runner keeps the C library's functions.
 
-use crate::{exec, fork, heap, maps};
+use crate::{descriptors, exec, fork, heap, last_thread, maps};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 macro_rules! hooks {
@@ -21,15 +21,43 @@ macro_rules! hooks {
     )*};
 }
 
+/// Symbols whose forward also takes the caller's return address, in the register of the argument after the last. Only there,
+/// at the first instruction, is it known where that address is.
+macro_rules! hooks_with_caller {
+    ($($name:ident($($arg:ident: $kind:ty),* ; caller in $x86:literal, $arm:literal) -> $result:ty = $forward:expr;)*) => {$(
+        #[doc = concat!("`", stringify!($name), "` for the program.")]
+        ///
+        /// # Safety
+        /// As for the C function of this name.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name($($arg: $kind),*) -> $result {
+            extern "C" fn forward($($arg: $kind,)* caller: usize) -> $result {
+                // SAFETY: the program keeps the contract of the C function, which is that of the function forwarded to.
+                #[allow(unused_unsafe)]
+                unsafe { $forward(caller) }
+            }
+            #[cfg(target_arch = "x86_64")]
+            std::arch::naked_asm!(concat!("mov ", $x86, ", [rsp]"), "jmp {}", sym forward);
+            #[cfg(target_arch = "aarch64")]
+            std::arch::naked_asm!(concat!("mov ", $arm, ", x30"), "b {}", sym forward);
+        }
+    )*};
+}
+
 type Void = *mut c_void;
 type Path = *const c_char;
 type Strings = *const *const c_char;
 
+hooks_with_caller! {
+    malloc(size: usize; caller in "rsi", "x1") -> Void = |caller| heap::malloc(size, caller);
+    calloc(count: usize, size: usize; caller in "rdx", "x2") -> Void = |caller| heap::calloc(count, size, caller);
+    realloc(block: Void, size: usize; caller in "rdx", "x2") -> Void = |caller| heap::realloc(block, size, caller);
+    reallocarray(block: Void, count: usize, size: usize; caller in "rcx", "x3") -> Void
+        = |caller| heap::reallocarray(block, count, size, caller);
+}
+
 hooks! {
-    malloc(size: usize) -> Void = heap::malloc(size);
-    calloc(count: usize, size: usize) -> Void = heap::calloc(count, size);
-    realloc(block: Void, size: usize) -> Void = heap::realloc(block, size);
-    reallocarray(block: Void, count: usize, size: usize) -> Void = heap::reallocarray(block, count, size);
     free(block: Void) -> () = heap::free(block);
     cfree(block: Void) -> () = heap::free(block);
     posix_memalign(out: *mut Void, align: usize, size: usize) -> c_int = heap::posix_memalign(out, align, size);
@@ -38,6 +66,10 @@ hooks! {
     valloc(size: usize) -> Void = heap::valloc(size);
     pvalloc(size: usize) -> Void = heap::pvalloc(size);
     malloc_usable_size(block: Void) -> usize = heap::usable_size(block);
+    strdup(text: Path) -> *mut c_char = heap::string_copy(text, usize::MAX);
+    __strdup(text: Path) -> *mut c_char = heap::string_copy(text, usize::MAX);
+    strndup(text: Path, most: usize) -> *mut c_char = heap::string_copy(text, most);
+    __strndup(text: Path, most: usize) -> *mut c_char = heap::string_copy(text, most);
 
     mmap(addr: Void, len: usize, prot: c_int, flags: c_int, fd: c_int, offset: i64) -> Void
         = maps::mmap(addr, len, prot, flags, fd, offset);
@@ -55,9 +87,18 @@ hooks! {
     mlockall(flags: c_int) -> c_int = maps::mlockall(flags);
     munlockall() -> c_int = maps::munlockall();
 
+    close(fd: c_int) -> c_int = descriptors::close(fd);
+    close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int = descriptors::close_range(first, last, flags);
+    closefrom(first: c_int) -> () = descriptors::closefrom(first);
+    dup2(old: c_int, new: c_int) -> c_int = descriptors::dup2(old, new);
+    dup3(old: c_int, new: c_int, flags: c_int) -> c_int = descriptors::dup3(old, new, flags);
+
+    pthread_exit(value: Void) -> ! = last_thread::pthread_exit(value);
+
+    fork() -> libc::pid_t = fork::fork();
     _Fork() -> libc::pid_t = fork::raw_fork();
     clone(entry: fork::Entry, stack: Void, flags: c_int, arg: Void, parent: *mut c_int, tls: Void, child: *mut c_int) -> c_int
-        = fork::raw_clone(entry, stack, flags, arg, (parent, tls, child));
+        = fork::clone(entry, stack, flags, arg, (parent, tls, child));
 
     execve(path: Path, argv: Strings, envp: Strings) -> c_int = exec::execve(path, argv, envp);
     execv(path: Path, argv: Strings) -> c_int = exec::execv(path, argv);

@@ -8,7 +8,9 @@
 //!   attaches to the job (`lifecycle`). Without a job the process stays *inert*: every hook passes on to the C library or the
 //!   kernel. With an unusable job too, after one line on standard error. Otherwise it *manages*: large static arrays are
 //!   adopted, and from now on allocations and private anonymous mappings come from the arena.
-//! - **Threads** come and go without our notice, apart from mimalloc's per-thread heaps, which it hands on by itself.
+//! - **Threads** come and go without our notice, apart from mimalloc's per-thread heaps, which it hands on by itself. When
+//!   the main thread leaves before the others, the process still ends with the last of them (`last_thread`).
+//! - **Descriptors** of the pager are hidden from calls that close or replace descriptors (`descriptors`).
 //! - **fork.** Our handlers are registered first, so they run closest around the fork: memory comes to rest, the child starts
 //!   a pager of its own. `_Fork` and `clone`, which skip handlers, are wrapped (`fork`). A child of vfork runs in its parent's
 //!   memory until exec, and may call any hook.
@@ -28,8 +30,12 @@ mod libc_heap;
 mod small_heap;
 mod exec;
 mod static_arrays;
+mod stack;
+mod managed;
 mod lifecycle;
 mod fork;
 mod heap;
 mod maps;
+mod descriptors;
+mod last_thread;
 pub mod hooks;

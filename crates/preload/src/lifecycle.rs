@@ -3,6 +3,7 @@
 //! One thread starts, once; everybody else, and the starting thread's own calls that come back through the hooks, uses the C
 //! library meanwhile. `Managing` and `Inert` are final. A hook asks `managed()`, which is one load when the answer is yes.
 
+use crate::managed::Managed;
 use crate::{alloc_internal, errno, exec, small_heap, static_arrays};
 use nearfar_sys::process;
 use nearfar_tiers::job::{ENV_JOB, Job};
@@ -10,7 +11,7 @@ use nearfar_tiers::memory::Memory;
 use std::ffi::{CStr, CString, c_char};
 use std::fmt::Display;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
 /// Where this process is in its life.
 #[repr(u8)]
@@ -27,17 +28,9 @@ enum State {
 }
 
 static STATE: AtomicU8 = AtomicU8::new(State::Unstarted as u8);
+/// The process that is managed: the one that started, or its forked child.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
 static MANAGED: AtomicPtr<Managed> = AtomicPtr::new(null_mut());
-
-/// What the hooks work with while the state is `Managing`; lives as long as the process.
-pub struct Managed {
-    /// The managed memory.
-    pub memory: Memory,
-    /// Smallest allocation that comes straight from the arena.
-    pub min_size: usize,
-    /// Smaller allocations are paged too.
-    pub heap_all: bool,
-}
 
 /// What the hooks work with, also when the calling thread is inside nearfar; `None` unless the state is `Managing`.
 #[inline(always)]
@@ -54,6 +47,11 @@ pub fn managed_even_inside() -> Option<&'static Managed> {
 #[inline(always)]
 pub fn managed() -> Option<&'static Managed> {
     managed_even_inside().filter(|_| !Memory::inside())
+}
+
+/// False in the child of vfork, which shares our memory but not our descriptors.
+pub fn is_this_process() -> bool {
+    process::pid() == PROCESS.load(Ordering::Relaxed)
 }
 
 /// Starts if that is still to be done and possible now.
@@ -111,11 +109,15 @@ fn start() -> Option<&'static Managed> {
     };
     let settings = job.settings();
     let min_size = usize::try_from(settings.min_size).unwrap_or(usize::MAX).max(1);
-    let managed: &'static Managed = Box::leak(Box::new(Managed { memory, min_size, heap_all: settings.heap_all }));
+    let arrays = static_arrays::find(min_size);
+    for array in &arrays {
+        memory.adopt(array.start, array.len());
+    }
+    let managed: &'static Managed = Box::leak(Box::new(Managed::new(memory, min_size, settings.heap_all, arrays)));
     small_heap::configure();
-    static_arrays::adopt_all(&managed.memory, min_size);
     // SAFETY: the three functions live as long as the process (the library is never unloaded).
     unsafe { libc::pthread_atfork(Some(fork_prepare), Some(fork_parent), Some(fork_child)) };
+    PROCESS.store(process::pid(), Ordering::Relaxed);
     MANAGED.store(std::ptr::from_ref(managed).cast_mut(), Ordering::Release);
     Some(managed)
 }
@@ -127,7 +129,7 @@ fn unmanaged(why: &dyn Display) {
 /// Before fork. Registered before the program's own handlers, so it runs last of all: they may still allocate.
 pub extern "C" fn fork_prepare() {
     if let Some(managed) = managed_even_inside() {
-        managed.memory.fork_prepare();
+        managed.with(Memory::fork_prepare);
         alloc_internal::fork_prepare();
     }
 }
@@ -136,15 +138,16 @@ pub extern "C" fn fork_prepare() {
 pub extern "C" fn fork_parent() {
     if let Some(managed) = managed_even_inside() {
         alloc_internal::fork_parent();
-        managed.memory.fork_parent();
+        managed.with(Memory::fork_parent);
     }
 }
 
 /// After fork, in the child: first of all, our own heap before the memory whose tables are in it.
 pub extern "C" fn fork_child() {
     if let Some(managed) = managed_even_inside() {
+        PROCESS.store(process::pid(), Ordering::Relaxed);
         alloc_internal::fork_child();
-        managed.memory.fork_child();
+        managed.with(Memory::fork_child);
     }
 }
 
@@ -154,7 +157,7 @@ extern "C" fn constructor() {
 
 extern "C" fn destructor() {
     if let Some(managed) = managed_even_inside() {
-        managed.memory.finish();
+        managed.with(Memory::finish);
     }
 }
 

@@ -4,7 +4,7 @@
 //! `errno` are those of the C functions. Calls from inside nearfar go straight to the kernel.
 
 use crate::errno;
-use crate::lifecycle::{Managed, managed};
+use crate::lifecycle::managed;
 use nearfar_core::addr::Extent;
 use nearfar_sys::errno::{Errno, call};
 use nearfar_sys::{map, process};
@@ -69,7 +69,7 @@ pub unsafe fn mmap(addr: *mut c_void, len: usize, prot: c_int, flags: c_int, fd:
     let ours = is_ours(flags) || is_fixed(flags);
     addr_or_failed(match managed().filter(|_| ours) {
         // SAFETY: passed on to the caller.
-        Some(managed) => unsafe { managed.memory.mmap(addr.addr(), len, prot, flags, fd, offset) },
+        Some(managed) => unsafe { managed.with(|memory| memory.mmap(addr.addr(), len, prot, flags, fd, offset)) },
         // SAFETY: passed on to the caller.
         None => unsafe { map::mmap(addr.addr(), len, prot, flags, fd, offset) },
     })
@@ -82,7 +82,7 @@ pub unsafe fn mmap(addr: *mut c_void, len: usize, prot: c_int, flags: c_int, fd:
 pub unsafe fn munmap(addr: *mut c_void, len: usize) -> c_int {
     status(match managed() {
         // SAFETY: passed on to the caller.
-        Some(managed) => unsafe { managed.memory.munmap(addr.addr(), len) },
+        Some(managed) => unsafe { managed.with(|memory| memory.munmap(addr.addr(), len)) },
         // SAFETY: passed on to the caller.
         None => unsafe { map::munmap(range(addr, len)) },
     })
@@ -95,7 +95,7 @@ pub unsafe fn munmap(addr: *mut c_void, len: usize) -> c_int {
 pub unsafe fn mremap(addr: *mut c_void, old: usize, new: usize, flags: c_int, to: *mut c_void) -> *mut c_void {
     addr_or_failed(match managed() {
         // SAFETY: passed on to the caller.
-        Some(managed) => unsafe { managed.memory.mremap(addr.addr(), old, new, flags, to.addr()) },
+        Some(managed) => unsafe { managed.with(|memory| memory.mremap(addr.addr(), old, new, flags, to.addr())) },
         // SAFETY: passed on to the caller.
         None => unsafe { map::mremap(range(addr, old), new, flags, to.addr()) },
     })
@@ -108,7 +108,7 @@ pub unsafe fn mremap(addr: *mut c_void, old: usize, new: usize, flags: c_int, to
 pub unsafe fn mprotect(addr: *mut c_void, len: usize, prot: c_int) -> c_int {
     status(match managed() {
         // SAFETY: passed on to the caller.
-        Some(managed) => unsafe { managed.memory.mprotect(addr.addr(), len, prot) },
+        Some(managed) => unsafe { managed.with(|memory| memory.mprotect(addr.addr(), len, prot)) },
         // SAFETY: passed on to the caller.
         None => unsafe { map::mprotect(range(addr, len), prot) },
     })
@@ -125,15 +125,9 @@ pub unsafe fn pkey_mprotect(addr: *mut c_void, len: usize, prot: c_int, key: c_i
         return unsafe { mprotect(addr, len, prot) };
     }
     let args = [addr.addr(), len, prot as usize, key as usize, 0, 0];
-    let ours = managed().is_some_and(|managed| managed.has(addr));
+    let ours = managed().is_some_and(|managed| managed.is_paged(addr.addr()));
     // SAFETY: passed on to the caller.
     status(if ours { Err(Errno::EINVAL) } else { unsafe { call(libc::SYS_pkey_mprotect, args) }.map(|_| ()) })
-}
-
-impl Managed {
-    fn has(&self, addr: *mut c_void) -> bool {
-        self.memory.is_mapped(addr.addr()) || self.memory.is_block(addr.addr())
-    }
 }
 
 /// # Safety
@@ -141,7 +135,7 @@ impl Managed {
 unsafe fn advise(addr: *mut c_void, len: usize, advice: c_int) -> Result<(), Errno> {
     match managed() {
         // SAFETY: passed on to the caller.
-        Some(managed) => unsafe { managed.memory.madvise(addr.addr(), len, advice) },
+        Some(managed) => unsafe { managed.with(|memory| memory.madvise(addr.addr(), len, advice)) },
         // SAFETY: passed on to the caller.
         None => unsafe { map::madvise(range(addr, len), advice) },
     }
@@ -174,7 +168,7 @@ pub unsafe fn posix_madvise(addr: *mut c_void, len: usize, advice: c_int) -> c_i
 /// As for the system call.
 pub unsafe fn mlock(addr: *mut c_void, len: usize) -> c_int {
     status(match managed() {
-        Some(managed) => managed.memory.mlock(addr.addr(), len),
+        Some(managed) => managed.with(|memory| memory.mlock(addr.addr(), len)),
         // SAFETY: passed on to the caller.
         None => unsafe { kernel(libc::SYS_mlock, addr, len, 0) },
     })
@@ -186,7 +180,7 @@ pub unsafe fn mlock(addr: *mut c_void, len: usize) -> c_int {
 /// As for the system call.
 pub unsafe fn mlock2(addr: *mut c_void, len: usize, flags: c_uint) -> c_int {
     status(match managed().filter(|_| flags & !libc::MLOCK_ONFAULT == 0) {
-        Some(managed) => managed.memory.mlock(addr.addr(), len),
+        Some(managed) => managed.with(|memory| memory.mlock(addr.addr(), len)),
         // SAFETY: passed on to the caller.
         None => unsafe { kernel(libc::SYS_mlock2, addr, len, flags as usize) },
     })
@@ -198,7 +192,7 @@ pub unsafe fn mlock2(addr: *mut c_void, len: usize, flags: c_uint) -> c_int {
 /// As for the system call.
 pub unsafe fn munlock(addr: *mut c_void, len: usize) -> c_int {
     status(match managed() {
-        Some(managed) => managed.memory.munlock(addr.addr(), len),
+        Some(managed) => managed.with(|memory| memory.munlock(addr.addr(), len)),
         // SAFETY: passed on to the caller.
         None => unsafe { kernel(libc::SYS_munlock, addr, len, 0) },
     })

@@ -51,6 +51,7 @@ const OPTIONS: [(c_int, c_long); 14] = [
 unsafe extern "C" {
     fn mi_option_set(option: c_int, value: c_long);
     fn mi_usable_size(block: *const c_void) -> usize;
+    fn mi_is_in_heap_region(block: *const c_void) -> bool;
 }
 
 /// Smallest size passed on: below it mimalloc aligns to 8 bytes, and programs rely on 16 (they tag pointers).
@@ -62,6 +63,13 @@ pub fn configure() {
         // SAFETY: option numbers of this version; sets a word of mimalloc's table.
         unsafe { mi_option_set(option, value) };
     }
+}
+
+/// True when `block` is of this heap, by mimalloc's own books; for the case that the kernel gave it memory outside the arena.
+#[cold]
+pub fn owns(block: *const c_void) -> bool {
+    // SAFETY: takes any address, and reads mimalloc's tables only.
+    unsafe { mi_is_in_heap_region(block) }
 }
 
 /// malloc(3).

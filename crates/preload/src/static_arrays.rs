@@ -2,31 +2,25 @@
 //! data there. Found in the program headers, at start, before any of it is large. Libraries loaded later are left alone.
 
 use nearfar_core::addr::{Extent, PAGE, round_up};
-use nearfar_tiers::memory::Memory;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::AtomicU8;
 
 /// Below this the .bss of the C library itself could come under management, which we use ourselves.
 const LEAST: usize = 1 << 20;
-const MOST_ARRAYS: usize = 64;
 /// Lies in our own writable segment, which must never be paged.
 static OWN: AtomicU8 = AtomicU8::new(0);
 
 struct Found {
     min_size: usize,
-    arrays: [Extent; MOST_ARRAYS],
-    count: usize,
+    arrays: Vec<Extent>,
 }
 
-/// Puts every static array of at least `min_size` under management.
-pub fn adopt_all(memory: &Memory, min_size: usize) {
-    let mut found = Found { min_size: min_size.max(LEAST), arrays: [Extent { start: 0, end: 0 }; MOST_ARRAYS], count: 0 };
+/// The static arrays of at least `min_size`.
+pub fn find(min_size: usize) -> Vec<Extent> {
+    let mut found = Found { min_size: min_size.max(LEAST), arrays: Vec::new() };
     // SAFETY: `visit` gets back the pointer to `found`, which outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
-    // Not from within the walk: it holds a lock of the loader.
-    for array in &found.arrays[..found.count] {
-        memory.adopt(array.start, array.len());
-    }
+    found.arrays
 }
 
 /// # Safety
@@ -48,12 +42,7 @@ unsafe extern "C" fn visit(object: *mut libc::dl_phdr_info, _size: usize, found:
         if header.p_type != libc::PT_LOAD || header.p_flags & libc::PF_W == 0 || is_own {
             continue;
         }
-        if let Some(array) = anonymous_tail(whole, header.p_filesz as usize).filter(|tail| tail.len() >= found.min_size)
-            && found.count < MOST_ARRAYS
-        {
-            found.arrays[found.count] = array;
-            found.count += 1;
-        }
+        found.arrays.extend(anonymous_tail(whole, header.p_filesz as usize).filter(|tail| tail.len() >= found.min_size));
     }
     0
 }

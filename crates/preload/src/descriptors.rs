@@ -1,0 +1,111 @@
+//! Closing and replacing file descriptors: ours must outlive what the program does to all descriptors at once.
+//!
+//! A daemon closes everything from 3 upwards. If the pager's userfaultfd went with it, paged memory would read as zeros. To
+//! the program our descriptors do not exist: closing one fails with EBADF, closing a range leaves them out. A child of vfork
+//! has descriptors of its own, and closes what it likes.
+
+use crate::errno;
+use crate::lifecycle::{is_this_process, managed};
+use crate::next::Next;
+use nearfar_sys::errno::Errno;
+use std::ffi::{c_int, c_uint};
+
+static CLOSE: Next<unsafe extern "C" fn(c_int) -> c_int> = Next::new(c"close");
+static CLOSE_RANGE: Next<unsafe extern "C" fn(c_uint, c_uint, c_int) -> c_int> = Next::new(c"close_range");
+static DUP2: Next<unsafe extern "C" fn(c_int, c_int) -> c_int> = Next::new(c"dup2");
+static DUP3: Next<unsafe extern "C" fn(c_int, c_int, c_int) -> c_int> = Next::new(c"dup3");
+
+fn is_guarded(fd: c_int) -> bool {
+    managed().is_some_and(|managed| managed.is_own_fd(fd)) && is_this_process()
+}
+
+fn refused(why: c_int) -> c_int {
+    errno::set(Errno(why));
+    -1
+}
+
+fn missing() -> c_int {
+    refused(libc::ENOSYS)
+}
+
+/// close(2).
+///
+/// # Safety
+/// As for the system call.
+pub unsafe fn close(fd: c_int) -> c_int {
+    if is_guarded(fd) {
+        return refused(libc::EBADF);
+    }
+    // SAFETY: passed on to the caller.
+    CLOSE.get().map_or_else(missing, |next| unsafe { next(fd) })
+}
+
+/// close_range(2).
+///
+/// # Safety
+/// As for the system call.
+pub unsafe fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    let Some(next) = CLOSE_RANGE.get() else { return missing() };
+    let (mut from, mut flags) = (first, flags);
+    // Ours are closed on exec already; and the kernel is to judge nonsense.
+    if first <= last && flags & libc::CLOSE_RANGE_CLOEXEC as c_int == 0 && managed().is_some() {
+        for fd in (first..=last.min(highest_descriptor())).filter(|&fd| is_guarded(fd as c_int)) {
+            if from < fd {
+                // SAFETY: passed on to the caller.
+                let result = unsafe { next(from, fd - 1, flags) };
+                if result != 0 {
+                    return result;
+                }
+                // A table of our own was asked for once.
+                flags &= !(libc::CLOSE_RANGE_UNSHARE as c_int);
+            }
+            from = fd + 1;
+        }
+        if from > last {
+            return 0;
+        }
+    }
+    // SAFETY: passed on to the caller.
+    unsafe { next(from, last, flags) }
+}
+
+/// Ours are below the limit for new descriptors that held when they were opened; the hard limit is not lower.
+fn highest_descriptor() -> c_uint {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: writes into the local.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
+    c_uint::try_from(limit.rlim_max).unwrap_or(c_uint::MAX).clamp(1 << 10, 1 << 20)
+}
+
+/// closefrom(3).
+///
+/// # Safety
+/// As for the function.
+pub unsafe fn closefrom(first: c_int) {
+    // SAFETY: passed on to the caller.
+    unsafe { close_range(first.max(0) as c_uint, c_uint::MAX, 0) };
+}
+
+/// dup2(2).
+///
+/// # Safety
+/// As for the system call.
+pub unsafe fn dup2(old: c_int, new: c_int) -> c_int {
+    if is_guarded(new) {
+        return refused(libc::EBUSY);
+    }
+    // SAFETY: passed on to the caller.
+    DUP2.get().map_or_else(missing, |next| unsafe { next(old, new) })
+}
+
+/// dup3(2).
+///
+/// # Safety
+/// As for the system call.
+pub unsafe fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
+    if is_guarded(new) {
+        return refused(libc::EBUSY);
+    }
+    // SAFETY: passed on to the caller.
+    DUP3.get().map_or_else(missing, |next| unsafe { next(old, new, flags) })
+}
