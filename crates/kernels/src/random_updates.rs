@@ -31,31 +31,32 @@ pub fn random_updates(setting: &Setting, updates: u64) -> Result<Report, Error> 
     let len = (setting.data_bytes / size_of::<u64>()).max(setting.threads);
     let setup = Instant::now();
     let mut table = Buffer::<u64>::zeroed(&setting.placement, len)?;
-    // Told before initialisation, which holds the table from there on; it pays with slower sweeps.
-    table.announce(Pattern::Random);
-    let shares = crew::map(split(setting, &mut table), |mut share| {
-        let mut sum = 0u64;
-        for (offset, value) in share.table.iter_mut().enumerate() {
-            let index = share.first + offset;
-            *value = mix(index as u64);
-            sum = sum.wrapping_add(value.wrapping_mul(weight(index)));
+    let sums = crew::map(setting.split(&mut table, 1), |(first, part)| {
+        for (offset, value) in part.iter_mut().enumerate() {
+            *value = mix((first + offset) as u64);
         }
-        share.expected = sum;
-        share
+        digest(first, part)
     });
     let setup_seconds = setup.elapsed().as_secs_f64();
 
     let per_thread = updates.div_ceil(setting.threads.max(1) as u64);
+    table.announce(Pattern::Random);
+    let parts = setting.split(&mut table, 1).into_iter().zip(sums).enumerate();
+    let shares = parts.map(|(seed, ((first, table), expected))| {
+        let rng = XorShift::new(seed as u64);
+        Share { table, first, rng, expected }
+    });
     let (repetitions, shares) =
-        crew::run(setting, shares, AfterLimit::Continue, |share, _, watch| update(share, per_thread, watch));
+        crew::run(setting, shares.collect(), AfterLimit::Continue, |share, _, watch| update(share, per_thread, watch));
+    let expected: Vec<u64> = shares.into_iter().map(|share| share.expected).collect();
 
     let verify = Instant::now();
     let (mut wrong, mut checksum) = (0, 0u64);
     if setting.verify {
-        for (share_wrong, sum) in crew::map(shares, |share| check(&share)) {
-            wrong += share_wrong;
-            checksum = checksum.wrapping_add(sum);
-        }
+        table.announce(Pattern::Sequential);
+        let sums = crew::map(setting.split(&mut table, 1), |(first, part)| digest(first, part));
+        wrong = sums.iter().zip(&expected).filter(|(sum, expected)| sum != expected).count() as u64;
+        checksum = sums.into_iter().fold(0, u64::wrapping_add);
     }
     Ok(Report {
         workload: "random",
@@ -73,11 +74,6 @@ pub fn random_updates(setting: &Setting, updates: u64) -> Result<Report, Error> 
         },
         checksum,
     })
-}
-
-fn split<'a>(setting: &Setting, table: &'a mut [u64]) -> Vec<Share<'a>> {
-    let parts = setting.split(table, 1).into_iter().enumerate();
-    parts.map(|(seed, (first, table))| Share { table, first, rng: XorShift::new(seed as u64), expected: 0 }).collect()
 }
 
 fn update(share: &mut Share, updates: u64, watch: &Watch) -> crew::Done {
@@ -99,14 +95,9 @@ fn update(share: &mut Share, updates: u64, watch: &Watch) -> crew::Done {
     (done * 2 * size_of::<u64>() as u64, done)
 }
 
-/// (1 when the share's digest is not the expected one, digest).
-fn check(share: &Share) -> (u64, u64) {
-    let sum = share
-        .table
-        .iter()
-        .enumerate()
-        .fold(0u64, |sum, (offset, value)| sum.wrapping_add(value.wrapping_mul(weight(share.first + offset))));
-    (u64::from(sum != share.expected), sum)
+/// The weighted sum of a part of the table that begins at index `first`.
+fn digest(first: usize, part: &[u64]) -> u64 {
+    part.iter().enumerate().fold(0u64, |sum, (offset, value)| sum.wrapping_add(value.wrapping_mul(weight(first + offset))))
 }
 
 #[cfg(test)]
