@@ -30,21 +30,21 @@ int main() {
     std::sort(v.begin(), v.end());
     printf("vector %zu %016lx sorted %d\n", v.size(), v[v.size() / 3], std::is_sorted(v.begin(), v.end()));
     std::unordered_map<uint64_t, uint64_t> hashed;
-    for (uint64_t i = 0; i < 1'500'000; i++) hashed[mix(i)] = i;
+    for (uint64_t i = 0; i < 400'000; i++) hashed[mix(i)] = i;
     uint64_t found = 0;
-    for (uint64_t i = 0; i < 400'000; i++) {
-        auto it = hashed.find(mix(i * 7 % 3'000'000));
+    for (uint64_t i = 0; i < 100'000; i++) {
+        auto it = hashed.find(mix(i * 7 % 800'000));
         if (it != hashed.end()) found += it->second;
     }
-    for (uint64_t i = 0; i < 1'500'000; i += 2) hashed.erase(mix(i));
+    for (uint64_t i = 0; i < 400'000; i += 2) hashed.erase(mix(i));
     printf("unordered_map %zu found %lu\n", hashed.size(), found);
     std::list<std::string> names;
-    for (int i = 0; i < 300'000; i++) names.push_back("name number " + std::to_string(int64_t{i} * 7919 % 300'000));
+    for (int i = 0; i < 100'000; i++) names.push_back("name number " + std::to_string(int64_t{i} * 7919 % 100'000));
     names.sort();
     names.unique();
     printf("list %zu %s %s\n", names.size(), names.front().c_str(), names.back().c_str());
     std::map<uint32_t, std::vector<uint32_t>> groups;
-    for (uint32_t i = 0; i < 1'000'000; i++) groups[mix(i) % 20'000].push_back(i);
+    for (uint32_t i = 0; i < 500'000; i++) groups[mix(i) % 10'000].push_back(i);
     size_t longest = 0;
     for (auto &[key, members] : groups) longest = std::max(longest, members.size());
     printf("map %zu longest %zu\n", groups.size(), longest);
