@@ -66,6 +66,7 @@ pub struct Pager {
     evict: Box<dyn Evict>,
     fetch: Box<dyn Prefetch>,
     capacity: u64,
+    aside: u64,
     // Clean holds, oldest first; entries go stale when a hold ends, which the serial tells.
     limbo_huge: VecDeque<(HoldId, u64)>,
     limbo_small: VecDeque<(HoldId, u64)>,

@@ -12,9 +12,6 @@ use nearfar_sys::errno::Errno;
 use nearfar_sys::io::{Done, Piece};
 use std::ops::Range;
 
-/// Prefetch may have this share of near staged or under way.
-const STAGED_SHARE: usize = 4;
-
 impl Pager {
     /// Starts reading the pages of `run` in block `number` that are in far; with `page`, at least that one. `None`: no
     /// frames, or nothing to read.
@@ -188,7 +185,7 @@ impl Pager {
 
     /// Starts the prefetches that frames allow.
     pub(super) fn grant_wishes(&mut self) {
-        let limit = (self.capacity as usize / STAGED_SHARE).max(BLOCK_PAGES);
+        let limit = self.staging_limit();
         while let Some(&run) = self.wishes.front() {
             if self.staged_pages + self.reading_ahead >= limit || self.reading_ahead >= self.queue_pages() {
                 break;

@@ -15,6 +15,8 @@ use std::ops::Range;
 
 /// Limbo and free frames together aim at this part of near: long enough to rescue, short enough to cost few hits.
 const SLACK_SHARE: u64 = 32;
+/// Prefetch may have this part of near at the most.
+const STAGED_SHARE: usize = 8;
 /// Victims tried in one round that turn out to be pinned, before giving up for now.
 const PINNED_TRIES: u32 = 64;
 /// How long a process waits for others to shrink before it takes one frame beyond the budget.
@@ -165,11 +167,18 @@ impl Pager {
 
     fn adjust_capacity(&mut self) {
         let capacity = self.slot.charged_pages() + self.uncharged_room();
-        if capacity != self.capacity {
-            self.capacity = capacity;
-            let slack = self.slack();
-            self.evict.set_capacity(capacity.saturating_sub(slack));
+        let aside = self.slack() + self.staging_limit() as u64;
+        if (capacity, aside) != (self.capacity, self.aside) {
+            (self.capacity, self.aside) = (capacity, aside);
+            // What limbo and prefetch use is not the policy's: it would take the difference for room to fill, and let go of
+            // what it keeps to make that room.
+            self.evict.set_capacity(capacity.saturating_sub(aside));
         }
+    }
+
+    /// Pages that prefetch may hold, staged or under way.
+    pub(super) fn staging_limit(&self) -> usize {
+        (4 * self.queue_pages()).min(self.capacity as usize / STAGED_SHARE).max(BLOCK_PAGES)
     }
 
     fn slack(&self) -> u64 {

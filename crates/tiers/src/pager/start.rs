@@ -70,6 +70,7 @@ impl Pager {
             evict,
             fetch: Box::new(StreamFetch::default()),
             capacity,
+            aside: 0,
             limbo_huge: VecDeque::new(),
             limbo_small: VecDeque::new(),
             staged: VecDeque::new(),
