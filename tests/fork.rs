@@ -38,6 +38,21 @@ fn fork_vfork_spawn_and_exec() {
     assert_eq!(under.end(), (Some(6), None), "{}{}", under.stdout, under.stderr);
 }
 
+#[test]
+fn vfork_children() {
+    TestProgram::source("lifecycle_vfork.c").same().ok();
+}
+
+#[test]
+fn state_of_the_library_after_fork() {
+    TestProgram::source("lifecycle_fork_library_state.c").same().ok();
+}
+
+#[test]
+fn environments_of_executed_children() {
+    TestProgram::source("exec_environment.c").same().ok();
+}
+
 /// The near budget holds for parent and children together; all of them fit many times into what the machine has, so it is measured.
 #[test]
 fn children_share_the_budget_of_their_parent() {

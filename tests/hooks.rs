@@ -12,6 +12,21 @@ fn seconds() -> u64 {
 }
 
 #[test]
+fn malloc_family_keeps_its_contract() {
+    TestProgram::source("malloc_api.c").same().ok();
+}
+
+#[test]
+fn malloc_family_with_the_large_heap_only() {
+    TestProgram::source("malloc_api.c").options(["--heap=large"]).same().ok();
+}
+
+#[test]
+fn malloc_at_odd_times() {
+    TestProgram::source("malloc_at_odd_times.c").same().ok();
+}
+
+#[test]
 fn realloc_grows_beyond_near() {
     paged("realloc_growth.c");
 }

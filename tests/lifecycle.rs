@@ -24,6 +24,21 @@ fn exit_codes_and_signals_are_passed_on() {
 }
 
 #[test]
+fn exits_amid_busy_threads() {
+    TestProgram::source("lifecycle_exits.c").same().ok();
+}
+
+#[test]
+fn clones_of_every_kind() {
+    TestProgram::source("lifecycle_clone.c").same().ok();
+}
+
+#[test]
+fn all_descriptors_closed() {
+    TestProgram::source("lifecycle_closed_descriptors.c").same().ok();
+}
+
+#[test]
 fn threads_come_and_go_during_paging() {
     TestProgram::source("thread_turnover.c").near("48M").same().ok().paged();
 }
