@@ -77,7 +77,13 @@ impl Pager {
         // Metadata is part of near: it is charged like frames, in whole pages, as it grows.
         let metadata = self.metadata_bytes() as usize / PAGE + 1;
         if metadata > self.metadata_pages {
-            self.job.force_charge(self.slot, (metadata - self.metadata_pages) as u64);
+            let growth = metadata - self.metadata_pages;
+            if !self.job.try_charge(self.slot, growth as u64) {
+                // The budget is spent: a few free frames make room for the tables.
+                let released = self.frames.release(growth);
+                self.uncharge(released);
+                self.job.force_charge(self.slot, growth as u64);
+            }
             self.metadata_pages = metadata;
         }
         let used = self.slot.charged_pages() * PAGE as u64;
