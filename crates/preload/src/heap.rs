@@ -11,7 +11,7 @@
 //! Budget of malloc and free of a small block: mimalloc's own time plus two loads and one thread-local read; no locks here.
 
 use crate::errno::{self, Kept};
-use crate::lifecycle::{managed, managed_even_inside};
+use crate::lifecycle::{managed_even_inside, managed_heap, nobody_forks};
 use crate::managed::{Half, Managed};
 use crate::{libc_heap, small_heap};
 use nearfar_core::addr::{PAGE, round_up};
@@ -19,6 +19,7 @@ use nearfar_sys::errno::Errno;
 use nearfar_tiers::memory::Memory;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
+use std::sync::atomic::Ordering;
 
 /// Largest request that makes sense: differences of pointers into the block must fit.
 const LARGEST: usize = isize::MAX as usize;
@@ -38,6 +39,7 @@ fn or_no_memory(block: *mut c_void) -> *mut c_void {
 }
 
 /// Whose block it is.
+#[derive(PartialEq, Eq)]
 enum Owner {
     Arena,
     Small,
@@ -59,7 +61,7 @@ impl Managed {
     fn owner(&self, block: *mut c_void) -> Owner {
         match self.owner_by_address(block) {
             // When the arena is full mimalloc gets its memory from elsewhere.
-            Owner::Libc if self.heap_all && small_heap::owns(block) => Owner::Small,
+            Owner::Libc if self.overflowed.load(Ordering::Relaxed) && self.heap_all && small_heap::owns(block) => Owner::Small,
             owner => owner,
         }
     }
@@ -122,6 +124,22 @@ impl Managed {
         }
     }
 
+    /// Frees any block.
+    ///
+    /// # Safety
+    /// `block` is null or a live block, not used afterwards.
+    #[cold]
+    unsafe fn free_slowly(&self, block: *mut c_void) {
+        let inside = Memory::inside();
+        let owner = if inside { self.owner_by_address(block) } else { self.owner(block) };
+        if inside && owner != Owner::Libc {
+            return;
+        }
+        let _kept = Kept::now();
+        // SAFETY: passed on to the caller.
+        unsafe { self.free(&owner, block) }
+    }
+
     /// # Safety
     /// `block` is a live block; unless the result is null it is not used afterwards. `size` is not 0.
     unsafe fn realloc(&self, block: *mut c_void, size: usize) -> *mut c_void {
@@ -158,7 +176,7 @@ impl Managed {
 /// The heap of a call by `caller`; `None` when it is the C library's.
 #[inline(always)]
 fn heap_for(size: usize, caller: usize) -> Option<&'static Managed> {
-    managed().filter(|managed| size > LARGEST_LIBRARY || !managed.is_library_code(caller))
+    managed_heap().filter(|managed| size > LARGEST_LIBRARY || !managed.is_library_code(caller))
 }
 
 /// malloc(3), called from `caller`.
@@ -200,17 +218,13 @@ pub unsafe fn free(block: *mut c_void) {
         // SAFETY: nothing was ever managed, so the block is the C library's.
         return unsafe { libc_heap::free(block) };
     };
-    if block.is_null() {
-        return;
+    if managed.half(block.addr()) == Some(Half::Maps) && nobody_forks() {
+        // mimalloc touches `errno` only through calls that fail, and discarding its own memory does not.
+        // SAFETY: passed on to the caller; the block lies where only mimalloc has blocks.
+        return unsafe { small_heap::free(block) };
     }
-    let _kept = Kept::now();
-    if !Memory::inside() {
-        // SAFETY: passed on to the caller.
-        unsafe { managed.free(&managed.owner(block), block) }
-    } else if matches!(managed.owner_by_address(block), Owner::Libc) {
-        // SAFETY: passed on to the caller.
-        unsafe { libc_heap::free(block) }
-    }
+    // SAFETY: passed on to the caller.
+    unsafe { managed.free_slowly(block) }
 }
 
 /// realloc(3), with size 0 as in glibc: the block is freed and the result is null.
@@ -259,7 +273,7 @@ pub unsafe fn reallocarray(block: *mut c_void, count: usize, size: usize, caller
 
 /// memalign(3), and aligned_alloc(3) as glibc has had it until 2.37: other alignments are rounded up to a power of two.
 pub fn memalign(align: usize, size: usize) -> *mut c_void {
-    let Some(managed) = managed() else { return libc_heap::memalign(align, size) };
+    let Some(managed) = managed_heap() else { return libc_heap::memalign(align, size) };
     match align.checked_next_power_of_two() {
         Some(align) => managed.aligned(align, size),
         None => {

@@ -30,6 +30,8 @@ enum State {
 static STATE: AtomicU8 = AtomicU8::new(State::Unstarted as u8);
 /// The process that is managed: the one that started, or its forked child.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// Forks under way: from the start of our handler before to the start of the program's handlers after.
+static FORKING: AtomicU32 = AtomicU32::new(0);
 static MANAGED: AtomicPtr<Managed> = AtomicPtr::new(null_mut());
 
 /// What the hooks work with, also when the calling thread is inside nearfar; `None` unless the state is `Managing`.
@@ -37,7 +39,7 @@ static MANAGED: AtomicPtr<Managed> = AtomicPtr::new(null_mut());
 pub fn managed_even_inside() -> Option<&'static Managed> {
     let managed = MANAGED.load(Ordering::Acquire);
     if managed.is_null() {
-        return start_when_ready();
+        return if STATE.load(Ordering::Relaxed) == State::Unstarted as u8 { start_when_ready() } else { None };
     }
     // SAFETY: published by `start` after it was built, never changed or freed.
     Some(unsafe { &*managed })
@@ -49,6 +51,20 @@ pub fn managed() -> Option<&'static Managed> {
     managed_even_inside().filter(|_| !Memory::inside())
 }
 
+/// What the heap works with. Other than for the rest, being inside matters only during a fork, when handlers of the program may
+/// run with the lock of `Memory` held: allocations inside nearfar are either Rust's, on our own heap, or the C library's for
+/// itself, on its own. So the thread-local mark is not read here otherwise.
+#[inline(always)]
+pub fn managed_heap() -> Option<&'static Managed> {
+    managed_even_inside().filter(|_| nobody_forks() || !Memory::inside())
+}
+
+/// True when no fork is under way in this process.
+#[inline(always)]
+pub fn nobody_forks() -> bool {
+    FORKING.load(Ordering::Relaxed) == 0
+}
+
 /// False in the child of vfork, which shares our memory but not our descriptors.
 pub fn is_this_process() -> bool {
     process::pid() == PROCESS.load(Ordering::Relaxed)
@@ -58,7 +74,7 @@ pub fn is_this_process() -> bool {
 #[cold]
 #[inline(never)]
 fn start_when_ready() -> Option<&'static Managed> {
-    if STATE.load(Ordering::Relaxed) != State::Unstarted as u8 || !libc_is_ready() {
+    if !libc_is_ready() {
         return None;
     }
     let claim = STATE.compare_exchange(State::Unstarted as u8, State::Starting as u8, Ordering::Acquire, Ordering::Relaxed);
@@ -129,6 +145,7 @@ fn unmanaged(why: &dyn Display) {
 /// Before fork. Registered before the program's own handlers, so it runs last of all: they may still allocate.
 pub extern "C" fn fork_prepare() {
     if let Some(managed) = managed_even_inside() {
+        FORKING.fetch_add(1, Ordering::Relaxed);
         managed.with(Memory::fork_prepare);
         alloc_internal::fork_prepare();
     }
@@ -139,6 +156,7 @@ pub extern "C" fn fork_parent() {
     if let Some(managed) = managed_even_inside() {
         alloc_internal::fork_parent();
         managed.with(Memory::fork_parent);
+        FORKING.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -148,6 +166,7 @@ pub extern "C" fn fork_child() {
         PROCESS.store(process::pid(), Ordering::Relaxed);
         alloc_internal::fork_child();
         managed.with(Memory::fork_child);
+        FORKING.store(0, Ordering::Relaxed);
     }
 }
 

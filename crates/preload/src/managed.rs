@@ -5,6 +5,7 @@ use crate::stack;
 use nearfar_core::addr::Extent;
 use nearfar_tiers::memory::Memory;
 use std::ffi::{c_int, c_void};
+use std::sync::atomic::AtomicBool;
 
 /// Lives as long as the process.
 pub struct Managed {
@@ -14,9 +15,18 @@ pub struct Managed {
     /// Smaller allocations are paged too.
     pub heap_all: bool,
     /// Code of the C library and of the loader.
-    libraries: [Extent; 2],
+    libraries: [Code; 2],
     /// Static arrays that are paged.
     arrays: Vec<Extent>,
+    /// A mapping lies outside the arena: mimalloc's memory may too.
+    pub overflowed: AtomicBool,
+}
+
+/// A range in the form that is quickest to ask.
+#[derive(Clone, Copy)]
+struct Code {
+    start: usize,
+    len: usize,
 }
 
 /// The half of the arena that an address lies in.
@@ -31,7 +41,8 @@ pub enum Half {
 impl Managed {
     /// With `memory`, which will have adopted `arrays`.
     pub fn new(memory: Memory, min_size: usize, heap_all: bool, arrays: Vec<Extent>) -> Self {
-        Self { memory, min_size, heap_all, libraries: library_code(), arrays }
+        let libraries = library_code().map(|code| Code { start: code.start, len: code.len() });
+        Self { memory, min_size, heap_all, libraries, arrays, overflowed: AtomicBool::new(false) }
     }
 
     /// Calls `act` with the memory, on a stack that is not paged.
@@ -62,7 +73,7 @@ impl Managed {
     /// True when `caller`, a return address, lies in the C library or the loader.
     #[inline]
     pub fn is_library_code(&self, caller: usize) -> bool {
-        self.libraries.iter().any(|code| caller.wrapping_sub(code.start) < code.len())
+        self.libraries.iter().any(|code| caller.wrapping_sub(code.start) < code.len)
     }
 
     /// True when the pager uses the descriptor.

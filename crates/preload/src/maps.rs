@@ -66,13 +66,16 @@ unsafe fn kernel(number: c_long, addr: *mut c_void, len: usize, third: usize) ->
 /// # Safety
 /// As for the system call.
 pub unsafe fn mmap(addr: *mut c_void, len: usize, prot: c_int, flags: c_int, fd: c_int, offset: i64) -> *mut c_void {
-    let ours = is_ours(flags) || is_fixed(flags);
-    addr_or_failed(match managed().filter(|_| ours) {
+    let Some(managed) = managed().filter(|_| is_ours(flags) || is_fixed(flags)) else {
         // SAFETY: passed on to the caller.
-        Some(managed) => unsafe { managed.with(|memory| memory.mmap(addr.addr(), len, prot, flags, fd, offset)) },
-        // SAFETY: passed on to the caller.
-        None => unsafe { map::mmap(addr.addr(), len, prot, flags, fd, offset) },
-    })
+        return addr_or_failed(unsafe { map::mmap(addr.addr(), len, prot, flags, fd, offset) });
+    };
+    // SAFETY: passed on to the caller.
+    let result = unsafe { managed.with(|memory| memory.mmap(addr.addr(), len, prot, flags, fd, offset)) };
+    if result.is_ok_and(|addr| managed.half(addr).is_none()) {
+        managed.overflowed.store(true, Ordering::Relaxed);
+    }
+    addr_or_failed(result)
 }
 
 /// munmap(2).
