@@ -232,3 +232,98 @@ impl Far {
         fds
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearfar_sys::io::{Done, Piece};
+
+    /// A device that has so many bytes, and does nothing.
+    struct Device {
+        space: u64,
+        own: StoreId,
+    }
+
+    impl Backend for Device {
+        fn submit(&mut self, _: u64, _: bool, _: StoreId, _: u64, _: Vec<Piece>) {}
+        fn flush(&mut self) {}
+        fn completions(&mut self, _: &mut Vec<Done>) {}
+        fn wait_fd(&self) -> RawFd {
+            -1
+        }
+        fn secure(&mut self, _: u64, to: u64) -> Result<(), Errno> {
+            if to <= self.space { Ok(()) } else { Err(Errno(libc::ENOSPC)) }
+        }
+        fn discard(&mut self, _: u64, _: u64) {}
+        fn copy(&mut self, _: (StoreId, u64), _: u64, _: usize) -> Result<(), Errno> {
+            Ok(())
+        }
+        fn own(&self) -> StoreId {
+            self.own
+        }
+        fn after_fork(&mut self) -> Result<(), Errno> {
+            self.own += 1;
+            Ok(())
+        }
+        fn describe(&self) -> String {
+            "test".to_owned()
+        }
+        fn fds(&self) -> Vec<RawFd> {
+            Vec::new()
+        }
+    }
+
+    fn far(blocks: u64) -> Far {
+        Far::new(Box::new(Device { space: blocks * BLOCK as u64, own: 0 }))
+    }
+
+    #[test]
+    fn the_last_block_of_a_small_device_can_be_had() {
+        let mut far = far(3);
+        let places: Vec<_> = (0..3).map(|_| far.allocate().expect("space")).collect();
+        assert_eq!(far.allocate(), Err(Errno(libc::ENOSPC)));
+        far.free(places[1]);
+        assert_eq!(far.allocate(), Ok(places[1]));
+    }
+
+    #[test]
+    fn a_place_with_operations_under_way_is_not_handed_out() {
+        let mut far = far(2);
+        let place = far.allocate().expect("space");
+        far.submit(1, true, place, 0, Vec::new());
+        far.free(place);
+        assert_ne!(far.allocate(), Ok(place));
+        far.ended(place);
+        assert_eq!(far.allocate(), Ok(place));
+    }
+
+    #[test]
+    fn what_a_living_fork_reads_is_frozen_until_it_is_gone() {
+        let mut far = far(8);
+        let (old, freed) = (far.allocate().expect("space"), far.allocate().expect("space"));
+        let (reader, writer) = Far::fork_pipe().expect("pipe");
+        far.froze(reader);
+        let young = far.allocate().expect("space");
+        assert!(far.is_frozen(old) && !far.is_frozen(young));
+        far.free(freed);
+        assert_ne!(far.allocate(), Ok(freed), "a fork may still read it");
+        far.reap_forks();
+        assert!(far.is_frozen(old));
+        drop(writer);
+        far.reap_forks();
+        assert!(!far.is_frozen(old));
+        assert_eq!(far.allocate(), Ok(freed));
+    }
+
+    #[test]
+    fn a_child_never_writes_places_of_its_ancestors() {
+        let mut far = far(8);
+        let old = far.allocate().expect("space");
+        far.after_fork(None).expect("store");
+        assert!(far.is_frozen(old));
+        far.free(old);
+        let own = far.allocate().expect("space");
+        assert_eq!((own.store, far.is_frozen(own)), (1, false));
+        assert_eq!(far.used_bytes(), BLOCK as u64);
+    }
+}
