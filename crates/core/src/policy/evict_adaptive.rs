@@ -92,7 +92,7 @@ pub struct Adaptive {
     clock: u64,
     /// Pages that IN should have.
     target: f64,
-    /// Pages that IN needs because of rescues.
+    /// Pages that IN needs because of rescues and bursts.
     floor: f64,
     windows: [Pair; WINDOWS],
     /// Size of large newcomers lately, in pages.
@@ -179,6 +179,11 @@ impl Adaptive {
         }
     }
 
+    /// IN was too short by `pages`.
+    fn lengthen(&mut self, pages: u32) {
+        self.floor = (self.floor.max(self.least()) + f64::from(pages)).min(self.span() / 8.0);
+    }
+
     /// Takes note that a ghost from `list` came back.
     fn count_back(&mut self, list: usize, pages: u32) {
         let (first, main) = if list >= LEFT { (LEFT, true) } else { (GHOSTS, false) };
@@ -188,10 +193,19 @@ impl Adaptive {
         }
     }
 
-    /// What leaves IN stays if MAIN has room.
+    /// Pages that MAIN may have.
+    fn share(&self) -> u64 {
+        self.capacity.saturating_sub(self.target as u64)
+    }
+
+    /// What leaves IN stays if MAIN has room for all of it: with less, sizes that do not divide MAIN's share would make it take
+    /// newcomers in and let go of as many for ever.
     fn fill(&mut self) {
         let target = self.target as u64;
-        while self.lists.pages(IN) > target && self.lists.pages(MAIN) + target < self.capacity {
+        while self.lists.pages(IN) > target
+            && let Some(&next) = self.lists.back(IN)
+            && self.lists.pages(MAIN) + u64::from(next.pages) <= self.share()
+        {
             self.lists.shift(IN, MAIN, 0, 0);
         }
     }
@@ -218,7 +232,7 @@ impl Evict for Adaptive {
         };
         let (mut to, mut mark) = (IN, 0);
         if rescued && list < LEFT {
-            self.floor = (self.floor.max(self.least()) + f64::from(pages)).min(self.span() / 8.0);
+            self.lengthen(pages);
             mark = 1;
             if node.mark > 0 {
                 to = MAIN;
@@ -245,11 +259,19 @@ impl Evict for Adaptive {
 
     /// O(1) amortised: each rescue pays for one further round.
     fn victim(&mut self) -> Option<Unit> {
-        // The newcomer that needs the room belongs to IN: without it in the sum, sizes that do not divide the target would
-        // make every victim one of MAIN's.
-        let full = (self.lists.pages(IN) + u64::from(self.newcomer)) as f64 >= self.target;
-        let from_in = self.lists.count(IN) > 0 && (full || self.owed || self.lists.count(MAIN) == 0);
-        let mut list = if from_in { IN } else { MAIN };
+        // Victims are asked for ahead of need and in bursts, so that what is resident goes up and down. That is IN's alone:
+        // MAIN gives only what is beyond its share.
+        let over = self.lists.pages(MAIN) > self.share() && !self.owed;
+        let mut list = match (self.lists.count(IN) > 0, self.lists.count(MAIN) > 0) {
+            (true, true) if over => MAIN,
+            (true, _) => IN,
+            (false, _) => MAIN,
+        };
+        if list == MAIN && !over {
+            // The bursts are larger than IN: it needs to be longer.
+            let pages = self.lists.back(MAIN).map_or(0, |node| node.pages);
+            self.lengthen(pages);
+        }
         self.owed = false;
         let left: u64 = (LEFT..LISTS).map(|list| self.lists.pages(list)).sum();
         if list == IN && self.lists.count(MAIN) > 0 && left < self.capacity / PROBES {

@@ -59,6 +59,39 @@ fn adaptive_keeps_its_share_of_loops() {
     }
 }
 
+/// The same when victims are asked for in bursts, of up to an eighth of near, and units have all sizes.
+#[test]
+fn adaptive_keeps_its_share_of_loops_when_evicting_in_bursts() {
+    for (units, pages) in NEARS {
+        let capacity = units * u64::from(pages);
+        for percent in [125, 200, 300, 600] {
+            for burst in [2, 32, 16, 8].map(|part| if part == 2 { 2 * u64::from(pages) } else { capacity / part }) {
+                let data = units * percent / 100;
+                let sizes = |i: u64| {
+                    if i % 5 == 0 { (Unit::chunk(i as usize, 3), pages / 3 + 1) } else { (Unit::block(i as usize), pages) }
+                };
+                for mixed in [false, true] {
+                    let one = |i: u64| if mixed { sizes(i % data) } else { (Unit::block((i % data) as usize), pages) };
+                    let lap: u64 = (0..data).map(|i| u64::from(one(i).1)).sum();
+                    let mut policy = policy("adaptive");
+                    let mut near = Replay::new(capacity, capacity / LIMBO_SHARE, policy.as_mut());
+                    near.evict_ahead(burst);
+                    (0..8 * data).for_each(|i| near.access(one(i)));
+                    let before = near.tally();
+                    (0..30 * data).for_each(|i| near.access(one(i)));
+                    let read = near.tally().since(&before).pages_in as f64 / (30 * lap) as f64;
+                    let room = (capacity - capacity / LIMBO_SHARE).saturating_sub(burst);
+                    let least = (1.0 - room as f64 / lap as f64).max(0.0);
+                    println!(
+                        "{units} x {pages}, {percent} %, burst {burst}, {mixed}: reads {read:.3} of a lap, at best {least:.3}"
+                    );
+                    assert!(read <= least + 0.05, "{units} units, {percent} %, bursts of {burst}: {read:.3} of {least:.3}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn adaptive_is_near_the_best_fixed_policy() {
     for (c, pages) in NEARS {

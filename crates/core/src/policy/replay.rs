@@ -47,6 +47,7 @@ impl Tally {
 pub struct Replay<'a> {
     policy: &'a mut dyn Evict,
     room: u64,
+    burst: u64,
     limbo_room: u64,
     resident: UnitMap<u32>,
     limbo: UnitMap<(u32, u64)>,
@@ -66,6 +67,7 @@ impl<'a> Replay<'a> {
         Self {
             policy,
             room,
+            burst: 0,
             limbo_room: limbo,
             resident: UnitMap::default(),
             limbo: UnitMap::default(),
@@ -75,6 +77,11 @@ impl<'a> Replay<'a> {
             stamp: 0,
             tally: Tally::default(),
         }
+    }
+
+    /// From now on, whenever room is wanting, `pages` more are made: the pager evicts ahead of need.
+    pub fn evict_ahead(&mut self, pages: u64) {
+        self.burst = pages.min(self.room / 2);
     }
 
     /// Visits one unit. A unit keeps the size of its first visit while it is in near.
@@ -97,7 +104,8 @@ impl<'a> Replay<'a> {
             }
         };
         // Room is made first, as in the pager: the newcomer cannot be its own victim.
-        while self.resident_pages + u64::from(pages) > self.room {
+        let ahead = if self.resident_pages + u64::from(pages) > self.room { self.burst } else { 0 };
+        while self.resident_pages + u64::from(pages) + ahead > self.room {
             let Some(victim) = self.policy.victim() else { break };
             self.release(victim);
         }
