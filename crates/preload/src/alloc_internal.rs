@@ -163,7 +163,7 @@ mod tests {
                     // SAFETY: non-zero size; freed once with the same layout.
                     unsafe {
                         let block = INTERNAL.alloc_zeroed(layout);
-                        assert!(!block.is_null() && block.addr() % layout.align() == 0);
+                        assert!(!block.is_null() && block.addr().is_multiple_of(layout.align()));
                         assert_eq!((*block, *block.add(layout.size() - 1)), (0, 0));
                         block.write_bytes(0xA5, layout.size());
                         INTERNAL.dealloc(block, layout);

@@ -12,7 +12,7 @@ macro_rules! hooks {
         /// # Safety
         /// As for the C function of this name.
         #[cfg_attr(not(test), unsafe(no_mangle))]
-        #[allow(clippy::too_many_arguments)]
+        #[allow(clippy::too_many_arguments, non_snake_case)]
         pub unsafe extern "C" fn $name($($arg: $kind),*) -> $result {
             // SAFETY: the program keeps the contract of the C function, which is that of the function forwarded to.
             #[allow(unused_unsafe)]

@@ -51,7 +51,7 @@ fn only_ours_are_left() -> bool {
         let text = |name: &str| std::fs::read_to_string(path.join(name)).unwrap_or_default();
         let ours = text("comm").starts_with(OUR_NAMES);
         let ended = text("stat").rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X']));
-        if !ours && !(is_main && ended) {
+        if !(ours || is_main && ended) {
             return false;
         }
     }

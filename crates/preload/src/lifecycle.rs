@@ -170,10 +170,12 @@ pub extern "C" fn fork_child() {
     }
 }
 
+#[cfg(not(test))]
 extern "C" fn constructor() {
     managed_even_inside();
 }
 
+#[cfg(not(test))]
 extern "C" fn destructor() {
     if let Some(managed) = managed_even_inside() {
         managed.with(Memory::finish);

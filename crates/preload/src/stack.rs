@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn another_stack_and_back() {
         let outside = here();
-        let (inside, sum) = call_on_own(|| (here(), (0..1000u64).map(|n| black_box(n)).sum::<u64>()));
+        let (inside, sum) = call_on_own(|| (here(), (0..1000u64).map(black_box).sum::<u64>()));
         assert_eq!(sum, 499_500);
         assert!(outside.abs_diff(inside) > BYTES / 2);
         let nested = call_on_own(|| call_on_own(|| vec![1, 2, 3]));
