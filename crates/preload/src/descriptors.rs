@@ -48,8 +48,9 @@ pub unsafe fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     let Some(next) = CLOSE_RANGE.get() else { return missing() };
     let (mut from, mut flags) = (first, flags);
     // Ours are closed on exec already; and the kernel is to judge nonsense.
-    if first <= last && flags & libc::CLOSE_RANGE_CLOEXEC as c_int == 0 && managed().is_some() {
-        for fd in (first..=last.min(highest_descriptor())).filter(|&fd| is_guarded(fd as c_int)) {
+    let guarded = managed().filter(|_| first <= last && flags & libc::CLOSE_RANGE_CLOEXEC as c_int == 0 && is_this_process());
+    if let Some(managed) = guarded {
+        for fd in (first..=last.min(HIGHEST)).filter(|&fd| managed.is_own_fd(fd as c_int)) {
             if from < fd {
                 // SAFETY: passed on to the caller.
                 let result = unsafe { next(from, fd - 1, flags) };
@@ -69,13 +70,8 @@ pub unsafe fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     unsafe { next(from, last, flags) }
 }
 
-/// Ours are below the limit for new descriptors that held when they were opened; the hard limit is not lower.
-fn highest_descriptor() -> c_uint {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: writes into the local.
-    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
-    c_uint::try_from(limit.rlim_max).unwrap_or(c_uint::MAX).clamp(1 << 10, 1 << 20)
-}
+/// Ours are below, unless the program had as many open when they were opened.
+const HIGHEST: c_uint = 1 << 16;
 
 /// closefrom(3).
 ///
