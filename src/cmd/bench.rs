@@ -58,7 +58,7 @@ pub struct BenchArgs {
     /// Directory of the far tier, of the swap file and of the mapped file
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
     far: PathBuf,
-    /// Runs of each system [default: 3; kernel swap at most 2, GEMM under it once]
+    /// Runs of each system [default: 3; kernel swap once or twice]
     #[arg(long, value_name = "N")]
     runs: Option<usize>,
     /// Threads of each workload [default: all CPUs]
@@ -83,7 +83,7 @@ pub fn run(args: BenchArgs) -> Result<ExitCode> {
     let runs = args.runs.unwrap_or(if args.smoke { 1 } else { 3 }).max(1);
 
     print!("{}", table::heading(&conditions, threads, &describe_controller(&runner)));
-    if let Some(note) = &settled.note {
+    for note in settled.note.iter().chain(&conditions.disturbance()) {
         println!("note      {note}");
     }
     if args.smoke {

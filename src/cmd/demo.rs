@@ -44,7 +44,7 @@ pub fn run(args: DemoArgs) -> Result<ExitCode> {
         conditions.machine.kernel,
         conditions.far
     );
-    if let Some(note) = &settled.note {
+    for note in settled.note.iter().chain(&conditions.disturbance()) {
         println!("Note: {note}.");
     }
     let runner = Runner::new(&args.far, threads, PROGRAM_LIMIT, swap_bytes(std::slice::from_ref(&sweep)))?;

@@ -161,7 +161,7 @@ fn chase(sizes: Sizes) -> Case {
         arguments: ["chase", "--stride", "4096", "--ops", "1000000000000"].map(str::to_owned).to_vec(),
         metric: Metric::OperationsPerS("hops"),
         length: clocked(sizes, 2.0, usize::MAX),
-        swap_length: clocked(sizes, 2.0, 2),
+        swap_length: clocked(sizes, 2.0, 1),
         ..random(sizes)
     }
 }

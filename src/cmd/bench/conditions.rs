@@ -23,6 +23,8 @@ pub struct Conditions {
     pub far_available_bytes: u64,
     /// Whether swapped pages are compressed in memory first.
     pub zswap: bool,
+    /// Load average of the last minute when the bench began: what else was running.
+    pub load: f64,
 }
 
 impl Conditions {
@@ -35,7 +37,17 @@ impl Conditions {
             far: format!("{} ({})", far.display(), mount_of(far)),
             far_available_bytes: free_space(far),
             zswap: read("/sys/module/zswap/parameters/enabled").starts_with('Y'),
+            load: read("/proc/loadavg").split_whitespace().next().and_then(|load| load.parse().ok()).unwrap_or(0.0),
         }
+    }
+}
+
+impl Conditions {
+    /// A warning when other work will disturb the figures.
+    pub fn disturbance(&self) -> Option<String> {
+        // A quarter of a CPU per CPU: less is the noise of an idle desktop.
+        (self.load > 0.25 * self.machine.cpus as f64)
+            .then(|| format!("other programs are running (load {:.1}): expect figures too low and spread too wide", self.load))
     }
 }
 
