@@ -139,10 +139,25 @@ pub struct Fetch {
     pub ahead: Vec<Run>,
 }
 
+/// What is in far, as far as a fetch policy wants to know. Data that is in near is a hole in a stream: the program passes there
+/// without a fault.
+pub trait View {
+    /// The part of `run`, which lies in one block, to read first: pages in far and not on their way. With `down` the last
+    /// such part. `None` when there is nothing to read.
+    fn in_far(&self, run: Run, down: bool) -> Option<Run>;
+}
+
+/// Everything is in far.
+impl View for () {
+    fn in_far(&self, run: Run, _: bool) -> Option<Run> {
+        Some(run)
+    }
+}
+
 /// Which pages to bring when one is asked for, and which ahead of demand. Adapts from 4 KiB (random) to 2 MiB (streams).
 pub trait Prefetch: Send {
     /// A thread asked for a page. For `Found::Zero` the run says how much fresh memory to give at once.
-    fn on_fault(&mut self, fault: &Fault, room: &Room) -> Fetch;
+    fn on_fault(&mut self, fault: &Fault, room: &Room, view: &dyn View) -> Fetch;
     /// A prefetched run was given up without being asked for.
     fn on_wasted(&mut self, run: Run);
     /// Short name for tables.

@@ -13,7 +13,7 @@ mod sim;
 mod tests;
 
 use crate::addr::{BLOCK_PAGES, CHUNK_PAGES, PAGE};
-use crate::policy::{Fault, Fetch, Found, Prefetch, Room, Run};
+use crate::policy::{Fault, Fetch, Found, Prefetch, Room, Run, View};
 use history::{History, Span};
 use track::{Clock, Fit, LIMIT, Limits, Track};
 
@@ -113,6 +113,7 @@ impl StreamFetch {
             floor,
             units_ahead: covering.max(UNITS_MIN).min(fair) as u32,
             budget: staged_max.saturating_sub(room.staged_pages),
+            near: room.near_pages,
             span,
         }
     }
@@ -172,7 +173,7 @@ impl StreamFetch {
         slot
     }
 
-    fn follow(&mut self, slot: usize, fit: Fit, fault: &Fault, clock: &Clock, limits: &Limits) -> Fetch {
+    fn follow(&mut self, slot: usize, fit: Fit, fault: &Fault, clock: &Clock, limits: &Limits, view: &dyn View) -> Fetch {
         let mut slot = slot;
         if let Some(branch) = self.tracks[slot].branch(fault.page, fit, self.trust, clock) {
             // The stream stays where it is as well: the jump may be chance.
@@ -184,19 +185,19 @@ impl StreamFetch {
         if track.proves(fit) {
             self.trust = (self.trust + 2).min(TRUST_MAX);
         }
-        let run = track.follow(fault.page, fit, fault.found, clock, limits, &mut ahead);
+        let run = track.follow(fault.page, fit, fault.found, clock, limits, view, &mut ahead);
         self.windows[slot] = Window::of(track);
         Fetch { run, ahead }
     }
 
     /// A fault that belongs to no known stream: it may start one, or lie in a crowd.
-    fn unknown(&mut self, fault: &Fault, clock: &Clock, log: usize, room: &Room, limits: &Limits) -> Fetch {
+    fn unknown(&mut self, fault: &Fault, clock: &Clock, log: usize, room: &Room, limits: &Limits, view: &dyn View) -> Fetch {
         let page = fault.page;
         let own = &self.threads[log].history;
         let before = own.neighbour(page, OWN).or_else(|| self.recent.neighbour(page, SHARED));
         if let Some((flip, span)) = before {
             let slot = self.add(Track::sequential(flip, span, clock));
-            return self.follow(slot, Fit::Next, fault, clock, limits);
+            return self.follow(slot, Fit::Next, fault, clock, limits, view);
         }
         let progression = own.progression(page);
         let run = match fault.found {
@@ -250,7 +251,7 @@ fn aligned(page: u64, pages: u64) -> Run {
 }
 
 impl Prefetch for StreamFetch {
-    fn on_fault(&mut self, fault: &Fault, room: &Room) -> Fetch {
+    fn on_fault(&mut self, fault: &Fault, room: &Room, view: &dyn View) -> Fetch {
         if fault.page >= LIMIT / 2 {
             return Fetch::default();
         }
@@ -268,7 +269,7 @@ impl Prefetch for StreamFetch {
         let clock = Clock { thread: fault.thread, all: self.clock, own: entry.faults };
         match self.matching(fault.page, fault.found, &clock, &limits) {
             Some((slot, fit)) => {
-                let fetch = self.follow(slot, fit, fault, &clock, &limits);
+                let fetch = self.follow(slot, fit, fault, &clock, &limits, view);
                 if self.tracks.get(slot).is_some_and(|track| !track.confirmed()) {
                     // The guess may be wrong; the true stream may still be found in the history.
                     let span =
@@ -277,7 +278,7 @@ impl Prefetch for StreamFetch {
                 }
                 fetch
             }
-            None => self.unknown(fault, &clock, log, room, &limits),
+            None => self.unknown(fault, &clock, log, room, &limits, view),
         }
     }
 

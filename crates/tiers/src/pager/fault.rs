@@ -1,10 +1,11 @@
 //! Serves one fault: looks at the state of the page and gives zeros, rescues, installs what is staged, or starts a read.
 
 use super::{Pager, Starved, Wait, page_addr, page_index, pages_extent};
-use crate::block::{Frames, HoldId, PageState, Phase};
+use crate::block::{Block, Frames, HoldId, PageState, Phase};
 use crate::frame_bytes;
+use crate::hash_map::Map;
 use nearfar_core::addr::{BLOCK, BLOCK_PAGES, CHUNK_PAGES, Extent, PAGE, block_extent, block_of, page_of};
-use nearfar_core::policy::{Arrival, Fault, Fetch, Found, Run, Unit};
+use nearfar_core::policy::{Arrival, Fault, Fetch, Found, Run, Unit, View};
 use nearfar_core::stats::Counter;
 use nearfar_sys::event::now_ns;
 use nearfar_sys::uffd::PageFault;
@@ -12,8 +13,28 @@ use std::ops::Range;
 
 /// Runs that prefetch asked for and that wait for frames; older ones are dropped, the stream is elsewhere by then.
 const WISHES: usize = 256;
-/// Steps that a stream is followed through data that is in near.
-const LOOK_THROUGH: usize = 256;
+
+/// The page table as prefetch sees it.
+struct Blocks<'a>(&'a Map<usize, Box<Block>>);
+
+impl View for Blocks<'_> {
+    fn in_far(&self, run: Run, down: bool) -> Option<Run> {
+        let (number, start) = (run.first as usize / BLOCK_PAGES, run.first as usize % BLOCK_PAGES);
+        let block = self.0.get(&number)?;
+        let limits = start..(start + run.count as usize).min(BLOCK_PAGES);
+        let states = &block.state[limits.clone()];
+        if !states.contains(&PageState::Far) {
+            return None;
+        }
+        if states.iter().all(|state| matches!(state, PageState::Far | PageState::Empty)) {
+            return Some(run);
+        }
+        let far = |page: &usize| block.state[*page] == PageState::Far;
+        let page = if down { limits.clone().rev().find(far) } else { limits.clone().find(far) };
+        let part = block.run_around(page?, limits, PageState::Far);
+        Some(Run { first: (number * BLOCK_PAGES + part.start) as u64, count: part.len() as u32 })
+    }
+}
 
 impl Pager {
     /// Serves the faults that wait. True when there were any.
@@ -74,47 +95,16 @@ impl Pager {
 
     fn decide(&mut self, fault: PageFault, found: Found, now: u64) -> Fetch {
         let room = self.room();
-        let fault = Fault {
-            page: page_of(fault.addr) as u64,
-            thread: fault.thread,
-            found,
-            write: fault.write,
-            now_ns: now,
-        };
-        self.fetch.on_fault(&fault, &room)
+        let fault = Fault { page: page_of(fault.addr) as u64, thread: fault.thread, found, write: fault.write, now_ns: now };
+        self.fetch.on_fault(&fault, &room, &Blocks(&self.blocks))
     }
 
-    /// Queues what prefetch asks for. A stream that runs into data which is in near already goes on behind it: the program
-    /// passes there without a fault, so nobody would ask before it stalls at the other end.
-    fn wish(&mut self, page: u64, ahead: Vec<Run>) {
-        let Some(&last) = ahead.last() else { return };
-        let before = ahead.len().checked_sub(2).map_or(page, |index| ahead[index].first) as i64;
-        let step = last.first as i64 - before;
-        let mut missing = 0;
-        for run in ahead {
-            if self.has_far(run) { self.wishes.push_back(run) } else { missing += 1 }
-        }
-        let mut next = last;
-        for _ in 0..LOOK_THROUGH {
-            if missing == 0 || step == 0 {
-                break;
-            }
-            let Some(first) = next.first.checked_add_signed(step) else { break };
-            next = Run { first, count: last.count };
-            if self.has_far(next) && !self.wishes.contains(&next) {
-                self.wishes.push_back(next);
-                missing -= 1;
-            }
-        }
+    /// Queues what prefetch asks for.
+    fn wish(&mut self, ahead: Vec<Run>) {
+        self.wishes.extend(ahead);
         while self.wishes.len() > WISHES {
             self.wishes.pop_front();
         }
-    }
-
-    fn has_far(&self, run: Run) -> bool {
-        let (number, start) = (run.first as usize / BLOCK_PAGES, run.first as usize % BLOCK_PAGES);
-        let end = (start + run.count as usize).min(BLOCK_PAGES);
-        self.blocks.get(&number).is_some_and(|block| block.state[start..end].contains(&PageState::Far))
     }
 
     /// The pages of block `number` that may be touched at once with `page`: inside one region and, in the arena's part for
@@ -149,7 +139,7 @@ impl Pager {
                     unsafe { frame_bytes::zero(frame, BLOCK) };
                 }
                 self.count(Counter::FaultsZero, 1);
-                self.wish(page_of(fault.addr) as u64, fetch.ahead);
+                self.wish(fetch.ahead);
                 self.show_frames(number, Frames::Span { addr: frame, first: 0, huge: true }, 0..BLOCK_PAGES, Arrival::Touched);
                 return;
             }
@@ -166,7 +156,7 @@ impl Pager {
             unsafe { frame_bytes::zero(addr, PAGE) };
         }
         self.count(Counter::FaultsZero, 1);
-        self.wish(page_of(fault.addr) as u64, fetch.ahead);
+        self.wish(fetch.ahead);
         self.show_frames(number, Frames::Single { first: run.start, pages }, run, Arrival::Touched);
     }
 
@@ -179,7 +169,7 @@ impl Pager {
             Some(id) => {
                 self.hold(id).wanted = true;
                 self.count(Counter::FaultsDemand, 1);
-                self.wish(page_of(fault.addr) as u64, fetch.ahead);
+                self.wish(fetch.ahead);
             }
             None => self.starve(fault, now),
         }
@@ -195,20 +185,20 @@ impl Pager {
                 self.count(Counter::FaultsLate, 1);
                 if prefetch && first_time {
                     let fetch = self.decide(fault, Found::Late, now);
-                    self.wish(page_of(fault.addr) as u64, fetch.ahead);
+                    self.wish(fetch.ahead);
                 }
             }
             Phase::Staged => {
                 self.count(Counter::FaultsStaged, 1);
                 let fetch = self.decide(fault, Found::Staged, now);
-                self.wish(page_of(fault.addr) as u64, fetch.ahead);
+                self.wish(fetch.ahead);
                 self.show_hold(id, Arrival::Demanded);
             }
             Phase::Writing | Phase::Clean => {
                 self.count(Counter::FaultsRescued, 1);
                 if first_time {
                     let fetch = self.decide(fault, Found::Limbo, now);
-                    self.wish(page_of(fault.addr) as u64, fetch.ahead);
+                    self.wish(fetch.ahead);
                 }
                 if phase == Phase::Clean {
                     self.show_hold(id, Arrival::Rescued);

@@ -100,7 +100,8 @@ impl Sim {
             far_latency_ns: LATENCY_NS,
         };
         let fault = Fault { page, thread, found, write: false, now_ns: self.now };
-        let fetch = self.policy.on_fault(&fault, &room);
+        let view = Near { pages: &self.pages, in_far: &self.in_far };
+        let fetch = self.policy.on_fault(&fault, &room, &view);
         check(&fetch, page);
         let run = fetch.run.unwrap_or(Run { first: page, count: 1 });
         if let Some(State::Staged { run }) = self.pages.get(&page).copied() {
@@ -233,6 +234,31 @@ impl Sim {
         let unused = |s: &&State| !matches!(s, State::Mapped { used: true } | State::Limbo { used: true });
         self.tally.useless += self.pages.values().filter(unused).count() as u64;
         self.tally
+    }
+}
+
+/// What is in far: whole runs, unless parts are in near.
+struct Near<'a> {
+    pages: &'a HashMap<u64, State>,
+    in_far: &'a std::ops::Range<u64>,
+}
+
+impl View for Near<'_> {
+    fn in_far(&self, run: Run, down: bool) -> Option<Run> {
+        let far = |p: &u64| self.in_far.contains(p) && !self.pages.contains_key(p);
+        let range = run.first..run.first + u64::from(run.count);
+        if !range.clone().any(|p| self.pages.contains_key(&p)) {
+            return range.clone().any(|p| far(&p)).then_some(run);
+        }
+        let part: Vec<u64> = match down {
+            false => range.skip_while(|p| !far(p)).take_while(far).collect(),
+            true => {
+                let last = range.clone().rev().find(far)?;
+                let first = (run.first..=last).rev().take_while(far).last()?;
+                (first..=last).collect()
+            }
+        };
+        Some(Run { first: *part.first()?, count: part.len() as u32 })
     }
 }
 

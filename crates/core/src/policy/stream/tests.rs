@@ -45,7 +45,7 @@ fn repeated_sweeps() {
     good_stream(&sim.finish(), 0.98);
 }
 
-/// With a share of the loop frozen in near, streams jump over it, and what is left of each sweep is still prefetched.
+/// A share of the loop stays in near: holes in the streams, which pass them and have the rest prefetched as before.
 #[test]
 fn repeated_sweeps_with_adaptive_eviction() {
     for (near, threads) in [(64, 1), (128, 1), (128, 2), (200, 2)] {
@@ -61,7 +61,7 @@ fn repeated_sweeps_with_adaptive_eviction() {
             "{near} of 256 blocks, {threads} threads: reads {:.3} of the bound, {tally:?}",
             tally.pages_in as f64 / least as f64
         );
-        good_stream(&tally, 0.7);
+        good_stream(&tally, 0.95);
         assert!(tally.pages_in as f64 <= 1.2 * least as f64, "{tally:?}, at best {least}");
     }
 }
@@ -237,10 +237,10 @@ fn scarce_room_makes_first_touch_small() {
         Room { near_pages: NEAR, free_pages: 10, data_pages: DATA, staged_pages: 0, far_bytes_per_s: 0, far_latency_ns: 0 };
     let mut policy = StreamFetch::new();
     let fault = |page| Fault { page: BASE + page, thread: 1, found: Found::Zero, write: true, now_ns: 0 };
-    assert_eq!(policy.on_fault(&fault(21), &room).run, Some(Run { first: BASE + 16, count: 16 }));
-    let run = policy.on_fault(&fault(32), &room).run.unwrap();
+    assert_eq!(policy.on_fault(&fault(21), &room, &()).run, Some(Run { first: BASE + 16, count: 16 }));
+    let run = policy.on_fault(&fault(32), &room, &()).run.unwrap();
     assert_eq!((run.first, run.count), (BASE + 32, 32), "grows by adjacency, aligned");
-    let run = policy.on_fault(&fault(64), &room).run.unwrap();
+    let run = policy.on_fault(&fault(64), &room, &()).run.unwrap();
     assert_eq!((run.first, run.count), (BASE + 64, 448), "a stream takes the rest of the block");
 }
 
@@ -259,7 +259,7 @@ fn wasted_streams_are_muted() {
     let room = Room { near_pages: NEAR, free_pages: 0, data_pages: DATA, staged_pages: 0, far_bytes_per_s: 0, far_latency_ns: 0 };
     let mut policy = StreamFetch::new();
     let fault = |policy: &mut StreamFetch, page| {
-        policy.on_fault(&Fault { page: BASE + page, thread: 1, found: Found::Far, write: false, now_ns: 0 }, &room).ahead
+        policy.on_fault(&Fault { page: BASE + page, thread: 1, found: Found::Far, write: false, now_ns: 0 }, &room, &()).ahead
     };
     let mut ahead = vec![];
     for page in [0, 1, 4, 16, 64] {
@@ -288,7 +288,7 @@ proptest! {
             let page = if high { (1 << 52) - 1 - page } else { page };
             let found = [Found::Zero, Found::Far, Found::Late, Found::Staged, Found::Limbo][kind as usize];
             let room = Room { near_pages: near, free_pages: raw % 1000, data_pages: data, staged_pages: raw % 300, far_bytes_per_s: raw << 20, far_latency_ns: raw };
-            let fetch = policy.on_fault(&Fault { page, thread, found, write: dense, now_ns: raw }, &room);
+            let fetch = policy.on_fault(&Fault { page, thread, found, write: dense, now_ns: raw }, &room, &());
             check(&fetch, page);
             prop_assert!(found != Found::Zero || fetch.ahead.is_empty());
             for run in fetch.ahead.iter().take(1) {

@@ -2,9 +2,13 @@
 //!
 //! Positions are *forward pages*: a stream that goes down is stored mirrored, so that every stream goes up. The mirror keeps
 //! the alignment of blocks. Invariant: `origin <= run_first < run_end`, and `frontier >= run_end` while anything is issued.
+//!
+//! What lies between `run_end` and `frontier` was either issued and is `due`, or was in near when the frontier passed it. Such
+//! holes, which retention leaves, do not count as far as the stream is ahead.
 
 use crate::addr::{BLOCK_PAGES, CHUNK_PAGES};
-use crate::policy::{Found, Run};
+use crate::policy::{Found, Run, View};
+use std::collections::VecDeque;
 
 /// Page numbers stay below this (57-bit addresses have 45 bits of page); a multiple of a block, so mirroring keeps alignment.
 pub(super) const LIMIT: u64 = 1 << 53;
@@ -22,6 +26,10 @@ const SPAN_PATIENT: u64 = 4096;
 const SLACK: u64 = 4;
 /// Jumps over resident data are followed this far.
 const JUMP: u64 = 256 * BLOCK;
+/// Units that are looked at per fault to find what is in far.
+const LOOK: u32 = 1024;
+/// Steps of a strided stream for the same.
+const LOOK_STEPS: u64 = 256;
 /// Steps that a strided stream prefetches at first and at most.
 const STEPS_START: u32 = 4;
 const STEPS_MAX: u32 = 64;
@@ -39,6 +47,8 @@ pub(super) struct Limits {
     pub units_ahead: u32,
     /// Pages that may still be staged.
     pub budget: u64,
+    /// Pages of near: no hole is longer.
+    pub near: u64,
     /// Strides shorter than this (pages) are read with what lies between.
     pub span: u64,
     /// Least run in pages, a power of two: 1 where data is read, more where fresh memory is given.
@@ -97,8 +107,10 @@ pub(super) struct Track {
     bound: u64,
     /// Sequential: pages of the next run, a power of two. Strided: pages brought at each step.
     size: u64,
-    /// One past the last page issued ahead.
+    /// One past the last page issued ahead, or seen in near.
     frontier: u64,
+    /// First page and number of pages of what was issued beyond `run_end`, in order.
+    due: VecDeque<(u64, u32)>,
     /// Units or steps to stay ahead.
     depth: u32,
     conf: u8,
@@ -150,6 +162,7 @@ impl Track {
             bound: LIMIT,
             size,
             frontier: run_end,
+            due: VecDeque::new(),
             depth: UNITS_START,
             conf: 0,
             wasted: 0,
@@ -205,6 +218,7 @@ impl Track {
         let mut branch = self.clone();
         (branch.seen_all, branch.seen_own, branch.owner) = (clock.all, clock.own, clock.thread);
         (branch.run_first, branch.run_end, branch.frontier) = (x, x, x);
+        branch.due.clear();
         branch.origin = branch.origin.min(x);
         branch.conf = if trust >= 2 { CONF_AHEAD } else { 0 };
         branch.bound = if fit == Fit::Restart { self.run_end } else { self.bound };
@@ -253,7 +267,10 @@ impl Track {
             return Some(Fit::Next);
         }
         if (self.run_end..self.frontier).contains(&x) {
+            // Parts of blocks are due in order. In a block with many holes anything might be the start of some part.
+            let awaited = self.due.iter().find(|&&(first, _)| first >= self.run_end).is_some_and(|&(first, _)| first == x);
             let entry = if live { edge < (limits.unit / 8).min(slack + SLACK).max(1) } else { edge == 0 && brought };
+            let entry = entry || live && awaited;
             return if entry { Some(Fit::Entry) } else { brought.then_some(Fit::Inside) };
         }
         if !live || self.conf < CONF_JUMP || self.size < limits.unit || edge != 0 {
@@ -292,6 +309,7 @@ impl Track {
         found: Found,
         clock: &Clock,
         limits: &Limits,
+        view: &dyn View,
         ahead: &mut Vec<Run>,
     ) -> Option<Run> {
         match fit {
@@ -331,20 +349,32 @@ impl Track {
             self.size = self.step.next_power_of_two().max(4);
             self.depth = UNITS_START;
             self.frontier = self.run_end;
+            self.due.clear();
         }
         if fit == Fit::Restart && self.kind == Kind::Strided {
             self.bound = (self.run_end + x).saturating_sub(self.origin).min(LIMIT);
             (self.origin, self.frontier, self.run_end) = (x, x, x);
+            self.due.clear();
         } else if x >= self.bound {
             self.bound = LIMIT;
         }
         match self.kind {
-            Kind::Sequential => self.go_on(x, fit, found, stale, limits, ahead),
-            Kind::Strided => self.step_on(x, fit, found, limits, ahead),
+            Kind::Sequential => self.go_on(x, fit, found, stale, limits, view, ahead),
+            Kind::Strided => self.step_on(x, fit, found, limits, view, ahead),
         }
     }
 
-    fn go_on(&mut self, x: u64, fit: Fit, found: Found, stale: bool, limits: &Limits, ahead: &mut Vec<Run>) -> Option<Run> {
+    #[allow(clippy::too_many_arguments)]
+    fn go_on(
+        &mut self,
+        x: u64,
+        fit: Fit,
+        found: Found,
+        stale: bool,
+        limits: &Limits,
+        view: &dyn View,
+        ahead: &mut Vec<Run>,
+    ) -> Option<Run> {
         let unit = limits.unit;
         let enters_block = x / BLOCK != (self.run_end - 1) / BLOCK;
         self.size = match fit {
@@ -367,18 +397,44 @@ impl Track {
         let may = size == unit && self.confirmed() && self.muted == 0 && found != Found::Zero;
         if may {
             self.depth = self.depth.clamp(1, limits.units_ahead.max(1));
-            let end = (self.run_end + u64::from(self.depth) * unit).min(self.bound).min(LIMIT);
-            let mut budget = limits.budget;
-            while self.frontier < end && budget >= unit {
-                ahead.push(self.real(self.frontier, unit));
-                self.frontier += unit;
-                budget -= unit;
-            }
+            let wanted = u64::from(self.depth) * unit;
+            self.go_ahead(wanted, limits, view, ahead);
         }
         Some(self.real(first, unit_first + size - first))
     }
 
-    fn step_on(&mut self, x: u64, fit: Fit, found: Found, limits: &Limits, ahead: &mut Vec<Run>) -> Option<Run> {
+    /// Issues what is in far beyond the frontier until `wanted` pages are due.
+    fn go_ahead(&mut self, wanted: u64, limits: &Limits, view: &dyn View, ahead: &mut Vec<Run>) {
+        self.pass_due();
+        let mut due: u64 = self.due.iter().map(|&(_, count)| u64::from(count)).sum();
+        let end = self.bound.min(self.run_end + limits.near + wanted).min(LIMIT);
+        let (mut budget, mut look) = (limits.budget, LOOK);
+        while due < wanted && self.frontier < end && look > 0 {
+            look -= 1;
+            let count = limits.unit - self.frontier % limits.unit;
+            let Some(run) = view.in_far(self.real(self.frontier, count), self.flip) else {
+                self.frontier += count;
+                continue;
+            };
+            if u64::from(run.count) > budget {
+                break;
+            }
+            let first = self.forward_first(run);
+            self.frontier = first + u64::from(run.count);
+            self.due.push_back((first, run.count));
+            ahead.push(run);
+            due += u64::from(run.count);
+            budget -= u64::from(run.count);
+        }
+    }
+
+    fn pass_due(&mut self) {
+        while self.due.front().is_some_and(|&(first, _)| first < self.run_end) {
+            self.due.pop_front();
+        }
+    }
+
+    fn step_on(&mut self, x: u64, fit: Fit, found: Found, limits: &Limits, view: &dyn View, ahead: &mut Vec<Run>) -> Option<Run> {
         if fit == Fit::Widen {
             let more = self.size;
             self.size *= 2;
@@ -392,15 +448,20 @@ impl Track {
         self.frontier = self.frontier.max(self.run_end);
         if self.confirmed() && self.muted == 0 && found != Found::Zero {
             self.depth = self.depth.clamp(1, STEPS_MAX);
+            self.pass_due();
             let mut budget = limits.budget;
             // The first step that was not issued yet.
             let mut at = x + (self.frontier - x).div_ceil(self.step).max(1) * self.step;
-            let end = x.saturating_add(self.step.saturating_mul(u64::from(self.depth))).min(self.bound).min(LIMIT - BLOCK);
-            while at <= end && budget >= self.size {
+            let steps = if self.conf >= CONF_JUMP { LOOK_STEPS } else { u64::from(self.depth) };
+            let end = x.saturating_add(self.step.saturating_mul(steps)).min(self.bound).min(LIMIT - BLOCK);
+            while at <= end && budget >= self.size && self.due.len() < self.depth as usize {
                 let to = self.piece_end(at);
-                ahead.push(self.real(at, to - at));
+                if let Some(run) = view.in_far(self.real(at, to - at), self.flip) {
+                    ahead.push(run);
+                    self.due.push_back((at, run.count));
+                    budget -= u64::from(run.count);
+                }
                 self.frontier = to;
-                budget -= to - at;
                 at += self.step;
             }
         }
@@ -436,6 +497,7 @@ impl Track {
             self.muted = 8;
             self.conf = self.conf.min(CONF_AHEAD);
             self.frontier = self.run_end;
+            self.due.clear();
         }
     }
 }
