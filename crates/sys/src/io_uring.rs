@@ -58,8 +58,14 @@ impl Engine for Ring {
     }
 
     fn flush(&mut self) {
-        if self.unsubmitted {
-            self.unsubmitted = self.ring.submit().is_err();
+        // The kernel may take fewer than are queued, or none for a moment when it is short of memory. What it has not taken
+        // would never complete, so this insists.
+        while self.unsubmitted {
+            let failed = self.ring.submit().is_err();
+            self.unsubmitted = !self.ring.submission().is_empty();
+            if failed && self.unsubmitted {
+                std::thread::yield_now();
+            }
         }
     }
 

@@ -126,7 +126,7 @@ impl FramePool {
     /// Breaks a huge frame of which only `pages` are populated into free pages.
     pub fn break_partial(&mut self, addr: usize, pages: &Bits) {
         self.break_in_use(addr);
-        for page in 0..BLOCK / PAGE {
+        for page in (0..BLOCK / PAGE).rev() {
             if pages.get(page) {
                 self.free_pages.push(addr + page * PAGE);
             } else {

@@ -233,7 +233,8 @@ impl Pager {
             }
             return;
         }
-        for page in hold.populated.iter() {
+        // The list is a stack: pages given in descending order come out ascending, and neighbours then move in one call.
+        for page in (0..nearfar_core::addr::BLOCK_PAGES).rev().filter(|&page| hold.populated.get(page)) {
             self.frames.give_page(hold.frames.addr(page));
         }
     }
