@@ -31,7 +31,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// Starts `count` threads. 
+    /// Starts `count` threads.
     pub fn new(count: usize) -> Result<Self, Errno> {
         let queue = Mutex::new(Queue { todo: VecDeque::new(), done: Vec::new(), closed: false });
         let common = Arc::new(Common { queue, more: Condvar::new(), event: Event::new()? });

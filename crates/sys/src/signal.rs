@@ -27,8 +27,7 @@ impl Blocked {
 impl Drop for Blocked {
     fn drop(&mut self) {
         // SAFETY: reads a field of self.
-        let _ = unsafe {
-            call(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, &raw const self.before as usize, 0, 8, 0, 0])
-        };
+        let _ =
+            unsafe { call(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, &raw const self.before as usize, 0, 8, 0, 0]) };
     }
 }

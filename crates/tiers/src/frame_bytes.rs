@@ -26,7 +26,8 @@ pub unsafe fn is_zero(addr: usize) -> bool {
     // SAFETY: passed on to the caller; a page is aligned for u64.
     let words = unsafe { std::slice::from_raw_parts(addr as *const u64, PAGE / 8) };
     // The first words tell nearly always; the rest is read only for pages that begin with zeros.
-    words[..8].iter().all(|&word| word == 0) && words.chunks_exact(8).all(|eight| eight.iter().fold(0, |or, &word| or | word) == 0)
+    words[..8].iter().all(|&word| word == 0)
+        && words.chunks_exact(8).all(|eight| eight.iter().fold(0, |or, &word| or | word) == 0)
 }
 
 /// Fills `len` bytes at `addr` with zeros.

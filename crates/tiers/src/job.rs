@@ -187,9 +187,11 @@ impl Job {
 
     /// Takes a slot for the calling process; `None` when all are taken by living processes.
     pub fn join(&self) -> Option<&'static Slot> {
-        let find = || self.slots().iter().find(|slot| {
-            slot.state.compare_exchange(FREE, CLAIMED, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-        });
+        let find = || {
+            self.slots()
+                .iter()
+                .find(|slot| slot.state.compare_exchange(FREE, CLAIMED, Ordering::AcqRel, Ordering::Relaxed).is_ok())
+        };
         let slot = find().or_else(|| {
             self.bury_dead();
             find()
@@ -246,9 +248,8 @@ impl Job {
     pub fn try_charge(&self, slot: &Slot, pages: u64) -> bool {
         let total = &self.header().charged_pages;
         let limit = self.near_pages();
-        let fits = total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| {
-            now.checked_add(pages).filter(|&sum| sum <= limit)
-        });
+        let fits =
+            total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| now.checked_add(pages).filter(|&sum| sum <= limit));
         if fits.is_ok() {
             slot.charged_pages.fetch_add(pages, Ordering::Relaxed);
         }

@@ -31,7 +31,7 @@ impl Memory {
     /// # Safety
     /// As for the system call.
     pub unsafe fn mmap(&self, addr: usize, len: usize, prot: i32, flags: i32, fd: i32, off: i64) -> Result<usize, Errno> {
-        // SAFETY (raw calls below): passed on to the caller.
+        // SAFETY: passed on to the caller.
         let raw = |flags: i32| unsafe { map::mmap(addr, len, prot, flags, fd, off) };
         let Some(size) = round_up(len, PAGE).filter(|&size| size > 0) else { return raw(flags) };
         let ours = is_ours_to_manage(size, prot, flags);
@@ -42,10 +42,10 @@ impl Memory {
             return raw(flags);
         }
         let mut inner = self.enter();
-        if !(1..HINT_LIMIT).contains(&addr) {
-            if let Some(range) = inner.arena.take_map(size) {
-                return self.open_map(&mut inner, range, prot);
-            }
+        if !(1..HINT_LIMIT).contains(&addr)
+            && let Some(range) = inner.arena.take_map(size)
+        {
+            return self.open_map(&mut inner, range, prot);
         }
         // A wish for a certain place is the kernel's to grant; what comes of it is managed there.
         let start = raw(flags & !libc::MAP_POPULATE)?;
@@ -154,7 +154,10 @@ impl Memory {
             }
             inner.arena.give_map(inside);
         }
-        for outside in [Extent { start: range.start, end: range.end.min(maps.start) }, Extent { start: range.start.max(maps.end), end: range.end }] {
+        for outside in [
+            Extent { start: range.start, end: range.end.min(maps.start) },
+            Extent { start: range.start.max(maps.end), end: range.end },
+        ] {
             if !outside.is_empty() {
                 // SAFETY: what the program asked for.
                 unsafe { map::munmap(outside)? };
@@ -203,7 +206,7 @@ impl Memory {
     /// As for the system call.
     pub unsafe fn madvise(&self, addr: usize, len: usize, advice: i32) -> Result<(), Errno> {
         let range = Extent::new(addr, round_up(len, PAGE).unwrap_or(len));
-        // SAFETY (raw): passed on to the caller.
+        // SAFETY: passed on to the caller.
         let raw = |range| unsafe { map::madvise(range, advice) };
         let mut inner = self.enter();
         let parts = inner.regions().parts(range);
@@ -227,8 +230,14 @@ impl Memory {
                 if rest < range.end { raw(Extent { start: rest, end: range.end }) } else { Ok(()) }
             }
             // Page sizes, residence and order are the pager's business; what a fork inherits too, while it pages.
-            libc::MADV_HUGEPAGE | libc::MADV_NOHUGEPAGE | libc::MADV_MERGEABLE | libc::MADV_UNMERGEABLE if managed == range.len() => Ok(()),
-            libc::MADV_NORMAL | libc::MADV_RANDOM | libc::MADV_SEQUENTIAL | libc::MADV_WILLNEED if managed == range.len() => Ok(()),
+            libc::MADV_HUGEPAGE | libc::MADV_NOHUGEPAGE | libc::MADV_MERGEABLE | libc::MADV_UNMERGEABLE
+                if managed == range.len() =>
+            {
+                Ok(())
+            }
+            libc::MADV_NORMAL | libc::MADV_RANDOM | libc::MADV_SEQUENTIAL | libc::MADV_WILLNEED if managed == range.len() => {
+                Ok(())
+            }
             libc::MADV_COLD | libc::MADV_PAGEOUT | libc::MADV_COLLAPSE if managed == range.len() => Ok(()),
             libc::MADV_DOFORK | libc::MADV_DONTFORK if inner.pager.is_some() && managed == range.len() => Ok(()),
             _ => raw(range),
@@ -269,4 +278,3 @@ impl Memory {
         }
     }
 }
-

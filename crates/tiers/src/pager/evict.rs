@@ -54,7 +54,11 @@ impl Pager {
             return Err(Stays::Pinned);
         };
         if let Err(why) = self.hide(number, pages.clone(), slot) {
-            if huge { self.frames.give_empty_huge(slot) } else { self.frames.fill_chunk(slot, 0) }
+            if huge {
+                self.frames.give_empty_huge(slot)
+            } else {
+                self.frames.fill_chunk(slot, 0)
+            }
             debug_assert!(why != Refused::NoMemory || !self.uffd.can_move());
             self.count(Counter::PinnedSkips, 1);
             self.keep(unit, resident.count());
@@ -130,7 +134,8 @@ impl Pager {
         for page in mask.iter() {
             let addr = frames.addr(page);
             // SAFETY: `take_stock` has seen that the page is there; it is in no view, so nobody changes it.
-            let (zero, hash) = unsafe { if frame_bytes::is_zero(addr) { (true, 0) } else { (false, frame_bytes::page_hash(addr)) } };
+            let (zero, hash) =
+                unsafe { if frame_bytes::is_zero(addr) { (true, 0) } else { (false, frame_bytes::page_hash(addr)) } };
             if zero {
                 zeros.set(page);
             } else if block.far_valid.get(page) && block.hashes.as_ref().is_some_and(|hashes| hashes[page] == hash) {
@@ -169,7 +174,7 @@ impl Pager {
         }
         self.free_place_if_unused(number);
         if self.hold(id).ops == 0 {
-            self.to_limbo(id);
+            self.enter_limbo(id);
         }
         Ok(())
     }
@@ -233,11 +238,11 @@ impl Pager {
         } else if wanted {
             self.show_hold(id, Arrival::Rescued);
         } else {
-            self.to_limbo(id);
+            self.enter_limbo(id);
         }
     }
 
-    fn to_limbo(&mut self, id: HoldId) {
+    fn enter_limbo(&mut self, id: HoldId) {
         self.set_phase(id, Phase::Clean);
         let entry = (id, self.hold(id).serial);
         if self.hold(id).frames.is_huge() { self.limbo_huge.push_back(entry) } else { self.limbo_small.push_back(entry) }

@@ -37,7 +37,9 @@ impl std::fmt::Display for Start {
             Start::Uffd(errno) => write!(f, "userfaultfd is refused ({errno}); `nearfar doctor` tells how to get it"),
             Start::Far(errno) => write!(f, "the far tier cannot be opened ({errno})"),
             Start::Space(errno) => write!(f, "no address space for frames ({errno}); is `ulimit -v` set?"),
-            Start::Register(range, errno) => write!(f, "memory at {:#x}..{:#x} cannot be paged ({errno})", range.start, range.end),
+            Start::Register(range, errno) => {
+                write!(f, "memory at {:#x}..{:#x} cannot be paged ({errno})", range.start, range.end)
+            }
         }
     }
 }
