@@ -44,6 +44,8 @@ pub struct Block {
     pub units: u32,
     /// Pages that must stay in near (mlock).
     pub pinned: bool,
+    /// The kernel may have a page table for it. A huge page that is moved to where one is comes apart.
+    pub table: bool,
     /// A fork may have left pages shared with another process: they must be made our own before they can move.
     pub shared: bool,
 }
@@ -59,6 +61,7 @@ impl Default for Block {
             huge: false,
             units: 0,
             pinned: false,
+            table: true,
             shared: false,
         }
     }

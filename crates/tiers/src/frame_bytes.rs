@@ -55,6 +55,20 @@ pub unsafe fn touch(range: Extent) {
     }
 }
 
+/// Frees the kernel's page table of an aligned 2 MiB range without any page in it, so that a huge page can come there in one
+/// piece (kernels from 6.14 on; without effect on older ones). Costs well under 1 us where there is no table.
+pub fn drop_table(range: Extent) {
+    // SAFETY: there is nothing in the range that could be discarded.
+    let _ = unsafe { map::madvise(range, libc::MADV_DONTNEED) };
+}
+
+/// Makes one huge page of an aligned 2 MiB range of small pages, all present. False when the kernel does not.
+pub fn collapse(range: Extent) -> bool {
+    const MADV_COLLAPSE: i32 = 25;
+    // SAFETY: this advice keeps content; threads that use the range wait meanwhile.
+    unsafe { map::madvise(range, MADV_COLLAPSE) }.is_ok()
+}
+
 /// Calls `each` with the index of every page of `range` that is absent. Costs about 2 us for 64 KiB, 7 us for 2 MiB.
 pub fn absent_pages(range: Extent, mut each: impl FnMut(usize)) {
     let mut present = [0u8; nearfar_core::addr::BLOCK_PAGES];

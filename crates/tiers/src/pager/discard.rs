@@ -65,6 +65,7 @@ impl Pager {
     /// kernel and asking for another.
     fn take_back_huge(&mut self, number: usize) -> bool {
         let Some(slot) = self.frames.take_empty_huge() else { return false };
+        frame_bytes::drop_table(Extent::new(slot, BLOCK));
         if !self.uffd.can_move() || self.hide(number, 0..BLOCK_PAGES, slot).is_err() {
             self.frames.give_empty_huge(slot);
             return false;

@@ -53,6 +53,9 @@ impl Pager {
             self.keep(unit, resident.count());
             return Err(Stays::Pinned);
         };
+        if huge {
+            frame_bytes::drop_table(Extent::new(slot, BLOCK));
+        }
         if let Err(why) = self.hide(number, pages.clone(), slot) {
             if huge {
                 self.frames.give_empty_huge(slot)

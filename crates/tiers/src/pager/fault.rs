@@ -4,7 +4,7 @@ use super::{Pager, Starved, Wait, page_addr, page_index, pages_extent};
 use crate::block::{Block, Frames, HoldId, PageState, Phase};
 use crate::frame_bytes;
 use crate::hash_map::Map;
-use nearfar_core::addr::{BLOCK, BLOCK_PAGES, CHUNK_PAGES, Extent, PAGE, block_extent, block_of, page_of};
+use nearfar_core::addr::{BLOCK, BLOCK_CHUNKS, BLOCK_PAGES, CHUNK_PAGES, Extent, PAGE, block_extent, block_of, page_of};
 use nearfar_core::policy::{Arrival, Fault, Fetch, Found, Run, Unit, View};
 use nearfar_core::stats::Counter;
 use nearfar_sys::event::now_ns;
@@ -267,6 +267,7 @@ impl Pager {
     /// Makes pages `run` of block `number`, which lie in `frames`, visible to the program; they are in no hold.
     pub(super) fn show_frames(&mut self, number: usize, frames: Frames, run: Range<usize>, arrival: Arrival) {
         if frames.is_huge() && run == (0..BLOCK_PAGES) {
+            self.drop_table(number);
             match self.show(pages_extent(number, 0..BLOCK_PAGES).start, frames.addr(0), BLOCK) {
                 Ok(()) => {
                     self.frames.huge_left(frames.addr(0));
@@ -300,6 +301,7 @@ impl Pager {
         }
         self.settle_units(number, run.clone(), arrival);
         self.woke(pages_extent(number, run));
+        self.make_huge(number, arrival);
     }
 
     fn show_run(&mut self, number: usize, run: Range<usize>, frame: usize) {
@@ -332,10 +334,39 @@ impl Pager {
         self.block(number).state[page] = PageState::Resident;
     }
 
+    /// Before a huge page comes to a block in which small pages were: frees the kernel's page table.
+    fn drop_table(&mut self, number: usize) {
+        if self.block(number).table && self.uffd.can_move() {
+            let view = block_extent(number);
+            let mut absent = 0;
+            frame_bytes::absent_pages(view, |_| absent += 1);
+            if absent == BLOCK_PAGES {
+                frame_bytes::drop_table(view);
+                self.block(number).table = false;
+            }
+        }
+    }
+
+    /// A block that has become complete in small pages: one huge page and one unit from now on. It would be moved, written
+    /// and read in pieces for ever.
+    fn make_huge(&mut self, number: usize, arrival: Arrival) {
+        let block = self.block(number);
+        let complete = block.holds.is_empty() && !block.shared && !block.pinned && block.all(0..BLOCK_PAGES, PageState::Resident);
+        if !complete || !self.is_movable(number) || !frame_bytes::collapse(block_extent(number)) {
+            return;
+        }
+        let block = self.block(number);
+        (block.huge, block.table) = (true, false);
+        let units = std::mem::take(&mut block.units);
+        (0..BLOCK_CHUNKS).filter(|chunk| units >> chunk & 1 == 1).for_each(|chunk| self.evict.remove(Unit::chunk(number, chunk)));
+        self.evict.insert(Unit::block(number), BLOCK_PAGES as u32, arrival);
+    }
+
     /// Tells the policy what chunks of `run` hold now.
     pub(super) fn settle_units(&mut self, number: usize, run: Range<usize>, arrival: Arrival) {
         for chunk in run.start / CHUNK_PAGES..run.end.div_ceil(CHUNK_PAGES) {
             let block = self.block(number);
+            block.table = true;
             let pages = block.count_in_chunk(chunk, PageState::Resident);
             if pages > 0 {
                 block.units |= 1 << chunk;

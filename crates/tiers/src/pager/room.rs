@@ -86,6 +86,7 @@ impl Pager {
             self.uncharge(BLOCK_PAGES);
             return None;
         };
+        frame_bytes::drop_table(nearfar_core::addr::Extent::new(addr, BLOCK));
         // The kernel clears the memory; one store is enough where it gives a huge page, all pages are touched where not.
         for page in 0..BLOCK_PAGES {
             // SAFETY: an empty nursery slot: writable, not registered, ours alone.
