@@ -78,6 +78,16 @@ fn madvise_discards_by_raw_calls() {
 }
 
 #[test]
+fn madvise_of_every_other_kind() {
+    paged("advice.c");
+}
+
+#[test]
+fn mlockall_does_not_hang() {
+    TestProgram::source("lock_everything.c").same().ok();
+}
+
+#[test]
 fn reservations_are_committed_in_parts() {
     paged("reservation.c");
 }

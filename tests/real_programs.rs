@@ -58,18 +58,18 @@ fn sqlite_in_memory() {
 #[test]
 fn c_compiler() {
     needs!("gcc");
-    let script = "i=0; while [ $i -lt 1500 ]; do echo \"int f$i(int a, int *b) { int s = $i; for (int i = 0; i < a; i++) { \
+    let script = "i=0; while [ $i -lt 400 ]; do echo \"int f$i(int a, int *b) { int s = $i; for (int i = 0; i < a; i++) { \
         s += b[i] * $i + (b[i] ^ s); if (s & 1) b[i] = s / 3; else b[(i * 7) % a] -= s % 11; } \
         switch (s % 5) { case 0: return s; case 1: return b[0]; case 2: return s * b[1]; default: return s ^ a; } }\"; i=$((i+1)); done > big.c \
         && gcc -O2 -c big.c -o big.o && sha256sum big.o && rm big.o";
-    TestProgram::command(["sh", "-c", script]).near("32M").limit_s(180).same().ok().paged();
+    TestProgram::command(["sh", "-c", script]).near("24M").limit_s(180).same().ok().paged();
 }
 
 #[test]
 fn stress_ng_verifies() {
     needs!("stress-ng");
     let arguments =
-        ["--vm", "2", "--vm-bytes", "192M", "--vm-ops", "40000", "--vm-keep", "--verify", "--timeout", "60", "--quiet"];
+        ["--vm", "2", "--vm-bytes", "160M", "--vm-ops", "20000", "--vm-keep", "--verify", "--timeout", "60", "--quiet"];
     TestProgram::command(["stress-ng"]).args(arguments).near("64M").limit_s(180).same().ok().paged();
 }
 
