@@ -81,6 +81,7 @@ pub struct Pager {
     starved_since_ns: u64,
     told_starving: bool,
     ops: u32,
+    write_ops: u32,
     meter: stats::Meter,
     resting: bool,
     metadata_pages: usize,

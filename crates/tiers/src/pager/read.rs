@@ -69,6 +69,7 @@ impl Pager {
         }
         self.meter.started(self.slot, self.ops);
         self.ops += 1;
+        self.write_ops += u32::from(write);
         self.hold(id).ops += 1;
         // Holds are few and serials grow: both fit, and a stale token can be told.
         let token = (serial << 24) | id as u64;
@@ -94,7 +95,10 @@ impl Pager {
             self.hold(id).ops -= 1;
             match self.hold(id).phase {
                 Phase::Reading => self.read_ended(id, one.result),
-                Phase::Writing => self.write_ended(id, one.result),
+                Phase::Writing => {
+                    self.write_ops -= 1;
+                    self.write_ended(id, one.result);
+                }
                 Phase::Staged | Phase::Clean => super::stop("internal error: an operation outlived its hold; please report this"),
             }
         }

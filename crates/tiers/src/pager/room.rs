@@ -17,6 +17,9 @@ use std::ops::Range;
 const SLACK_SHARE: u64 = 32;
 /// Prefetch may have this part of near at the most.
 const STAGED_SHARE: usize = 8;
+/// Writes under way at the most: small ones keep a device busy at this depth, and each more delays the reads that threads
+/// wait for.
+const WRITE_OPS: u32 = 12;
 /// Victims tried in one round that turn out to be pinned, before giving up for now.
 const PINNED_TRIES: u32 = 64;
 /// How long a process waits for others to shrink before it takes one frame beyond the budget.
@@ -196,7 +199,7 @@ impl Pager {
             let (huge, single) = self.frames.free_pages();
             let have = huge + single + self.limbo_pages + self.uncharged_room() as usize;
             // A queue of writes deeper than this only delays the reads.
-            if have >= aim || self.writing_pages >= self.queue_pages() {
+            if have >= aim || self.writing_pages >= self.queue_pages() || self.write_ops >= WRITE_OPS {
                 return;
             }
             let Some(unit) = self.evict.victim() else { return };

@@ -86,6 +86,7 @@ impl Pager {
             starved_since_ns: 0,
             told_starving: false,
             ops: 0,
+            write_ops: 0,
             meter: super::stats::Meter::default(),
             resting: false,
             metadata_pages: 0,
