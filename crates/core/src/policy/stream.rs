@@ -7,6 +7,7 @@
 
 mod history;
 mod track;
+mod zones;
 #[cfg(test)]
 mod sim;
 #[cfg(test)]
@@ -16,6 +17,7 @@ use crate::addr::{BLOCK_PAGES, CHUNK_PAGES, PAGE};
 use crate::policy::{Fault, Fetch, Found, Prefetch, Room, Run, View};
 use history::{History, Span};
 use track::{Clock, Fit, LIMIT, Limits, Track};
+use zones::Zones;
 
 const BLOCK: u64 = BLOCK_PAGES as u64;
 const CHUNK: u64 = CHUNK_PAGES as u64;
@@ -44,6 +46,7 @@ struct ThreadLog {
     faults: u64,
     used: u64,
     history: History<OWN>,
+    zones: Zones,
 }
 
 /// A stream's window, flat for a quick scan.
@@ -126,7 +129,7 @@ impl StreamFetch {
         if let Some(slot) = self.threads.iter().position(|log| log.thread == thread) {
             return slot;
         }
-        let log = ThreadLog { thread, faults: 0, used: 0, history: History::new() };
+        let log = ThreadLog { thread, faults: 0, used: 0, history: History::new(), zones: Zones::default() };
         if self.threads.len() < THREADS {
             self.threads.push(log);
             return self.threads.len() - 1;
@@ -213,6 +216,19 @@ impl StreamFetch {
         Fetch { run, ahead: Vec::new() }
     }
 
+    /// Goes over to whole blocks: what was taken for streams here are steps of one larger stream.
+    fn coarsen(&mut self, down: bool, fault: &Fault, clock: &Clock, limits: &Limits, view: &dyn View) -> Fetch {
+        for (track, window) in self.tracks.iter_mut().zip(&mut self.windows) {
+            let near = window.low <= fault.page + 2 * BLOCK && fault.page <= window.high.saturating_add(2 * BLOCK);
+            if near && track.is_of(clock) && track.piece(limits).is_some() {
+                track.forget();
+                *window = Window { low: 1, high: 0 };
+            }
+        }
+        let slot = self.add(Track::coarse(down, fault.page / BLOCK, clock));
+        self.follow(slot, Fit::Next, fault, clock, limits, view)
+    }
+
     fn note(&mut self, page: u64, span: Span, log: usize) {
         self.threads[log].history.push(page, span, self.clock);
         self.recent.push(page, span, self.clock);
@@ -267,7 +283,9 @@ impl Prefetch for StreamFetch {
         entry.faults += 1;
         entry.used = self.clock;
         let clock = Clock { thread: fault.thread, all: self.clock, own: entry.faults };
-        match self.matching(fault.page, fault.found, &clock, &limits) {
+        let matching = self.matching(fault.page, fault.found, &clock, &limits);
+        let piece = matching.map_or(Some(1), |(slot, _)| self.tracks[slot].piece(&limits));
+        let fetch = match matching {
             Some((slot, fit)) => {
                 let fetch = self.follow(slot, fit, fault, &clock, &limits, view);
                 if self.tracks.get(slot).is_some_and(|track| !track.confirmed()) {
@@ -279,6 +297,12 @@ impl Prefetch for StreamFetch {
                 fetch
             }
             None => self.unknown(fault, &clock, log, room, &limits, view),
+        };
+        let Some(piece) = piece.filter(|_| fault.found != Found::Zero) else { return fetch };
+        let brought = if fault.found == Found::Far { fetch.run.map_or(1, |run| run.count) } else { piece };
+        match self.threads[log].zones.note(fault.page, brought, self.clock) {
+            Some(down) => self.coarsen(down, fault, &clock, &limits, view),
+            None => fetch,
         }
     }
 

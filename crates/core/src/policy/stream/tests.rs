@@ -66,6 +66,24 @@ fn repeated_sweeps_with_adaptive_eviction() {
     }
 }
 
+/// A matrix is read from its last row to its first, each row forwards.
+#[test]
+fn rows_backwards_pages_forwards() {
+    for row in [3, 24, 100, 400] {
+        let mut sim = Sim::new(NEAR, DATA);
+        let rows = DATA / row;
+        for _ in 0..3 {
+            for i in (0..rows).rev() {
+                (0..row).for_each(|page| sim.access(1, i * row + page));
+            }
+        }
+        let tally = sim.finish();
+        println!("rows of {row}: {tally:?}");
+        good_stream(&tally, 0.5);
+        assert!(tally.far < 2000, "{tally:?}");
+    }
+}
+
 #[test]
 fn triad_is_three_streams() {
     let mut sim = Sim::new(NEAR, DATA);

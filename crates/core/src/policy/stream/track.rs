@@ -122,6 +122,8 @@ pub(super) struct Track {
     trial: bool,
     /// Its next run is one page.
     timid: bool,
+    /// Inside its blocks pages are asked for in any order.
+    coarse: bool,
     seen_all: u64,
     seen_own: u64,
 }
@@ -149,6 +151,31 @@ impl Track {
         track
     }
 
+    /// A stream that has worked through two blocks, in any order inside them, and has begun with `block`.
+    pub fn coarse(flip: bool, block: u64, clock: &Clock) -> Self {
+        let before = if flip { block + 1 } else { block.saturating_sub(1) };
+        let mut track = Self::sequential(flip, (before * BLOCK, (before + 1) * BLOCK), clock);
+        track.coarse = true;
+        track.conf = CONF_AHEAD;
+        track
+    }
+
+    /// Pages that a fault brings; `None` when it brings whole units.
+    pub fn piece(&self, limits: &Limits) -> Option<u32> {
+        let whole = self.kind == Kind::Sequential && self.confirmed() && self.size >= limits.unit;
+        (!whole).then_some(self.size.min(BLOCK) as u32)
+    }
+
+    /// True when the thread of `clock` was the last to follow it.
+    pub fn is_of(&self, clock: &Clock) -> bool {
+        self.owner == clock.thread
+    }
+
+    /// Makes it the first to be replaced.
+    pub fn forget(&mut self) {
+        (self.conf, self.seen_all) = (0, 0);
+    }
+
     fn new(kind: Kind, flip: bool, (run_first, run_end): (u64, u64), step: u64, size: u64, clock: &Clock) -> Self {
         Self {
             kind,
@@ -170,6 +197,7 @@ impl Track {
             patient: false,
             trial: false,
             timid: false,
+            coarse: false,
             seen_all: clock.all,
             seen_own: clock.own,
         }
@@ -263,12 +291,17 @@ impl Track {
         if (self.run_first..self.run_end).contains(&x) {
             return (brought || live).then_some(Fit::Again);
         }
-        if (self.run_end..=self.run_end + slack).contains(&x) {
+        let next = if self.coarse && live { limits.unit - 1 } else { slack };
+        if (self.run_end..=self.run_end + next).contains(&x) {
             return Some(Fit::Next);
         }
         if (self.run_end..self.frontier).contains(&x) {
             // Parts of blocks are due in order. In a block with many holes anything might be the start of some part.
-            let awaited = self.due.iter().find(|&&(first, _)| first >= self.run_end).is_some_and(|&(first, _)| first == x);
+            let awaited = self
+                .due
+                .iter()
+                .find(|&&(first, _)| first >= self.run_end)
+                .is_some_and(|&(first, count)| first == x || self.coarse && (first..first + u64::from(count)).contains(&x));
             let entry = if live { edge < (limits.unit / 8).min(slack + SLACK).max(1) } else { edge == 0 && brought };
             let entry = entry || live && awaited;
             return if entry { Some(Fit::Entry) } else { brought.then_some(Fit::Inside) };
@@ -315,6 +348,9 @@ impl Track {
         match fit {
             Fit::Again => {
                 let x = mirror(self.flip, page);
+                if self.coarse {
+                    (self.seen_all, self.seen_own) = (clock.all, clock.own);
+                }
                 let end = match found {
                     Found::Zero => x - x % limits.unit + limits.unit,
                     Found::Far => x - x % CHUNK + CHUNK,
