@@ -1,19 +1,21 @@
 //! The exec family: a program that starts another with an environment of its own making still starts it under the job.
 //!
-//! Only adds: our library to LD_PRELOAD, and NEARFAR_JOB, where they are missing. Everything is built on the stack, since
-//! the caller may be the child of vfork, which shares the parent's memory; an environment too large for that goes unchanged.
+//! Only adds: our library to LD_PRELOAD, and NEARFAR_JOB, where they are missing. Nothing is built on a heap, since the caller
+//! may be the child of vfork, which shares the parent's memory and never comes back to free it.
 //! glibc's execl, execle and execlp (variadic) reach the kernel without passing here; they mostly keep the environment.
 
 use crate::errno;
 use crate::next::Next;
 use nearfar_sys::errno::Errno;
+use nearfar_sys::map::OwnedMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-const MOST_VARIABLES: usize = 2048;
-const PRELOAD_BYTES: usize = 4096;
+/// Variables, and bytes of LD_PRELOAD, for which there is room on the stack.
+const FEW: usize = 128;
+const FEW_BYTES: usize = 512;
 const PRELOAD: &[u8] = b"LD_PRELOAD=";
 
 /// What children must have; C strings that live as long as the process.
@@ -57,7 +59,7 @@ unsafe fn with_job<R>(environment: Strings, go: impl FnOnce(Strings) -> R) -> R 
     }
     // SAFETY: published by `remember` after it was built, never freed.
     let wanted = unsafe { &*wanted };
-    let (mut count, mut has_job, mut preload) = (0, false, None);
+    let (mut count, mut has_job, mut preload) = (0, false, None::<(usize, &[u8])>);
     // SAFETY: the caller guarantees a null-terminated array.
     while !environment.is_null() && !unsafe { *environment.add(count) }.is_null() {
         // SAFETY: an element of that array, a C string.
@@ -69,28 +71,92 @@ unsafe fn with_job<R>(environment: Strings, go: impl FnOnce(Strings) -> R) -> R 
         count += 1;
     }
     let has_library = preload.is_some_and(|(_, list)| names(list, wanted.library.to_bytes()));
-    if (has_job && has_library) || count + 3 > MOST_VARIABLES {
+    if has_job && has_library {
         return go(environment);
     }
-    let mut array = [const { MaybeUninit::<*const c_char>::uninit() }; MOST_VARIABLES];
-    for (index, slot) in array[..count].iter_mut().enumerate() {
-        // SAFETY: within the array counted above.
-        slot.write(unsafe { *environment.add(index) });
+    // SAFETY: the array counted above.
+    let given = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(environment, count) } };
+    let preload = if has_library { None } else { Some(preload.unwrap_or((count, b""))) };
+    let job = if has_job { None } else { Some(wanted.job.as_c_str()) };
+    let missing = Missing { environment, given, library: wanted.library.to_bytes(), preload, job };
+    if missing.slots() <= FEW { with_few(&missing, go) } else { with_many(&missing, go) }
+}
+
+/// What is to be added to which environment.
+struct Missing<'a> {
+    environment: Strings,
+    given: &'a [*const c_char],
+    library: &'a [u8],
+    // Place and present list of LD_PRELOAD, if it must be set.
+    preload: Option<(usize, &'a [u8])>,
+    job: Option<&'a CStr>,
+}
+
+impl Missing<'_> {
+    /// Length of the array that `write` needs.
+    fn slots(&self) -> usize {
+        self.given.len() + 3
     }
-    let mut text = [MaybeUninit::<u8>::uninit(); PRELOAD_BYTES];
-    if !has_library {
-        let list = preload.map_or(&b""[..], |(_, list)| list);
-        let Some(variable) = preload_variable(&mut text, wanted.library.to_bytes(), list) else { return go(environment) };
-        let index = preload.map_or(count, |(index, _)| index);
-        array[index].write(variable);
-        count = count.max(index + 1);
+
+    /// Length of the text that `write` needs.
+    fn text_bytes(&self) -> usize {
+        self.preload.map_or(0, |(_, list)| PRELOAD.len() + self.library.len() + 1 + list.len() + 1)
     }
-    if !has_job {
-        array[count].write(wanted.job.as_ptr());
-        count += 1;
+
+    /// Writes the completed environment; false when the room given is too small.
+    fn write(&self, slots: &mut [MaybeUninit<*const c_char>], text: &mut [MaybeUninit<u8>]) -> bool {
+        if slots.len() < self.slots() || text.len() < self.text_bytes() {
+            return false;
+        }
+        let added = self.job.map(CStr::as_ptr).into_iter().chain([null()]);
+        let variables = self.given.iter().copied();
+        let Some((index, list)) = self.preload else {
+            fill(slots, variables.chain(added));
+            return true;
+        };
+        let colon: &[u8] = if list.is_empty() { b"" } else { b":" };
+        let bytes = [PRELOAD, self.library, colon, list, b"\0"].into_iter().flatten();
+        fill(text, bytes.copied());
+        let preload = text.as_ptr().cast::<c_char>();
+        let before = self.given[..index].iter().copied();
+        let after = self.given.iter().copied().skip(index + 1);
+        fill(slots, before.chain([preload]).chain(after).chain(added));
+        true
     }
-    array[count].write(null());
-    go(array.as_ptr().cast())
+}
+
+fn fill<T>(places: &mut [MaybeUninit<T>], values: impl Iterator<Item = T>) {
+    for (place, value) in places.iter_mut().zip(values) {
+        place.write(value);
+    }
+}
+
+/// The usual case, on the stack: threads may have as little as 16 KiB.
+#[inline(never)]
+fn with_few<R>(missing: &Missing, go: impl FnOnce(Strings) -> R) -> R {
+    let mut slots = [const { MaybeUninit::uninit() }; FEW];
+    let mut text = [MaybeUninit::uninit(); FEW_BYTES];
+    if !missing.write(&mut slots, &mut text) {
+        return with_many(missing, go);
+    }
+    go(slots.as_ptr().cast())
+}
+
+/// Any environment, in a mapping. When the child of vfork executes another program the parent keeps the mapping: a few pages.
+#[inline(never)]
+fn with_many<R>(missing: &Missing, go: impl FnOnce(Strings) -> R) -> R {
+    let bytes = missing.slots() * size_of::<*const c_char>();
+    let Ok(map) = OwnedMap::new(bytes + missing.text_bytes()) else { return go(missing.environment) };
+    let start = map.range().start;
+    // SAFETY: a fresh mapping of that length, page aligned, of which these are two parts.
+    let (slots, text) = unsafe {
+        (
+            std::slice::from_raw_parts_mut(start as *mut MaybeUninit<*const c_char>, missing.slots()),
+            std::slice::from_raw_parts_mut((start + bytes) as *mut MaybeUninit<u8>, missing.text_bytes()),
+        )
+    };
+    missing.write(slots, text);
+    go(slots.as_ptr().cast())
 }
 
 /// True when two "NAME=value" have the same name.
@@ -104,19 +170,6 @@ fn names(list: &[u8], library: &[u8]) -> bool {
     let last = |path: &[u8]| path.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
     let own = &library[last(library)..];
     list.split(|&byte| byte == b':' || byte == b' ').any(|entry| !own.is_empty() && &entry[last(entry)..] == own)
-}
-
-/// Writes "LD_PRELOAD=library[:list]" as a C string into `text`; `None` when it does not fit.
-fn preload_variable(text: &mut [MaybeUninit<u8>], library: &[u8], list: &[u8]) -> Option<*const c_char> {
-    let colon: &[u8] = if list.is_empty() { b"" } else { b":" };
-    let mut at = 0;
-    for part in [PRELOAD, library, colon, list, b"\0"] {
-        for (slot, &byte) in text.get_mut(at..at + part.len())?.iter_mut().zip(part) {
-            slot.write(byte);
-        }
-        at += part.len();
-    }
-    Some(text.as_ptr().cast())
 }
 
 unsafe extern "C" {
@@ -246,6 +299,10 @@ mod tests {
         WANTED.store(Box::leak(Box::new(wanted)), Ordering::Release);
         assert_eq!(completed(&[]), ["LD_PRELOAD=/lib/libnearfar.so", "NEARFAR_JOB=/j"]);
         assert_eq!(completed(&[c"LD_PRELOAD=/x.so", c"A=b"]), ["LD_PRELOAD=/lib/libnearfar.so:/x.so", "A=b", "NEARFAR_JOB=/j"]);
+        let many = [c"X=y"; 1000];
+        let found = completed(&many);
+        assert_eq!((found.len(), found[999].as_str()), (1002, "X=y"));
+        assert_eq!(found[1000..], ["LD_PRELOAD=/lib/libnearfar.so", "NEARFAR_JOB=/j"]);
         let full = [c"NEARFAR_JOB=/other", c"LD_PRELOAD=/x.so:/y/libnearfar.so", c"A=b"];
         assert_eq!(completed(&full), full.map(|variable| variable.to_string_lossy().into_owned()));
         assert_eq!(

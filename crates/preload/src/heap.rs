@@ -19,7 +19,7 @@ use nearfar_sys::errno::Errno;
 use nearfar_tiers::memory::Memory;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicIsize, Ordering};
 
 /// Largest request that makes sense: differences of pointers into the block must fit.
 const LARGEST: usize = isize::MAX as usize;
@@ -27,6 +27,10 @@ const LARGEST: usize = isize::MAX as usize;
 const LARGEST_SMALL_ALIGN: usize = 128 << 10;
 /// What the C library allocates for itself is smaller; larger results of its functions are the program's data.
 const LARGEST_LIBRARY: usize = 64 << 10;
+/// Nor is it more than this in all: a program may keep its data in the nodes of tsearch, in obstacks and the like.
+const MOST_LIBRARY: isize = 32 << 20;
+/// Live bytes that the C library allocated for itself while we managed; some are counted only when they go, so it drifts.
+static LIBRARY_BYTES: AtomicIsize = AtomicIsize::new(0);
 
 fn no_memory() -> *mut c_void {
     errno::set(Errno::ENOMEM);
@@ -120,7 +124,7 @@ impl Managed {
             Owner::Small => unsafe { small_heap::free(block) },
             Owner::Arena => drop(self.with(|memory| memory.free(block.addr()))),
             // SAFETY: passed on to the caller.
-            Owner::Libc => unsafe { libc_heap::free(block) },
+            Owner::Libc => unsafe { libc_heap::free(count_library(block, false)) },
         }
     }
 
@@ -130,6 +134,9 @@ impl Managed {
     /// `block` is null or a live block, not used afterwards.
     #[cold]
     unsafe fn free_slowly(&self, block: *mut c_void) {
+        if block.is_null() {
+            return;
+        }
         let inside = Memory::inside();
         let owner = if inside { self.owner_by_address(block) } else { self.owner(block) };
         if inside && owner != Owner::Libc {
@@ -173,16 +180,32 @@ impl Managed {
     }
 }
 
-/// The heap of a call by `caller`; `None` when it is the C library's.
+/// True when a request by `caller` is the C library's own.
 #[inline(always)]
-fn heap_for(size: usize, caller: usize) -> Option<&'static Managed> {
-    managed_heap().filter(|managed| size > LARGEST_LIBRARY || !managed.is_library_code(caller))
+fn is_library(managed: &Managed, size: usize, caller: usize) -> bool {
+    managed.heap_all
+        && managed.is_library_code(caller)
+        && size <= LARGEST_LIBRARY
+        && LIBRARY_BYTES.load(Ordering::Relaxed) < MOST_LIBRARY
+}
+
+/// Counts a block that the C library allocated for itself, or one that it gives back.
+#[cold]
+fn count_library(block: *mut c_void, more: bool) -> *mut c_void {
+    // SAFETY: null or a live block of the C library.
+    let bytes = unsafe { libc_heap::usable_size(block) } as isize;
+    let before = LIBRARY_BYTES.fetch_add(if more { bytes } else { -bytes }, Ordering::Relaxed);
+    if !more && before < bytes {
+        LIBRARY_BYTES.store(0, Ordering::Relaxed);
+    }
+    block
 }
 
 /// malloc(3), called from `caller`.
 #[inline(always)]
 pub fn malloc(size: usize, caller: usize) -> *mut c_void {
-    match heap_for(size, caller) {
+    match managed_heap() {
+        Some(managed) if is_library(managed, size, caller) => count_library(libc_heap::malloc(size), true),
         Some(managed) => managed.malloc(size),
         None => libc_heap::malloc(size),
     }
@@ -191,7 +214,10 @@ pub fn malloc(size: usize, caller: usize) -> *mut c_void {
 /// calloc(3): memory that is fresh from the arena reads as zeros already and is not touched.
 #[inline(always)]
 pub fn calloc(count: usize, size: usize, caller: usize) -> *mut c_void {
-    let Some(managed) = heap_for(count.saturating_mul(size), caller) else { return libc_heap::calloc(count, size) };
+    let Some(managed) = managed_heap() else { return libc_heap::calloc(count, size) };
+    if is_library(managed, count.saturating_mul(size), caller) {
+        return count_library(libc_heap::calloc(count, size), true);
+    }
     let Some(bytes) = count.checked_mul(size).filter(|&bytes| bytes <= LARGEST) else { return no_memory() };
     if bytes >= managed.min_size {
         let (block, zeroed) = managed.large(bytes, PAGE);
@@ -218,13 +244,15 @@ pub unsafe fn free(block: *mut c_void) {
         // SAFETY: nothing was ever managed, so the block is the C library's.
         return unsafe { libc_heap::free(block) };
     };
-    if managed.half(block.addr()) == Some(Half::Maps) && nobody_forks() {
+    match managed.half(block.addr()) {
         // mimalloc touches `errno` only through calls that fail, and discarding its own memory does not.
         // SAFETY: passed on to the caller; the block lies where only mimalloc has blocks.
-        return unsafe { small_heap::free(block) };
+        Some(Half::Maps) if nobody_forks() => unsafe { small_heap::free(block) },
+        // SAFETY: passed on to the caller; only the C library has blocks outside the arena.
+        None if !managed.heap_all => unsafe { libc_heap::free(block) },
+        // SAFETY: passed on to the caller.
+        _ => unsafe { managed.free_slowly(block) },
     }
-    // SAFETY: passed on to the caller.
-    unsafe { managed.free_slowly(block) }
 }
 
 /// realloc(3), with size 0 as in glibc: the block is freed and the result is null.
