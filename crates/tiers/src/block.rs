@@ -6,6 +6,7 @@
 
 use crate::bits::Bits;
 use crate::far::Place;
+use crate::log::Slot;
 use nearfar_core::addr::{BLOCK_PAGES, CHUNK_PAGES};
 use std::ops::Range;
 
@@ -34,8 +35,10 @@ pub struct Block {
     pub far_valid: Bits,
     /// Hash of each valid far copy.
     pub hashes: Option<Box<[u64; BLOCK_PAGES]>>,
-    /// Far space of the block.
+    /// Far space of the block, laid out as in memory.
     pub place: Option<Place>,
+    /// Pages whose far copy is in the log instead.
+    pub scattered: Option<Box<[Option<Slot>; BLOCK_PAGES]>>,
     /// Holds with pages of this block.
     pub holds: Vec<HoldId>,
     /// Resident as one huge page, and one unit for the policy.
@@ -57,6 +60,7 @@ impl Default for Block {
             far_valid: Bits::default(),
             hashes: None,
             place: None,
+            scattered: None,
             holds: Vec::new(),
             huge: false,
             units: 0,
@@ -106,6 +110,37 @@ impl Block {
         self.place.is_none() && !self.pinned && self.state.iter().all(|&s| s == PageState::Empty)
     }
 
+    /// Where the far copy of `page` is: a place, and the page's index in it.
+    pub fn far_at(&self, page: usize) -> Option<(Place, usize)> {
+        match self.log_slot(page) {
+            Some(slot) => Some((slot.place, slot.page as usize)),
+            None => self.place.map(|place| (place, page)),
+        }
+    }
+
+    /// The slot of `page` in the log.
+    pub fn log_slot(&self, page: usize) -> Option<Slot> {
+        self.scattered.as_ref().and_then(|slots| slots[page])
+    }
+
+    /// Sets or clears the slot of `page` in the log; returns the one before.
+    pub fn set_log_slot(&mut self, page: usize, slot: Option<Slot>) -> Option<Slot> {
+        if slot.is_none() && self.scattered.is_none() {
+            return None;
+        }
+        let slots = self.scattered.get_or_insert_with(|| Box::new([None; BLOCK_PAGES]));
+        std::mem::replace(&mut slots[page], slot)
+    }
+
+    /// Pages with a far copy in the block's own place.
+    pub fn in_place(&self) -> Bits {
+        let mut bits = self.far_valid;
+        if self.scattered.is_some() {
+            (0..BLOCK_PAGES).filter(|&page| self.log_slot(page).is_some()).for_each(|page| bits.clear(page));
+        }
+        bits
+    }
+
     /// True when nothing is known of the block: it can be forgotten.
     pub fn is_blank(&self) -> bool {
         self.holds.is_empty() && self.is_blank_but_for_holds()
@@ -125,8 +160,8 @@ impl Block {
                 return Err(format!("page {page} is Empty with a far copy"));
             }
         }
-        if !self.far_valid.is_empty() && self.place.is_none() {
-            return Err("far copies without a place".to_owned());
+        if self.far_valid.iter().any(|page| self.far_at(page).is_none()) {
+            return Err("a far copy without a place".to_owned());
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ pub mod hash_map;
 pub mod job;
 pub mod backend;
 pub mod far;
+pub mod log;
 pub mod block;
 pub mod region;
 pub mod frame;

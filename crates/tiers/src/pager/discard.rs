@@ -51,10 +51,9 @@ impl Pager {
                 self.recycle(&hold);
             }
         }
-        let block = self.block(number);
         for page in pages.clone() {
-            block.state[page] = PageState::Empty;
-            block.far_valid.clear(page);
+            self.block(number).state[page] = PageState::Empty;
+            self.forget_far(number, page);
         }
         self.settle_units(number, pages, Arrival::Touched);
         self.free_place_if_unused(number);
@@ -101,8 +100,8 @@ impl Pager {
         let block = self.block(number);
         let lost: Vec<usize> = absent.iter().filter(|&page| block.state[page] == PageState::Resident).collect();
         for &page in &lost {
-            block.state[page] = PageState::Empty;
-            block.far_valid.clear(page);
+            self.block(number).state[page] = PageState::Empty;
+            self.forget_far(number, page);
         }
         self.uncharge(lost.len());
         self.settle_units(number, 0..BLOCK_PAGES, Arrival::Touched);

@@ -8,6 +8,7 @@ use crate::bits::Bits;
 use crate::block::{Frames, HoldId, PageState, Phase};
 use crate::far::Place;
 use crate::frame_bytes;
+use crate::log::Slot;
 use nearfar_core::addr::{BLOCK, BLOCK_PAGES, CHUNK, CHUNK_PAGES, Extent, PAGE};
 use nearfar_core::policy::{Arrival, Unit};
 use nearfar_core::stats::Counter;
@@ -106,11 +107,11 @@ impl Pager {
             stray.clear(pages.start + index);
         });
         debug_assert!(stray.iter().all(|page| present.get(page)), "a page came that was not resident");
-        let block = self.block(number);
         for page in resident.iter().filter(|&page| !present.get(page)) {
-            block.state[page] = PageState::Empty;
-            block.far_valid.clear(page);
+            self.block(number).state[page] = PageState::Empty;
+            self.forget_far(number, page);
         }
+        let block = self.block(number);
         let lost = resident.count() - present.count();
         if huge {
             block.huge = false;
@@ -134,6 +135,7 @@ impl Pager {
         let mut clean = 0;
         let mut fresh = [0u64; BLOCK_PAGES];
         let block = self.block(number);
+        let whole = frames.is_huge();
         for page in mask.iter() {
             let addr = frames.addr(page);
             // SAFETY: `take_stock` has seen that the page is there; it is in no view, so nobody changes it.
@@ -141,7 +143,11 @@ impl Pager {
                 unsafe { if frame_bytes::is_zero(addr) { (true, 0) } else { (false, frame_bytes::page_hash(addr)) } };
             if zero {
                 zeros.set(page);
-            } else if block.far_valid.get(page) && block.hashes.as_ref().is_some_and(|hashes| hashes[page] == hash) {
+            } else if block.far_valid.get(page)
+                && block.hashes.as_ref().is_some_and(|hashes| hashes[page] == hash)
+                // A block that has come together leaves the log, so that it can be read in one piece.
+                && !(whole && block.log_slot(page).is_some())
+            {
                 clean += 1;
             } else {
                 fresh[page] = hash;
@@ -150,34 +156,70 @@ impl Pager {
         }
         self.count(Counter::EvictedZeroBytes, (zeros.count() * PAGE) as u64);
         self.count(Counter::EvictedCleanBytes, (clean * PAGE) as u64);
-        if !dirty.is_empty() {
-            let place = self.place_for(number, &mut dirty, &mask, &zeros)?;
-            // Pages that had to join because their block moved were clean: their hashes hold.
-            let hashes = self.block(number).hashes_mut();
-            for page in dirty.iter().filter(|&page| fresh[page] != 0) {
-                hashes[page] = fresh[page];
-            }
-            let runs = dirty.runs(BRIDGE, |page| mask.get(page) && !zeros.get(page));
-            for page in dirty.iter() {
-                self.block(number).far_valid.clear(page);
-            }
-            let serial = self.hold(id).serial;
-            self.hold(id).place = Some(place);
-            self.hold(id).writing = dirty;
-            for run in runs {
-                self.count(Counter::BytesOut, (run.len() * PAGE) as u64);
-                self.count(Counter::WriteOps, 1);
-                self.submit(id, serial, true, place, run, &frames);
+        if dirty.count() > 0 {
+            if !whole && dirty.count() < CHUNK_PAGES {
+                self.write_to_log(id, number, dirty, &fresh, &frames)?;
+            } else {
+                self.write_in_place(id, number, dirty, &zeros, &fresh, &frames)?;
             }
         }
         self.hold(id).zeros = zeros;
-        let block = self.block(number);
         for page in zeros.iter() {
-            block.far_valid.clear(page);
+            self.forget_far(number, page);
         }
         self.free_place_if_unused(number);
         if self.hold(id).ops == 0 {
             self.enter_limbo(id);
+        }
+        Ok(())
+    }
+
+    /// Writes dirty pages to the end of the log, in one piece.
+    fn write_to_log(&mut self, id: HoldId, number: usize, dirty: Bits, fresh: &[u64], frames: &Frames) -> Result<(), Errno> {
+        let first = self.log.append(&mut self.far, dirty.count())?;
+        for (index, page) in dirty.iter().enumerate() {
+            self.forget_far(number, page);
+            let block = self.block(number);
+            block.set_log_slot(page, Some(Slot { place: first.place, page: first.page + index as u16 }));
+            block.hashes_mut()[page] = fresh[page];
+        }
+        self.hold(id).writing = dirty;
+        let bytes = (dirty.count() * PAGE) as u64;
+        self.count(Counter::BytesOut, bytes);
+        self.count(Counter::WriteOps, 1);
+        self.submit_pages(id, true, (first.place, first.page as usize), dirty.iter(), frames);
+        self.meter.bytes(bytes);
+        Ok(())
+    }
+
+    /// Writes dirty pages to the block's own place.
+    fn write_in_place(
+        &mut self,
+        id: HoldId,
+        number: usize,
+        mut dirty: Bits,
+        zeros: &Bits,
+        fresh: &[u64],
+        frames: &Frames,
+    ) -> Result<(), Errno> {
+        let mask = self.hold(id).mask;
+        let place = self.place_for(number, &mut dirty, &mask, zeros)?;
+        // Pages that had to join because their block moved were clean: their hashes hold.
+        let hashes = self.block(number).hashes_mut();
+        for page in dirty.iter().filter(|&page| fresh[page] != 0) {
+            hashes[page] = fresh[page];
+        }
+        for page in dirty.iter() {
+            self.forget_far(number, page);
+        }
+        // Clean pages between two runs may be written again where they are; not those of the log, which are elsewhere.
+        let block = self.block(number);
+        let runs = dirty.runs(BRIDGE, |page| mask.get(page) && !zeros.get(page) && block.log_slot(page).is_none());
+        self.hold(id).writing = dirty;
+        for run in runs {
+            self.count(Counter::BytesOut, (run.len() * PAGE) as u64);
+            self.count(Counter::WriteOps, 1);
+            self.submit(id, true, (place, run.start), run, frames);
         }
         Ok(())
     }
@@ -195,7 +237,7 @@ impl Pager {
         if let Some(old) = old {
             let mut others = Bits::default();
             let block = self.block(number);
-            for page in block.far_valid.iter().collect::<Vec<_>>() {
+            for page in block.in_place().iter() {
                 if held.get(page) {
                     if !zeros.get(page) {
                         dirty.set(page);
@@ -289,14 +331,14 @@ impl Pager {
     pub(super) fn free_place_if_unused(&mut self, number: usize) {
         let Some(block) = self.blocks.get(&number) else { return };
         let Some(place) = block.place else { return };
-        if !block.far_valid.is_empty() {
+        if !block.in_place().is_empty() {
             return;
         }
         // Writes of pages that are still held will make the place count again.
         let holds = block.holds.clone();
         let awaited = holds.iter().any(|&id| {
             let hold = self.hold(id);
-            hold.writing.iter().any(|page| hold.mask.get(page))
+            hold.place == Some(place) && hold.writing.iter().any(|page| hold.mask.get(page))
         });
         if !awaited {
             self.block(number).place = None;

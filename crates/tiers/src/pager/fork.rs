@@ -68,6 +68,7 @@ impl Pager {
         if !can_move {
             self.uffd.deny_move();
         }
+        self.log.after_fork();
         let alive: Option<OwnedFd> = self.pipe.take().map(|(_reader, writer)| writer);
         if let Err(errno) = self.far.after_fork(alive) {
             super::stop(&format!("a forked child cannot open far memory of its own: {errno}"));

@@ -18,10 +18,11 @@ mod stats;
 
 use crate::bits::Bits;
 use crate::block::{Block, Frames, Hold, HoldId, Phase};
-use crate::far::Far;
+use crate::far::{Far, Place};
 use crate::frame::FramePool;
 use crate::hash_map::Map;
 use crate::job::{Job, Slot};
+use crate::log::Log;
 use crate::region::Regions;
 use nearfar_core::addr::{BLOCK, Extent, PAGE, block_start};
 use nearfar_core::policy::{Evict, Prefetch, Run};
@@ -35,6 +36,13 @@ pub use start::Start;
 
 /// Exit status of a program that was stopped because its data could not be kept right.
 pub const EXIT_STOPPED: i32 = 86;
+
+/// An operation of far that has not ended.
+struct UnderWay {
+    hold: HoldId,
+    serial: u64,
+    place: Place,
+}
 
 /// A thread that waits for a page.
 struct Wait {
@@ -58,6 +66,9 @@ pub struct Pager {
     pub regions: Regions,
     uffd: Uffd,
     far: Far,
+    log: Log,
+    under_way: Vec<Option<UnderWay>>,
+    free_under_way: Vec<usize>,
     frames: FramePool,
     blocks: Map<usize, Box<Block>>,
     holds: Vec<Option<Hold>>,
@@ -141,6 +152,15 @@ impl Pager {
     /// Thaws far space of forks that are gone.
     pub fn reap_forks(&mut self) {
         self.far.reap_forks();
+    }
+
+    /// Forgets the far copy of a page.
+    fn forget_far(&mut self, number: usize, page: usize) {
+        let block = self.block(number);
+        block.far_valid.clear(page);
+        if let Some(slot) = block.set_log_slot(page, None) {
+            self.log.drop_slot(&mut self.far, slot);
+        }
     }
 
     fn count(&self, counter: Counter, n: u64) {

@@ -1,6 +1,6 @@
 //! Brings data from far: starts reads into frames, checks what arrived, stages it or shows it to the program.
 
-use super::{Pager, pages_extent};
+use super::{Pager, UnderWay, pages_extent};
 use crate::bits::Bits;
 use crate::block::{Frames, HoldId, PageState, Phase};
 use crate::far::Place;
@@ -17,7 +17,6 @@ impl Pager {
     /// frames, or nothing to read.
     pub(super) fn read(&mut self, number: usize, run: Range<usize>, page: Option<usize>) -> Option<HoldId> {
         let block = self.blocks.get(&number)?;
-        let place = block.place?;
         let far = block.pages_in(0..BLOCK_PAGES, PageState::Far);
         let only = |states: [PageState; 2]| block.state.iter().all(|state| states.contains(state));
         let whole = run == (0..BLOCK_PAGES) && block.holds.is_empty() && only([PageState::Far, PageState::Empty]);
@@ -30,7 +29,7 @@ impl Pager {
                     unsafe { frame_bytes::zero(frames.addr(page), PAGE) };
                 }
             }
-            return Some(self.start_read(number, place, Bits::of(0..BLOCK_PAGES), far, frames));
+            return Some(self.start_read(number, Bits::of(0..BLOCK_PAGES), far, frames));
         }
         let first = match page {
             Some(page) => page,
@@ -39,28 +38,50 @@ impl Pager {
         let span = block.run_around(first, run, PageState::Far);
         let (span, pages) = self.get_pages_for(first, span, page.is_some())?;
         let mask = Bits::of(span.clone());
-        Some(self.start_read(number, place, mask, mask, Frames::Single { first: span.start, pages }))
+        Some(self.start_read(number, mask, mask, Frames::Single { first: span.start, pages }))
     }
 
-    fn start_read(&mut self, number: usize, place: Place, mask: Bits, far: Bits, frames: Frames) -> HoldId {
+    fn start_read(&mut self, number: usize, mask: Bits, far: Bits, frames: Frames) -> HoldId {
         let id = self.new_hold(number, mask, frames.clone(), Phase::Reading);
         for page in mask.iter() {
             self.block(number).state[page] = PageState::Held;
         }
-        self.hold(id).place = Some(place);
-        let serial = self.hold(id).serial;
         for run in far.runs(0, |_| false) {
-            let bytes = (run.len() * PAGE) as u64;
-            self.count(Counter::BytesIn, bytes);
-            self.count(Counter::ReadOps, 1);
-            self.submit(id, serial, false, place, run, &frames);
+            self.count(Counter::BytesIn, (run.len() * PAGE) as u64);
+            let mut rest = run;
+            while !rest.is_empty() {
+                let Some((place, first)) = self.block(number).far_at(rest.start) else {
+                    super::stop("internal error: a page is in far at no place; please report this")
+                };
+                // As far as the far copies lie one behind the other.
+                let block = self.block(number);
+                let together = rest.clone().zip(first..).take_while(|&(page, at)| block.far_at(page) == Some((place, at))).count();
+                self.count(Counter::ReadOps, 1);
+                self.submit(id, false, (place, first), rest.start..rest.start + together, &frames);
+                rest.start += together;
+            }
         }
         id
     }
 
-    pub(super) fn submit(&mut self, id: HoldId, serial: u64, write: bool, place: Place, run: Range<usize>, frames: &Frames) {
+    /// Starts reading or writing pages `run` of a hold at page `at.1` of the place `at.0`.
+    pub(super) fn submit(&mut self, id: HoldId, write: bool, at: (Place, usize), run: Range<usize>, frames: &Frames) {
+        let pages = run.len();
+        self.submit_pages(id, write, at, run, frames);
+        self.meter.bytes((pages * PAGE) as u64);
+    }
+
+    /// As `submit`, for any pages of the hold, in the order in which they lie in far.
+    pub(super) fn submit_pages(
+        &mut self,
+        id: HoldId,
+        write: bool,
+        at: (Place, usize),
+        run: impl Iterator<Item = usize>,
+        frames: &Frames,
+    ) {
         let mut pieces: Vec<Piece> = Vec::new();
-        for page in run.clone() {
+        for page in run {
             let addr = frames.addr(page);
             match pieces.last_mut() {
                 Some(last) if last.addr + last.len == addr => last.len += PAGE,
@@ -70,11 +91,21 @@ impl Pager {
         self.meter.started(self.slot, self.ops);
         self.ops += 1;
         self.write_ops += u32::from(write);
-        self.hold(id).ops += 1;
-        // Holds are few and serials grow: both fit, and a stale token can be told.
-        let token = (serial << 24) | id as u64;
-        self.far.submit(token, write, place, run.start, pieces);
-        self.meter.bytes((run.len() * PAGE) as u64);
+        let hold = self.hold(id);
+        hold.ops += 1;
+        hold.place = Some(at.0);
+        let entry = Some(UnderWay { hold: id, serial: hold.serial, place: at.0 });
+        let token = match self.free_under_way.pop() {
+            Some(token) => {
+                self.under_way[token] = entry;
+                token
+            }
+            None => {
+                self.under_way.push(entry);
+                self.under_way.len() - 1
+            }
+        };
+        self.far.submit(token as u64, write, at.0, at.1, pieces);
     }
 
     /// Takes completions in. True when there were any.
@@ -83,14 +114,16 @@ impl Pager {
         self.far.backend().completions(&mut done);
         let any = !done.is_empty();
         for one in done {
-            let (id, serial) = ((one.token & 0xFF_FFFF) as usize, one.token >> 24);
+            let token = one.token as usize;
+            let Some(UnderWay { hold: id, serial, place }) = self.under_way.get_mut(token).and_then(Option::take) else {
+                super::stop("internal error: an operation ended that nobody started; please report this")
+            };
+            self.free_under_way.push(token);
+            self.far.ended(place);
             self.meter.ended(self.slot, self.ops);
             self.ops -= 1;
             if !self.is_current(id, serial) {
                 super::stop("internal error: an operation ended that nobody started; please report this");
-            }
-            if let Some(place) = self.hold(id).place {
-                self.far.ended(place);
             }
             self.hold(id).ops -= 1;
             match self.hold(id).phase {

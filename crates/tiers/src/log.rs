@@ -1,0 +1,72 @@
+//! The log: where small scattered pieces are written, one behind the other.
+//!
+//! A block that leaves near whole has a place of its own, and lies there as in memory. Pieces of it that leave alone would
+//! each be a small write somewhere on the device, which is the slowest thing that one can ask of it. They go to the end of
+//! the log instead: writes become sequential, and memory that is touched sparsely takes as much far space as was touched.
+//!
+//! A slot is written once and never again. A place of the log is free when its last live slot is dropped; nothing is
+//! compacted, so under random rewriting the log can grow to about 7 times the data (ln 512 + 0.58, when all is rewritten
+//! again and again); far space is what it costs.
+
+use crate::far::{Far, Place};
+use crate::hash_map::Map;
+use nearfar_core::addr::BLOCK_PAGES;
+use nearfar_sys::errno::Errno;
+
+/// A page of a place of the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slot {
+    /// The place.
+    pub place: Place,
+    /// Index of the page in it.
+    pub page: u16,
+}
+
+/// Open and closed places of the log.
+#[derive(Default)]
+pub struct Log {
+    open: Option<(Place, usize)>,
+    live: Map<Place, u16>,
+}
+
+impl Log {
+    /// Takes `pages` slots in a row (at most a block of them); the first is returned. They count as live.
+    pub fn append(&mut self, far: &mut Far, pages: usize) -> Result<Slot, Errno> {
+        let (place, next) = match self.open {
+            Some((place, next)) if next + pages <= BLOCK_PAGES => (place, next),
+            _ => {
+                let place = far.allocate()?;
+                self.close(far);
+                self.live.insert(place, 0);
+                (place, 0)
+            }
+        };
+        self.open = Some((place, next + pages));
+        *self.live.entry(place).or_insert(0) += pages as u16;
+        Ok(Slot { place, page: next as u16 })
+    }
+
+    /// Ends the life of one slot.
+    pub fn drop_slot(&mut self, far: &mut Far, slot: Slot) {
+        let Some(live) = self.live.get_mut(&slot.place) else { return };
+        *live -= 1;
+        if *live == 0 && self.open.is_none_or(|(open, _)| open != slot.place) {
+            self.live.remove(&slot.place);
+            far.free(slot.place);
+        }
+    }
+
+    fn close(&mut self, far: &mut Far) {
+        if let Some((place, _)) = self.open.take()
+            && self.live.get(&place) == Some(&0)
+        {
+            self.live.remove(&place);
+            far.free(place);
+        }
+    }
+
+    /// In the child of a fork: what is in the log stays readable; the child's own begins anew.
+    pub fn after_fork(&mut self) {
+        self.open = None;
+    }
+}
