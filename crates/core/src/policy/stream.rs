@@ -31,6 +31,8 @@ const ALL: usize = 64;
 const SHARED: usize = 16;
 /// A unit is at most this share of near, so that small budgets are not swept out by one run.
 const UNIT_SHARE: u64 = 16;
+/// Prefetch has at most this share of near.
+const STAGED_SHARE: u64 = 8;
 /// Time that data ahead of a stream should cover.
 const AHEAD_NS: u64 = 4_000_000;
 /// A jump costs one, a jump that the stream went on from earns two.
@@ -95,7 +97,7 @@ impl StreamFetch {
     fn limits(&self, room: &Room, found: Found) -> Limits {
         let share = (room.near_pages / UNIT_SHARE).clamp(1, BLOCK);
         let unit = 1 << share.ilog2();
-        let staged_max = room.near_pages / 4;
+        let staged_max = room.near_pages / STAGED_SHARE;
         let bytes = u128::from(room.far_bytes_per_s) * u128::from(AHEAD_NS) / 1_000_000_000;
         let covering = match room.far_bytes_per_s {
             0 => UNITS_UNKNOWN,

@@ -12,6 +12,9 @@ use nearfar_sys::errno::Errno;
 use nearfar_sys::io::{Done, Piece};
 use std::ops::Range;
 
+/// Prefetched data is stale when this many times as many transfers as are staged were begun after it.
+const STALE_ROUNDS: u64 = 32;
+
 impl Pager {
     /// Starts reading the pages of `run` in block `number` that are in far; with `page`, at least that one. `None`: no
     /// frames, or nothing to read.
@@ -224,7 +227,7 @@ impl Pager {
     pub(super) fn grant_wishes(&mut self) {
         let limit = self.staging_limit();
         while let Some(&run) = self.wishes.front() {
-            if self.staged_pages + self.reading_ahead >= limit || self.reading_ahead >= self.queue_pages() {
+            if self.staged_pages + self.reading_ahead >= limit && !self.drop_stale() || self.reading_ahead >= self.queue_pages() {
                 break;
             }
             if !self.prefetch(run) {
@@ -232,6 +235,23 @@ impl Pager {
             }
             self.wishes.pop_front();
         }
+    }
+
+    /// Gives up what was staged long ago and never asked for: the stream it was for has gone elsewhere, and others need the
+    /// room. False when there is nothing of the kind.
+    fn drop_stale(&mut self) -> bool {
+        while let Some(&(id, serial)) = self.staged.front() {
+            if self.is_current(id, serial) && self.hold(id).phase == Phase::Staged {
+                let stale = self.serial - serial > STALE_ROUNDS * (self.staged.len() as u64 + 8);
+                if stale {
+                    self.staged.pop_front();
+                    self.end_staged(id);
+                }
+                return stale;
+            }
+            self.staged.pop_front();
+        }
+        false
     }
 
     /// Pages that may be under way ahead of demand in each direction: what far moves in a few milliseconds keeps it busy, and
