@@ -37,6 +37,14 @@ static void act(uint64_t salt) {
     free(large), free(small);
 }
 
+// Calls from just above a page that has gone cold, so that it is first touched deep inside the call.
+static __attribute__((noinline)) void act_at_edge(uint64_t salt, size_t above) {
+    char here, *low = (char *)(((uintptr_t)&here - 2 * PAGE) & ~(PAGE - 1)) + above;
+    char *room = __builtin_alloca(&here - low);
+    __asm__ volatile("" : : "r"(room) : "memory");
+    act(salt);
+}
+
 static void forks(uint64_t salt) {
     static char *volatile data; // not on the stack
     data = malloc(4 * MIB);
@@ -60,6 +68,10 @@ static void coroutine(int number) {
     for (int round = 0; round < 3; round++) {
         volatile uint64_t local[100];
         for (int i = 0; i < 100; i++) local[i] = word(number, i);
+        for (size_t above = 64; above <= 2048; above *= 2) {
+            act_at_edge(number * 10 + round, above);
+            if (above % 3 == number % 3) swapcontext(&contexts[number], &main_context);
+        }
         deep(30, number);
         act(number * 10 + round);
         if (number % 8 == round) forks(number);
@@ -94,8 +106,13 @@ int main(void) {
         contexts[i].uc_link = &main_context;
         makecontext(&contexts[i], (void (*)(void))coroutine, 1, i);
     }
-    for (int round = 0; round < 4; round++) {
-        for (int i = 0; i < COROUTINES; i++) swapcontext(&main_context, &contexts[i]);
+    static int ended[COROUTINES];
+    while (finished < COROUTINES) {
+        for (int i = 0; i < COROUTINES; i++) {
+            int before = finished;
+            if (!ended[i]) swapcontext(&main_context, &contexts[i]);
+            ended[i] |= finished > before;
+        }
         push_out_with(96 * MIB);
     }
     must(finished == COROUTINES);
