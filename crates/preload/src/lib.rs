@@ -36,6 +36,8 @@ mod lifecycle;
 mod fork;
 mod heap;
 mod maps;
+#[cfg(target_arch = "x86_64")]
+pub mod raw_syscall;
 mod descriptors;
 mod last_thread;
 pub mod hooks;
