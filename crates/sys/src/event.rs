@@ -1,5 +1,6 @@
 //! Waiting: eventfd, poll with a time limit, and the monotonic clock.
 
+use crate::aside;
 use crate::errno::Errno;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
@@ -17,7 +18,7 @@ impl Event {
             return Err(Errno::last());
         }
         // SAFETY: the kernel just gave us this descriptor and nobody else has it.
-        Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
+        Ok(Self { fd: aside::put(unsafe { OwnedFd::from_raw_fd(fd) }) })
     }
 
     /// Signals; never blocks.

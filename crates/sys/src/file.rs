@@ -1,5 +1,6 @@
 //! The spill file: private (0600), without a name, read and written directly where the file system can.
 
+use crate::aside;
 use crate::errno::{Errno, call};
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -21,7 +22,7 @@ fn open_at(path: &CString, flags: i32) -> Result<OwnedFd, Errno> {
     // SAFETY: a C string; raw because `open` may be interposed by others.
     let fd = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, 0o600, 0, 0])? };
     // SAFETY: a fresh descriptor, ours alone.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+    Ok(aside::put(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
 }
 
 impl SpillFile {
@@ -83,10 +84,8 @@ impl SpillFile {
 
     /// Another descriptor of the same open file.
     pub fn duplicate(&self) -> Result<Self, Errno> {
-        // SAFETY: integers only.
-        let fd = unsafe { call(libc::SYS_fcntl, [self.raw(), libc::F_DUPFD_CLOEXEC as usize, 0, 0, 0, 0])? };
-        // SAFETY: a fresh descriptor, ours alone.
-        Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd as RawFd) }, direct: self.direct })
+        let fd = aside::duplicate(self.fd.as_raw_fd()).ok_or(Errno(libc::EMFILE))?;
+        Ok(Self { fd, direct: self.direct })
     }
 
     fn raw(&self) -> usize {

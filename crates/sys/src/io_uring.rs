@@ -1,10 +1,11 @@
 //! The io_uring engine: the pager submits and reaps without any other thread.
 
+use crate::aside;
 use crate::errno::Errno;
 use crate::io::{Done, Engine, Op};
 use io_uring::{IoUring, opcode, types};
 use std::collections::{HashMap, VecDeque};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 
 const ENTRIES: u32 = 256;
 
@@ -23,7 +24,16 @@ impl Ring {
     pub fn new() -> Result<Self, Errno> {
         let refused = |error: std::io::Error| Errno(error.raw_os_error().unwrap_or(libc::ENOSYS));
         let ring = IoUring::builder().setup_clamp().build(ENTRIES).map_err(refused)?;
+        let ring = Self::aside(ring).map_err(refused)?;
         Ok(Self { ring, live: HashMap::new(), waiting: VecDeque::new(), next: 0, unsubmitted: false })
+    }
+
+    fn aside(ring: IoUring) -> std::io::Result<IoUring> {
+        let Some(fd) = aside::duplicate(ring.as_raw_fd()) else { return Ok(ring) };
+        let params = ring.params().clone();
+        drop(ring);
+        // SAFETY: a descriptor of the ring that these parameters describe, given away; the other one is closed.
+        unsafe { IoUring::from_fd(fd.into_raw_fd(), params) }
     }
 
     fn push(&mut self, op: Box<Op>) {

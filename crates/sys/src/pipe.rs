@@ -1,5 +1,6 @@
 //! Pipes that tell whether other processes are still there: nobody writes, the kernel hangs up at the last one's end.
 
+use crate::aside;
 use crate::errno::Errno;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -11,7 +12,8 @@ pub fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
         return Err(Errno::last());
     }
     // SAFETY: fresh descriptors, ours alone.
-    Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
+    let (reader, writer) = unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) };
+    Ok((aside::put(reader), aside::put(writer)))
 }
 
 /// True when every writing end of `reader`'s pipe is closed.

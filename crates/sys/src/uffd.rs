@@ -4,6 +4,7 @@
 //! Events other than faults (fork, remap, remove, unmap) are never enabled: they block the program inside munmap and
 //! friends until the pager reads them (libfabric#5554), and every such call is interposed instead.
 
+use crate::aside;
 use crate::errno::{Errno, call};
 use nearfar_core::addr::{Extent, PAGE};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -140,7 +141,7 @@ impl Uffd {
         // SAFETY: integers only.
         let fd = unsafe { call(libc::SYS_userfaultfd, [flags as usize, 0, 0, 0, 0, 0])? };
         // SAFETY: a fresh descriptor, ours alone.
-        Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+        Ok(aside::put(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
     }
 
     fn device() -> Result<OwnedFd, Errno> {
@@ -156,7 +157,7 @@ impl Uffd {
         // SAFETY: integers only.
         let fd = unsafe { call(libc::SYS_ioctl, args)? };
         // SAFETY: a fresh descriptor, ours alone.
-        Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+        Ok(aside::put(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
     }
 
     fn handshake(fd: &OwnedFd, features: u64) -> Result<u64, Errno> {

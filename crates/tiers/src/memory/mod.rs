@@ -107,6 +107,11 @@ impl Memory {
         let mut inner = self.enter();
         if let Some(pager) = &mut inner.pager {
             pager.fork_prepare();
+            // Address space that is free now may have been hidden while it was managed; the child needs all of the arena.
+            for half in [self.common.blocks, self.common.maps] {
+                // SAFETY: the advice changes only what a later fork inherits.
+                let _ = unsafe { nearfar_sys::map::madvise(half, libc::MADV_DOFORK) };
+            }
         }
         // SAFETY: this thread holds the lock.
         unsafe { *self.common.forking.get() = Some(inner) };
