@@ -33,13 +33,13 @@ fn realloc_grows_beyond_near() {
 
 #[test]
 fn threads_allocate_and_free_at_once() {
-    TestProgram::source("allocating_threads.c").limit_s(120 + 2 * seconds()).same().ok().paged();
+    TestProgram::source("allocating_threads.c").limit_s(120 + 2 * seconds()).self_checked().paged();
 }
 
 #[test]
 fn threads_allocate_and_free_with_the_large_heap_only() {
     let program = TestProgram::source("allocating_threads.c").options(["--heap=large"]).env("NEARFAR_TEST_SECONDS", "5");
-    program.same().ok().paged();
+    program.self_checked().paged();
 }
 
 #[test]

@@ -8,54 +8,54 @@ fn verify_mix(arguments: &[&str]) -> TestProgram {
 
 #[test]
 fn mix_on_the_heap() {
-    verify_mix(&["bytes=192M", "threads=4", "seconds=10", "seed=1"]).same().ok().paged();
+    verify_mix(&["bytes=192M", "threads=4", "seconds=8", "seed=1"]).self_checked().paged();
 }
 
 #[test]
 fn mix_in_a_mapping() {
-    verify_mix(&["bytes=192M", "threads=3", "seconds=8", "seed=2", "buffer=mmap"]).same().ok().paged();
+    verify_mix(&["bytes=192M", "threads=3", "seconds=6", "seed=2", "buffer=mmap"]).self_checked().paged();
 }
 
 #[test]
 fn mix_in_a_static_array() {
-    verify_mix(&["bytes=192M", "threads=2", "seconds=8", "seed=3", "buffer=bss"]).same().ok().paged();
+    verify_mix(&["bytes=192M", "threads=2", "seconds=6", "seed=3", "buffer=bss"]).self_checked().paged();
 }
 
 #[test]
 fn mix_with_one_thread() {
-    verify_mix(&["bytes=128M", "threads=1", "seconds=5", "seed=4"]).near("32M").same().ok().paged();
+    verify_mix(&["bytes=128M", "threads=1", "seconds=5", "seed=4"]).near("32M").self_checked().paged();
 }
 
 #[test]
 fn mix_with_many_threads() {
-    verify_mix(&["bytes=128M", "threads=16", "seconds=8", "seed=5"]).near("48M").same().ok().paged();
+    verify_mix(&["bytes=128M", "threads=16", "seconds=6", "seed=5"]).near("48M").self_checked().paged();
 }
 
 #[test]
 fn mix_with_the_least_near() {
-    verify_mix(&["bytes=96M", "threads=4", "seconds=8", "seed=6"]).near("16M").same().ok().paged();
+    verify_mix(&["bytes=96M", "threads=4", "seconds=6", "seed=6"]).near("16M").self_checked().paged();
 }
 
 #[test]
 fn mix_that_just_overflows_near() {
-    verify_mix(&["bytes=72M", "threads=4", "seconds=6", "seed=7"]).near("64M").same().ok().paged();
+    verify_mix(&["bytes=72M", "threads=4", "seconds=6", "seed=7"]).near("64M").self_checked().paged();
 }
 
 #[test]
 fn mix_that_fits_in_near() {
-    let under = verify_mix(&["bytes=32M", "threads=4", "seconds=3", "seed=8"]).near("256M").same().ok();
+    let under = verify_mix(&["bytes=32M", "threads=4", "seconds=3", "seed=8"]).near("256M").self_checked();
     assert_eq!(under.counter("bytes_in"), 0, "nothing needed to be paged");
 }
 
 #[test]
 fn mix_over_emulated_far_memory() {
-    verify_mix(&["bytes=160M", "threads=4", "seconds=6", "seed=9"]).far("emu:bw=2G,lat=20us").same().ok().paged();
+    verify_mix(&["bytes=160M", "threads=4", "seconds=6", "seed=9"]).far("emu:bw=2G,lat=20us").self_checked().paged();
 }
 
 /// A small run of everything without one facility of the kernel: the fallback must be as right as the fast path.
 fn denied(what: &str) {
     let deny = ["--deny", what];
-    verify_mix(&["bytes=128M", "threads=4", "seconds=4", "seed=10"]).options(deny).same().ok().paged();
+    verify_mix(&["bytes=128M", "threads=4", "seconds=4", "seed=10"]).options(deny).self_checked().paged();
     for name in ["realloc_growth.c", "mremap_moves.c", "fork_chain.c", "socket_messages.c"] {
         TestProgram::source(name).options(deny).same().ok().paged();
     }
@@ -112,7 +112,7 @@ fn own_fault_handlers_get_real_faults() {
 
 #[test]
 fn timers_interrupt_faults() {
-    TestProgram::source("profiling_timer.c").same().ok().paged();
+    TestProgram::source("profiling_timer.c").self_checked().paged();
 }
 
 #[test]

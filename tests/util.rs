@@ -266,6 +266,13 @@ impl TestProgram {
         under
     }
 
+    /// Runs a timed program that knows its own right results under nearfar alone: a plain run would only cost its time again.
+    pub fn self_checked(&self) -> Outcome {
+        let under = self.nearfar().ok();
+        assert_eq!(under.stdout, "OK\n");
+        under
+    }
+
     fn run(&self, mut command: Command, scratch: &Scratch) -> Outcome {
         let (stdout, stderr) = (scratch.0.join("stdout"), scratch.0.join("stderr"));
         let create = |path: &Path| fs::File::create(path).expect("scratch file");
