@@ -132,17 +132,21 @@ impl Pager {
         let limits = self.limits(number, page);
         let whole = limits == (0..BLOCK_PAGES) && self.is_movable(number);
         let block = self.block(number);
-        if whole && wanted == (0..BLOCK_PAGES) && block.all(0..BLOCK_PAGES, PageState::Empty) && block.holds.is_empty() {
-            if let Some((frame, zeroed)) = self.get_huge(true) {
-                if !zeroed {
-                    // SAFETY: a frame that nobody uses.
-                    unsafe { frame_bytes::zero(frame, BLOCK) };
-                }
-                self.count(Counter::FaultsZero, 1);
-                self.wish(fetch.ahead);
-                self.show_frames(number, Frames::Span { addr: frame, first: 0, huge: true }, 0..BLOCK_PAGES, Arrival::Touched);
-                return;
+        let empty = block.all(0..BLOCK_PAGES, PageState::Empty) && block.holds.is_empty();
+        if whole
+            && wanted == (0..BLOCK_PAGES)
+            && empty
+            && let Some((frame, zeroed)) = self.get_huge(true)
+        {
+            if !zeroed {
+                // SAFETY: a frame that nobody uses.
+                unsafe { frame_bytes::zero(frame, BLOCK) };
             }
+            self.count(Counter::FaultsZero, 1);
+            self.wish(fetch.ahead);
+            let frames = Frames::Span { addr: frame, first: 0, huge: true };
+            self.show_frames(number, frames, 0..BLOCK_PAGES, Arrival::Touched);
+            return;
         }
         let within = wanted.start.max(limits.start)..wanted.end.min(limits.end);
         let run = self.block(number).run_around(page, within, PageState::Empty);

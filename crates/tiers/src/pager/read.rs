@@ -58,7 +58,8 @@ impl Pager {
                 };
                 // As far as the far copies lie one behind the other.
                 let block = self.block(number);
-                let together = rest.clone().zip(first..).take_while(|&(page, at)| block.far_at(page) == Some((place, at))).count();
+                let together =
+                    rest.clone().zip(first..).take_while(|&(page, at)| block.far_at(page) == Some((place, at))).count();
                 self.count(Counter::ReadOps, 1);
                 self.submit(id, false, (place, first), rest.start..rest.start + together, &frames);
                 rest.start += together;

@@ -335,6 +335,7 @@ impl Track {
     }
 
     /// Takes in a fault on `page`, which fits as `fit`. Returns the run to bring (`None`: the page alone); pushes what to bring ahead.
+    #[allow(clippy::too_many_arguments, reason = "all of it differs from fault to fault, and a struct would be built on each")]
     pub fn follow(
         &mut self,
         page: u64,
