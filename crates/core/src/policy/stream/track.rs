@@ -515,11 +515,16 @@ impl Track {
         Run { first, count: count as u32 }
     }
 
-    /// Whether `run` may have been issued by this stream: `Some(true)` when it lies ahead of it, `Some(false)` when passed over.
+    /// Whether `run` may have been issued by this stream: `Some(true)` when it is due, `Some(false)` when passed over. What lies
+    /// ahead and is not due was not issued by this stream.
     pub fn issued(&self, run: Run) -> Option<bool> {
         let x = self.forward_first(run);
         let grid = self.kind == Kind::Sequential || x.abs_diff(self.last).is_multiple_of(self.step);
-        ((self.origin..self.frontier).contains(&x) && grid).then_some(x >= self.run_end)
+        if !(self.origin..self.frontier).contains(&x) || !grid {
+            return None;
+        }
+        let due = self.due.iter().any(|&(first, count)| (first..first + u64::from(count)).contains(&x));
+        if due { Some(true) } else { (x < self.run_end).then_some(false) }
     }
 
     fn forward_first(&self, run: Run) -> u64 {
