@@ -4,7 +4,7 @@
 //! wait for itself on a hole. `FramePool` and `Hold` masks say what is populated; `present_pages` asks the kernel.
 
 use nearfar_core::addr::{Extent, PAGE};
-use nearfar_sys::map;
+use nearfar_sys::{map, pagemap};
 use std::sync::atomic::{AtomicU8, Ordering};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -77,8 +77,14 @@ pub fn absent_pages(range: Extent, mut each: impl FnMut(usize)) {
         // Unmapped: all of it is absent.
         present.fill(0);
     }
-    for (index, byte) in present[..count].iter().enumerate() {
-        if byte & 1 == 0 {
+    if present[..count].iter().all(|byte| byte & 1 == 1) {
+        return;
+    }
+    // To mincore a page that the kernel has swapped out is absent too.
+    let mut exists = [false; nearfar_core::addr::BLOCK_PAGES];
+    let known = pagemap::existing(range, &mut exists[..count]).is_ok();
+    for index in 0..count {
+        if present[index] & 1 == 0 && !(known && exists[index]) {
             each(index);
         }
     }

@@ -265,8 +265,10 @@ impl Job {
 
     /// Gives `pages` of `slot` back.
     pub fn uncharge(&self, slot: &Slot, pages: u64) {
-        slot.charged_pages.fetch_sub(pages, Ordering::Relaxed);
-        self.header().charged_pages.fetch_sub(pages, Ordering::Relaxed);
+        // Saturating: a slot that was buried by mistake (a process that only seemed dead) must not wrap the ledger round.
+        for count in [&slot.charged_pages, &self.header().charged_pages] {
+            let _ = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| Some(now.saturating_sub(pages)));
+        }
     }
 
     /// Pages charged by all processes together.

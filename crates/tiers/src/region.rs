@@ -46,6 +46,9 @@ impl Regions {
 
     /// The managed parts of `range`, in ascending order.
     pub fn parts(&self, range: Extent) -> Vec<(Extent, Attr)> {
+        if range.is_empty() {
+            return Vec::new();
+        }
         let first = self.find(range.start).map_or(range.start, |(region, _)| region.start);
         self.map
             .range(first..range.end)

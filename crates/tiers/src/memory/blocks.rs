@@ -52,6 +52,7 @@ impl Memory {
     }
 
     fn close_block(inner: &mut Inner, range: Extent) {
+        inner.unpin(range);
         inner.discard(range);
         inner.decommit(range.len());
         inner.arena.give_block(range);

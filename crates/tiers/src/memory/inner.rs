@@ -95,6 +95,14 @@ impl Inner {
         }
     }
 
+    /// Ends what mlock did for `range`: the memory is about to be unmapped.
+    pub(super) fn unpin(&mut self, range: Extent) {
+        self.pins.retain(|pin| !pin.overlaps(&range));
+        if let Some(pager) = &mut self.pager {
+            let _ = pager.pin(range, false);
+        }
+    }
+
     pub(super) fn notice(&self, what: &str) {
         process::write_stderr(format!("nearfar: process {}: {what}\n", process::pid()).as_bytes());
     }

@@ -9,8 +9,14 @@ use nearfar_sys::map;
 /// Smaller mappings stay with the kernel: they are many, and hold little.
 const SMALLEST: usize = CHUNK;
 
+/// madvise(2), since 5.18; the name is not in the C library's headers everywhere.
+const MADV_DONTNEED_LOCKED: i32 = 24;
+
 /// Flags of mappings that are not what they seem: special pages, stacks, or the program's own wish for huge TLB pages.
 const FOREIGN: i32 = libc::MAP_HUGETLB | libc::MAP_GROWSDOWN | libc::MAP_STACK;
+
+/// Pages that the kernel brings at once would be there without our knowing.
+const POPULATING: i32 = libc::MAP_POPULATE | libc::MAP_LOCKED;
 
 /// Wishes for an address below this are passed to the kernel: programs with compressed pointers depend on them. Higher ones
 /// only spread or align mappings (mimalloc, our own small allocator, wishes for 2 to 30 TiB), and the arena aligns as well.
@@ -36,19 +42,21 @@ impl Memory {
         let Some(size) = round_up(len, PAGE).filter(|&size| size > 0) else { return raw(flags) };
         let ours = is_ours_to_manage(size, prot, flags);
         if flags & libc::MAP_FIXED != 0 && flags & libc::MAP_FIXED_NOREPLACE != libc::MAP_FIXED_NOREPLACE {
-            return self.map_fixed(Extent::new(addr, size), prot, ours, &|| raw(flags));
+            let quiet = if ours { flags & !POPULATING } else { flags };
+            return self.map_fixed(Extent::new(addr, size), prot, ours, &|| raw(quiet));
         }
         if !ours {
             return raw(flags);
         }
         let mut inner = self.enter();
         if !(1..HINT_LIMIT).contains(&addr)
+            && flags & libc::MAP_FIXED_NOREPLACE != libc::MAP_FIXED_NOREPLACE
             && let Some(range) = inner.arena.take_map(size)
         {
             return self.open_map(&mut inner, range, prot);
         }
         // A wish for a certain place is the kernel's to grant; what comes of it is managed there.
-        let start = raw(flags & !libc::MAP_POPULATE)?;
+        let start = raw(flags & !POPULATING)?;
         let range = Extent::new(start, size);
         self.count_writable(&mut inner, size, prot);
         self.manage(&mut inner, range, Attr { prot, arena: false });
@@ -84,30 +92,30 @@ impl Memory {
             return Err(Errno::ENOMEM);
         }
         let parts = inner.regions().parts(range);
+        let inside = maps.contains_extent(range);
+        let all_ours = parts.iter().map(|(part, _)| part.len()).sum::<usize>() == range.len();
+        let attr = Attr { prot, arena: inside };
+        if ours && inside && all_ours {
+            // The mapping stays, with other protection: no hole in the registration, no new mapping for the kernel.
+            // SAFETY: the caller asked for this range to be replaced.
+            unsafe { map::mprotect(range, prot)? };
+        } else {
+            // The kernel first: when it refuses, everything is as it was.
+            raw()?;
+            if inside {
+                inner.arena.take_map_at(range);
+            }
+        }
         inner.decommit(writable_bytes(&parts));
         for (part, _) in &parts {
             inner.discard(*part);
         }
         inner.regions().remove(range);
-        let inside = maps.contains_extent(range);
-        if inside {
-            inner.arena.take_map_at(range);
-        }
-        let all_ours = parts.iter().map(|(part, _)| part.len()).sum::<usize>() == range.len();
-        if ours && inside && all_ours {
-            // The mapping stays, with other protection: no hole in the registration, no new mapping for the kernel.
-            // SAFETY: the caller asked for this range to be replaced.
-            unsafe { map::mprotect(range, prot)? };
-            self.count_writable(&mut inner, range.len(), prot);
-            self.manage(&mut inner, range, Attr { prot, arena: true });
-            return Ok(range.start);
-        }
-        let start = raw()?;
         if ours {
             self.count_writable(&mut inner, range.len(), prot);
-            self.manage(&mut inner, range, Attr { prot, arena: inside });
+            self.manage(&mut inner, range, attr);
         }
-        Ok(start)
+        Ok(range.start)
     }
 
     /// munmap(2).
@@ -138,10 +146,10 @@ impl Memory {
         }
         inner.decommit(writable_bytes(&parts));
         for (part, _) in &parts {
+            inner.unpin(*part);
             inner.discard(*part);
         }
         let managed: usize = parts.iter().filter_map(|(part, _)| part.intersect(&maps)).map(|part| part.len()).sum();
-        inner.regions().remove(range);
         if let Some(inside) = ours {
             if managed == inside.len() {
                 // SAFETY: unmapped by the program: stray accesses shall trap.
@@ -154,6 +162,7 @@ impl Memory {
             }
             inner.arena.give_map(inside);
         }
+        inner.regions().remove(range);
         for outside in [
             Extent { start: range.start, end: range.end.min(maps.start) },
             Extent { start: range.start.max(maps.end), end: range.end },
@@ -215,7 +224,7 @@ impl Memory {
             return raw(range);
         }
         match advice {
-            libc::MADV_DONTNEED | libc::MADV_FREE => {
+            libc::MADV_DONTNEED | libc::MADV_FREE | MADV_DONTNEED_LOCKED => {
                 if inner.pager.is_none() {
                     return raw(range);
                 }
@@ -240,13 +249,18 @@ impl Memory {
             }
             libc::MADV_COLD | libc::MADV_PAGEOUT | libc::MADV_COLLAPSE if managed == range.len() => Ok(()),
             libc::MADV_DOFORK | libc::MADV_DONTFORK if inner.pager.is_some() && managed == range.len() => Ok(()),
-            _ => raw(range),
+            _ => {
+                // Some advice brings pages: the kernel then waits for the pager, and that for the lock.
+                drop(inner);
+                raw(range)
+            }
         }
     }
 
     /// mlock(2) and mlock2(2): brings the range to near and keeps it there.
     pub fn mlock(&self, addr: usize, len: usize) -> Result<(), Errno> {
-        let range = Extent { start: addr & !(PAGE - 1), end: round_up(addr + len, PAGE).ok_or(Errno::ENOMEM)? };
+        let end = addr.checked_add(len).and_then(|end| round_up(end, PAGE)).ok_or(Errno::ENOMEM)?;
+        let range = Extent { start: addr & !(PAGE - 1), end };
         let readable: Vec<Extent> = {
             let mut inner = self.enter();
             let parts = inner.regions().parts(range);
@@ -269,7 +283,8 @@ impl Memory {
 
     /// munlock(2).
     pub fn munlock(&self, addr: usize, len: usize) -> Result<(), Errno> {
-        let range = Extent { start: addr & !(PAGE - 1), end: round_up(addr + len, PAGE).ok_or(Errno::ENOMEM)? };
+        let end = addr.checked_add(len).and_then(|end| round_up(end, PAGE)).ok_or(Errno::ENOMEM)?;
+        let range = Extent { start: addr & !(PAGE - 1), end };
         let mut inner = self.enter();
         inner.pins.retain(|pin| !pin.overlaps(&range));
         match &mut inner.pager {

@@ -163,8 +163,10 @@ impl Pager {
     /// Pins or unpins the blocks of `range`. Pinning fails when less than half of near would stay free to page in.
     pub fn pin(&mut self, range: Extent, pinned: bool) -> Result<(), Errno> {
         if pinned {
+            let is_pinned = |number: &usize| self.blocks.get(number).is_some_and(|block| block.pinned);
             let held = self.blocks.values().filter(|block| block.pinned).count();
-            if ((held + range.blocks().len()) * BLOCK_PAGES) as u64 > self.capacity / 2 {
+            let more = range.blocks().filter(|number| !is_pinned(number)).count();
+            if ((held + more) * BLOCK_PAGES) as u64 > self.capacity / 2 {
                 return Err(Errno::ENOMEM);
             }
         }

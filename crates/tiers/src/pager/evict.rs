@@ -57,18 +57,25 @@ impl Pager {
         if huge {
             frame_bytes::drop_table(Extent::new(slot, BLOCK));
         }
-        if let Err(why) = self.hide(number, pages.clone(), slot) {
-            if huge {
-                self.frames.give_empty_huge(slot)
-            } else {
-                self.frames.fill_chunk(slot, 0)
+        let moved = match self.hide_parts(number, &pages, slot, resident, huge) {
+            Ok(moved) => moved,
+            Err(why) => {
+                if huge { self.frames.give_empty_huge(slot) } else { self.frames.fill_chunk(slot, 0) }
+                self.count(Counter::PinnedSkips, 1);
+                if huge && why == Refused::Unfit {
+                    // It lies across a border between mappings: its chunks can go one by one.
+                    self.split_huge(number);
+                } else {
+                    self.keep(unit, resident.count());
+                }
+                return Err(Stays::Pinned);
             }
-            debug_assert!(why != Refused::NoMemory || !self.uffd.can_move());
-            self.count(Counter::PinnedSkips, 1);
-            self.keep(unit, resident.count());
-            return Err(Stays::Pinned);
+        };
+        let present = self.take_stock(number, pages.clone(), slot, moved, huge);
+        if moved != resident {
+            // What could not move is still a unit.
+            self.settle_units(number, pages.clone(), Arrival::Rescued);
         }
-        let present = self.take_stock(number, pages.clone(), slot, resident, huge);
         if present.is_empty() {
             return Err(Stays::Gone);
         }
@@ -84,6 +91,28 @@ impl Pager {
             self.show_hold(id, Arrival::Rescued);
             Stays::FarFull(errno)
         })
+    }
+
+    /// Takes the resident pages of a unit out of view, mapping by mapping: borders need not lie where chunks begin. Returns
+    /// those that went; refuses when none did.
+    fn hide_parts(&mut self, number: usize, pages: &Range<usize>, slot: usize, resident: Bits, huge: bool) -> Result<Bits, Refused> {
+        if huge {
+            return self.hide(number, pages.clone(), slot).map(|()| resident);
+        }
+        let view = super::pages_extent(number, pages.clone());
+        let mut moved = Bits::default();
+        let mut why = Refused::Unfit;
+        for (part, _) in self.regions.parts(view) {
+            let range = super::page_index(part.start)..super::page_index(part.end - 1) + 1;
+            if !range.clone().any(|page| resident.get(page)) {
+                continue;
+            }
+            match self.hide(number, range.clone(), slot + (range.start - pages.start) * PAGE) {
+                Ok(()) => range.filter(|&page| resident.get(page)).for_each(|page| moved.set(page)),
+                Err(reason) => why = reason,
+            }
+        }
+        if moved.is_empty() { Err(why) } else { Ok(moved) }
     }
 
     fn keep(&mut self, unit: Unit, pages: usize) {
@@ -106,7 +135,9 @@ impl Pager {
             present.clear(pages.start + index);
             stray.clear(pages.start + index);
         });
-        debug_assert!(stray.iter().all(|page| present.get(page)), "a page came that was not resident");
+        if !stray.iter().all(|page| present.get(page)) {
+            super::stop("internal error: a page came out of view that was not known to be there; please report this");
+        }
         for page in resident.iter().filter(|&page| !present.get(page)) {
             self.block(number).state[page] = PageState::Empty;
             self.forget_far(number, page);
@@ -215,7 +246,10 @@ impl Pager {
         // Clean pages between two runs may be written again where they are; not those of the log, which are elsewhere.
         let block = self.block(number);
         let runs = dirty.runs(BRIDGE, |page| mask.get(page) && !zeros.get(page) && block.log_slot(page).is_none());
-        self.hold(id).writing = dirty;
+        // Bridged pages too: nothing else may write there until this has ended.
+        let mut writing = Bits::default();
+        runs.iter().cloned().flatten().for_each(|page| writing.set(page));
+        self.hold(id).writing = writing;
         for run in runs {
             self.count(Counter::BytesOut, (run.len() * PAGE) as u64);
             self.count(Counter::WriteOps, 1);

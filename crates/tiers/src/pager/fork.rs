@@ -17,6 +17,7 @@ impl Pager {
     /// Before fork, under the lock, which is held until one of the next two.
     pub fn fork_prepare(&mut self) {
         self.resting = true;
+        self.far.reap_forks();
         while self.ops > 0 {
             self.far.backend().flush();
             if !self.take_completions() {
@@ -28,7 +29,7 @@ impl Pager {
         self.all_ranges(|pager, range| pager.hide_from_raw_forks(range, false));
     }
 
-    fn all_ranges(&mut self, mut each: impl FnMut(&mut Self, nearfar_core::addr::Extent)) {
+    pub(super) fn all_ranges(&mut self, mut each: impl FnMut(&mut Self, nearfar_core::addr::Extent)) {
         let (pool, nursery) = (self.frames.pool(), self.frames.nursery());
         each(self, pool);
         each(self, nursery);

@@ -120,8 +120,9 @@ impl Pager {
     /// Descriptors that the program must not close.
     pub fn own_fds(&self) -> Vec<i32> {
         use std::os::fd::AsRawFd;
-        let mut fds = self.far.fds();
-        fds.push(self.uffd.as_raw_fd());
+        // The userfaultfd first: without it absent pages would read as zeros.
+        let mut fds = vec![self.uffd.as_raw_fd()];
+        fds.extend(self.far.fds());
         fds
     }
 

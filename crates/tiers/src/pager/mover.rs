@@ -67,7 +67,9 @@ impl Pager {
                 Err((done, why)) => {
                     if done > 0 {
                         // Put back what went, so that the caller sees all or nothing.
-                        let _ = self.uffd.move_pages(view.start, slot, done, true);
+                        if self.uffd.move_pages(view.start, slot, done, true).is_err() {
+                            super::stop("the kernel took pages out of view and refuses to put them back");
+                        }
                     }
                     if why != Refused::Busy || !shared || !first {
                         return Err(why);

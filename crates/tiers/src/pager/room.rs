@@ -211,7 +211,10 @@ impl Pager {
                         return;
                     }
                 }
-                Err(Stays::FarFull(errno)) => self.far_full(errno),
+                Err(Stays::FarFull(errno)) => {
+                    self.far_full(errno);
+                    return;
+                }
             }
         }
     }
@@ -219,7 +222,7 @@ impl Pager {
     fn far_full(&mut self, errno: nearfar_sys::errno::Errno) {
         // What is in limbo may still free frames, and discards may free far space; only a thread that waits with no
         // other hope is a reason to stop.
-        if !self.starved.is_empty() && self.ops == 0 && self.limbo_huge.is_empty() && self.limbo_small.is_empty() {
+        if !self.starved.is_empty() && self.ops == 0 && self.limbo_pages == 0 {
             let what = self.far.backend().describe();
             super::stop(&format!("no space for evicted data in {what}: {errno}; free some, or name another --far"));
         }

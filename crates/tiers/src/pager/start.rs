@@ -97,6 +97,8 @@ impl Pager {
             pipe: None,
         };
         if let Err(why) = pager.register_all() {
+            // Ordinary memory again, for forks too.
+            pager.all_ranges(|pager, range| pager.hide_from_raw_forks(range, false));
             return Err((pager.regions, why));
         }
         for &range in scan {
