@@ -172,7 +172,7 @@ fn arguments_and_input_reach_the_program_untouched() {
     let mut child = Command::new(nearfar_bin());
     let child = child.args(["run", "-q", "--near", "64M", "--", "cat"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = child.spawn().expect("nearfar runs");
-    let text: Vec<u8> = (0..1_000_000u32).map(|i| (i * 7 >> 3) as u8).collect();
+    let text: Vec<u8> = (0..1_000_000u32).map(|i| ((i * 7) >> 3) as u8).collect();
     let mut input = child.stdin.take().expect("piped");
     let sent = text.clone();
     let sender = std::thread::spawn(move || input.write_all(&sent).expect("cat reads"));

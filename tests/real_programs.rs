@@ -62,7 +62,7 @@ fn c_compiler() {
         s += b[i] * $i + (b[i] ^ s); if (s & 1) b[i] = s / 3; else b[(i * 7) % a] -= s % 11; } \
         switch (s % 5) { case 0: return s; case 1: return b[0]; case 2: return s * b[1]; default: return s ^ a; } }\"; i=$((i+1)); done > big.c \
         && gcc -O2 -c big.c -o big.o && sha256sum big.o && rm big.o";
-    TestProgram::command(["sh", "-c", script]).near("24M").limit_s(180).same().ok().paged();
+    TestProgram::command(["sh", "-c", script]).near("40M").limit_s(180).same().ok().paged();
 }
 
 #[test]
