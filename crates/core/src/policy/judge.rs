@@ -68,7 +68,11 @@ fn adaptive_keeps_its_share_of_loops_when_evicting_in_bursts() {
             for burst in [2, 32, 16, 8].map(|part| if part == 2 { 2 * u64::from(pages) } else { capacity / part }) {
                 let data = units * percent / 100;
                 let sizes = |i: u64| {
-                    if i.is_multiple_of(5) { (Unit::chunk(i as usize, 3), pages / 3 + 1) } else { (Unit::block(i as usize), pages) }
+                    if i.is_multiple_of(5) {
+                        (Unit::chunk(i as usize, 3), pages / 3 + 1)
+                    } else {
+                        (Unit::block(i as usize), pages)
+                    }
                 };
                 for mixed in [false, true] {
                     let one = |i: u64| if mixed { sizes(i % data) } else { (Unit::block((i % data) as usize), pages) };

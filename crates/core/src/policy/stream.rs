@@ -6,6 +6,7 @@
 //! something to bring ahead. It never sees hits, only faults; see [`crate::policy::Found`] for what a fault may find.
 
 mod history;
+mod limits;
 mod track;
 mod zones;
 #[cfg(test)]
@@ -16,7 +17,8 @@ mod tests;
 use crate::addr::{BLOCK_PAGES, CHUNK_PAGES, PAGE};
 use crate::policy::{Fault, Fetch, Found, Prefetch, Room, Run, View};
 use history::{History, Span};
-use track::{Clock, Fit, LIMIT, Limits, Track};
+use limits::{Clock, Fit, Limits};
+use track::{LIMIT, Track};
 use zones::Zones;
 
 const BLOCK: u64 = BLOCK_PAGES as u64;

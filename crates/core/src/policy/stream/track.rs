@@ -6,6 +6,7 @@
 //! What lies between `run_end` and `frontier` was either issued and is `due`, or was in near when the frontier passed it. Such
 //! holes, which retention leaves, do not count as far as the stream is ahead.
 
+use super::limits::{Clock, Fit, Limits};
 use crate::addr::{BLOCK_PAGES, CHUNK_PAGES};
 use crate::policy::{Found, Run, View};
 use std::collections::VecDeque;
@@ -37,52 +38,6 @@ const STEPS_MAX: u32 = 64;
 const UNITS_START: u32 = 2;
 /// A strided stream's pieces grow to this many pages; a longer one is a stream in its own right.
 const WIDTH_MAX: u32 = 16;
-
-/// What a fault may cost: derived from the pager's room, once per fault.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    /// Largest run in pages, a power of two of at most a block.
-    pub unit: u64,
-    /// Most units that one stream may hold ahead.
-    pub units_ahead: u32,
-    /// Pages that may still be staged.
-    pub budget: u64,
-    /// Pages of near: no hole is longer.
-    pub near: u64,
-    /// Strides shorter than this (pages) are read with what lies between.
-    pub span: u64,
-    /// Least run in pages, a power of two: 1 where data is read, more where fresh memory is given.
-    pub floor: u64,
-}
-
-/// Which thread asks, and when, in faults.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Clock {
-    pub thread: u32,
-    /// Faults of all threads so far.
-    pub all: u64,
-    /// Faults of this thread so far.
-    pub own: u64,
-}
-
-/// How a fault relates to a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fit {
-    /// It is where the stream was expected.
-    Next,
-    /// It enters a unit that was issued ahead, at the edge where a stream enters.
-    Entry,
-    /// It hit issued data in the middle: chance rather than the stream.
-    Inside,
-    /// It lies in what the stream asked for last: still under way, or left out by the pager (untouched pages amid far ones).
-    Again,
-    /// The stream went on beyond data that was resident.
-    Jump,
-    /// The stream went back to where it came from.
-    Restart,
-    /// Strided only: more is needed beside each step.
-    Widen,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
