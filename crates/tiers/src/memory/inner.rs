@@ -24,6 +24,9 @@ pub struct Inner {
     charged: usize,
     refused: bool,
     pub(super) pins: Vec<Extent>,
+    // Ranges that a forked child is to find zeroed, or not at all (madvise).
+    pub(super) wiped: Vec<Extent>,
+    pub(super) kept_back: Vec<Extent>,
 }
 
 impl Inner {
@@ -42,6 +45,8 @@ impl Inner {
             charged: 0,
             refused: false,
             pins: Vec::new(),
+            wiped: Vec::new(),
+            kept_back: Vec::new(),
         })
     }
 
@@ -165,7 +170,19 @@ impl Inner {
         self.slot = slot;
         slot.set(Counter::Committed, self.committed as u64);
         match &mut self.pager {
-            Some(pager) => pager.fork_child(slot),
+            Some(pager) => {
+                pager.fork_child(slot);
+                let (wiped, kept_back) = (self.wiped.clone(), std::mem::take(&mut self.kept_back));
+                for (part, _) in wiped.iter().chain(&kept_back).flat_map(|&range| pager.regions.parts(range)).collect::<Vec<_>>()
+                {
+                    pager.discard(part);
+                }
+                for range in kept_back {
+                    pager.regions.remove(range);
+                    // SAFETY: the program asked that a child does not have it.
+                    let _ = unsafe { map::munmap(range) };
+                }
+            }
             None => {
                 self.job.force_charge(slot, self.charged as u64);
             }

@@ -238,6 +238,21 @@ impl Memory {
                 }
                 if rest < range.end { raw(Extent { start: rest, end: range.end }) } else { Ok(()) }
             }
+            libc::MADV_WIPEONFORK | libc::MADV_KEEPONFORK => {
+                inner.wiped.retain(|range_before| !range_before.overlaps(&range));
+                if advice == libc::MADV_WIPEONFORK {
+                    inner.wiped.push(range);
+                }
+                raw(range)
+            }
+            libc::MADV_DOFORK | libc::MADV_DONTFORK => {
+                inner.kept_back.retain(|range_before| !range_before.overlaps(&range));
+                if advice == libc::MADV_DONTFORK {
+                    inner.kept_back.push(range);
+                }
+                // While paging, the flag itself is ours: see `hide_from_raw_forks`.
+                if inner.pager.is_some() { Ok(()) } else { raw(range) }
+            }
             // Page sizes, residence and order are the pager's business; what a fork inherits too, while it pages.
             libc::MADV_HUGEPAGE | libc::MADV_NOHUGEPAGE | libc::MADV_MERGEABLE | libc::MADV_UNMERGEABLE
                 if managed == range.len() =>
@@ -248,7 +263,6 @@ impl Memory {
                 Ok(())
             }
             libc::MADV_COLD | libc::MADV_PAGEOUT | libc::MADV_COLLAPSE if managed == range.len() => Ok(()),
-            libc::MADV_DOFORK | libc::MADV_DONTFORK if inner.pager.is_some() && managed == range.len() => Ok(()),
             _ => {
                 // Some advice brings pages: the kernel then waits for the pager, and that for the lock.
                 drop(inner);

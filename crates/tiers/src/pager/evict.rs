@@ -60,7 +60,11 @@ impl Pager {
         let moved = match self.hide_parts(number, &pages, slot, resident, huge) {
             Ok(moved) => moved,
             Err(why) => {
-                if huge { self.frames.give_empty_huge(slot) } else { self.frames.fill_chunk(slot, 0) }
+                if huge {
+                    self.frames.give_empty_huge(slot)
+                } else {
+                    self.frames.fill_chunk(slot, 0)
+                }
                 self.count(Counter::PinnedSkips, 1);
                 if huge && why == Refused::Unfit {
                     // It lies across a border between mappings: its chunks can go one by one.
@@ -95,7 +99,14 @@ impl Pager {
 
     /// Takes the resident pages of a unit out of view, mapping by mapping: borders need not lie where chunks begin. Returns
     /// those that went; refuses when none did.
-    fn hide_parts(&mut self, number: usize, pages: &Range<usize>, slot: usize, resident: Bits, huge: bool) -> Result<Bits, Refused> {
+    fn hide_parts(
+        &mut self,
+        number: usize,
+        pages: &Range<usize>,
+        slot: usize,
+        resident: Bits,
+        huge: bool,
+    ) -> Result<Bits, Refused> {
         if huge {
             return self.hide(number, pages.clone(), slot).map(|()| resident);
         }

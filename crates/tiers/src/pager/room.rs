@@ -76,6 +76,15 @@ impl Pager {
         }
     }
 
+    /// Ends the oldest clean hold, so that its frames are free. False when there is none.
+    pub(super) fn end_oldest_limbo(&mut self) -> bool {
+        let Some(id) = self.oldest(|pager| &mut pager.limbo_small).or_else(|| self.oldest(|pager| &mut pager.limbo_huge)) else {
+            return false;
+        };
+        self.end_limbo(id);
+        true
+    }
+
     /// A fresh huge frame, charged to the budget.
     fn fresh_huge(&mut self) -> Option<usize> {
         if !self.job.try_charge(self.slot, BLOCK_PAGES as u64) {

@@ -78,11 +78,16 @@ impl Pager {
         let metadata = self.metadata_bytes() as usize / PAGE + 1;
         if metadata > self.metadata_pages {
             let growth = metadata - self.metadata_pages;
-            if !self.job.try_charge(self.slot, growth as u64) {
-                // The budget is spent: a few free frames make room for the tables.
+            // The budget may be spent: free frames make room for the tables, then the oldest of limbo.
+            let mut tries = 64;
+            while !self.job.try_charge(self.slot, growth as u64) {
+                tries -= 1;
                 let released = self.frames.release(growth);
                 self.uncharge(released);
-                self.job.force_charge(self.slot, growth as u64);
+                if tries == 0 || (released == 0 && !self.end_oldest_limbo()) {
+                    self.job.force_charge(self.slot, growth as u64);
+                    break;
+                }
             }
             self.metadata_pages = metadata;
         }
