@@ -80,6 +80,7 @@ hooks! {
     mprotect(addr: Void, len: usize, prot: c_int) -> c_int = maps::mprotect(addr, len, prot);
     pkey_mprotect(addr: Void, len: usize, prot: c_int, key: c_int) -> c_int = maps::pkey_mprotect(addr, len, prot, key);
     madvise(addr: Void, len: usize, advice: c_int) -> c_int = maps::madvise(addr, len, advice);
+    mincore(addr: Void, len: usize, out: *mut u8) -> c_int = maps::mincore(addr, len, out);
     posix_madvise(addr: Void, len: usize, advice: c_int) -> c_int = maps::posix_madvise(addr, len, advice);
     mlock(addr: Void, len: usize) -> c_int = maps::mlock(addr, len);
     mlock2(addr: Void, len: usize, flags: c_uint) -> c_int = maps::mlock2(addr, len, flags);

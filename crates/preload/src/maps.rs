@@ -153,6 +153,19 @@ pub unsafe fn madvise(addr: *mut c_void, len: usize, advice: c_int) -> c_int {
     status(unsafe { advise(addr, len, advice) })
 }
 
+/// mincore(2).
+///
+/// # Safety
+/// As for the system call.
+pub unsafe fn mincore(addr: *mut c_void, len: usize, out: *mut u8) -> c_int {
+    status(match managed() {
+        // SAFETY: passed on to the caller.
+        Some(managed) => unsafe { managed.with(|memory| memory.mincore(addr.addr(), len, out)) },
+        // SAFETY: passed on to the caller.
+        None => unsafe { call(libc::SYS_mincore, [addr.addr(), len, out.addr(), 0, 0, 0]) }.map(|_| ()),
+    })
+}
+
 /// posix_madvise(3): returns the error and never discards anything.
 ///
 /// # Safety

@@ -108,7 +108,8 @@ impl StreamFetch {
         let fair = staged_max / (unit * self.active.max(1));
         // Below this distance reading on is quicker than asking again: latency times bandwidth.
         let pages = u128::from(room.far_latency_ns) * u128::from(room.far_bytes_per_s) / 1_000_000_000 / PAGE as u128;
-        let span = if pages == 0 { CHUNK } else { (pages.min(64) as u64).clamp(4, CHUNK) };
+        // Without knowledge of the latency the low end: bytes read between the steps of a stride take near from what is used.
+        let span = if pages == 0 { 4 } else { (pages.min(64) as u64).clamp(4, CHUNK) };
         // Fresh memory costs no transfer, and a whole block at once can be a huge page; only its room is scarce.
         let floor = match found {
             Found::Zero if room.free_pages >= (room.near_pages / 8).max(1) => unit,

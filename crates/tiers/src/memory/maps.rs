@@ -295,6 +295,27 @@ impl Memory {
         Ok(())
     }
 
+    /// mincore(2).
+    ///
+    /// # Safety
+    /// As for the system call.
+    pub unsafe fn mincore(&self, addr: usize, len: usize, out: *mut u8) -> Result<(), Errno> {
+        let range = Extent::new(addr, round_up(len, PAGE).unwrap_or(len));
+        {
+            let mut inner = self.enter();
+            let maps = inner.arena.maps();
+            if let Some(inside) = maps.intersect(&range) {
+                // The reservation is mapped to the kernel; to the program only its own mappings are.
+                let mapped: usize = inner.regions().parts(inside).iter().map(|(part, _)| part.len()).sum();
+                if mapped < inside.len() {
+                    return Err(Errno::ENOMEM);
+                }
+            }
+        }
+        // SAFETY: passed on to the caller. Without the lock: the result may be written to paged memory.
+        unsafe { nearfar_sys::errno::call(libc::SYS_mincore, [addr, len, out as usize, 0, 0, 0]) }.map(|_| ())
+    }
+
     /// munlock(2).
     pub fn munlock(&self, addr: usize, len: usize) -> Result<(), Errno> {
         let end = addr.checked_add(len).and_then(|end| round_up(end, PAGE)).ok_or(Errno::ENOMEM)?;
