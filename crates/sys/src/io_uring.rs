@@ -23,7 +23,9 @@ impl Ring {
     /// Sets up a ring; fails where the kernel or a policy refuses (containers often do).
     pub fn new() -> Result<Self, Errno> {
         let refused = |error: std::io::Error| Errno(error.raw_os_error().unwrap_or(libc::ENOSYS));
-        let ring = IoUring::builder().setup_clamp().build(ENTRIES).map_err(refused)?;
+        // Completions need not interrupt whoever runs: the pager enters the kernel often enough. Kernels before 5.19 lack that.
+        let ring = IoUring::builder().setup_clamp().setup_coop_taskrun().build(ENTRIES);
+        let ring = ring.or_else(|_| IoUring::builder().setup_clamp().build(ENTRIES)).map_err(refused)?;
         let ring = Self::aside(ring).map_err(refused)?;
         Ok(Self { ring, live: HashMap::new(), waiting: VecDeque::new(), next: 0, unsubmitted: false })
     }

@@ -64,3 +64,9 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), Err
     come_out();
     if result == 0 { Ok(()) } else { Err(Errno(result)) }
 }
+
+/// Lets other threads that want this CPU run first.
+pub fn give_way() {
+    // SAFETY: no arguments, no effect but on scheduling.
+    unsafe { libc::sched_yield() };
+}

@@ -31,6 +31,18 @@ impl Bits {
         self.0[index / 64] &= !(1 << (index % 64));
     }
 
+    /// Adds every member of `other`.
+    pub fn add(&mut self, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(word, more)| *word |= more);
+    }
+
+    /// The members that lie in `range`.
+    pub fn within(&self, range: std::ops::Range<usize>) -> Self {
+        let mut bits = Self::default();
+        self.iter().filter(|index| range.contains(index)).for_each(|index| bits.set(index));
+        bits
+    }
+
     /// Number of members.
     pub fn count(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()

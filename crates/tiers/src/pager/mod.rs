@@ -3,7 +3,8 @@
 //! One thread (`Memory`'s pager thread) reads faults and completions; other threads change the state only through `discard`,
 //! `relocate`, `protect_changed` and `fork_*`, under the same lock. Nothing here blocks on far, except copies that a fork makes necessary.
 //!
-//! `fault` looks at a page and decides; `read` brings data; `evict` takes units out and writes them; `room` finds frames;
+//! `fault` looks at a page and decides; `read` brings data; `evict` takes units out and writes
+//! them; `transfer` is what is under way to and from far; `room` finds frames;
 //! `discard` follows the program's own unmapping; `fork` splits the world in two.
 
 mod discard;
@@ -15,10 +16,11 @@ mod read;
 mod room;
 mod start;
 mod stats;
+mod transfer;
 
 use crate::bits::Bits;
 use crate::block::{Block, Frames, Hold, HoldId, Phase};
-use crate::far::{Far, Place};
+use crate::far::Far;
 use crate::frame::FramePool;
 use crate::hash_map::Map;
 use crate::job::{Job, Slot};
@@ -36,13 +38,6 @@ pub use start::Start;
 
 /// Exit status of a program that was stopped because its data could not be kept right.
 pub const EXIT_STOPPED: i32 = 86;
-
-/// An operation of far that has not ended.
-struct UnderWay {
-    hold: HoldId,
-    serial: u64,
-    place: Place,
-}
 
 /// A thread that waits for a page.
 struct Wait {
@@ -67,8 +62,7 @@ pub struct Pager {
     uffd: Uffd,
     far: Far,
     log: Log,
-    under_way: Vec<Option<UnderWay>>,
-    free_under_way: Vec<usize>,
+    transfers: transfer::Transfers,
     frames: FramePool,
     blocks: Map<usize, Box<Block>>,
     holds: Vec<Option<Hold>>,
@@ -93,6 +87,7 @@ pub struct Pager {
     told_starving: bool,
     ops: u32,
     write_ops: u32,
+    evicting: bool,
     meter: stats::Meter,
     resting: bool,
     metadata_pages: usize,
@@ -142,12 +137,19 @@ impl Pager {
     pub fn round(&mut self) {
         loop {
             let faults = self.serve_faults();
+            // What threads wait for is on its way before anything else is done.
+            self.far.backend().flush();
             let completions = self.take_completions();
-            self.pump();
-            if !faults && !completions {
+            let more = self.pump();
+            if !faults && !completions && !more {
                 return;
             }
         }
+    }
+
+    /// True while a thread waits for something that far is bringing.
+    pub fn is_awaited(&self) -> bool {
+        self.ops > 0 && self.waits.iter().any(|wait| wait.far)
     }
 
     /// Thaws far space of forks that are gone.

@@ -1,12 +1,16 @@
 //! Carries pages between the program's view and frames: by moving, else by copying and dropping the source.
 
-use super::{Pager, page_addr};
+use super::{Pager, page_addr, pages_extent};
+use crate::bits::Bits;
 use crate::frame_bytes;
 use nearfar_core::addr::{BLOCK_PAGES, Extent, PAGE};
 use nearfar_core::stats::Counter;
 use nearfar_sys::map;
 use nearfar_sys::uffd::Refused;
 use std::ops::Range;
+
+/// Up to so many calls cost less than one for all that skips holes, and then looking what came.
+const FEW_RUNS: usize = 4;
 
 impl Pager {
     fn drop_range(range: Extent) {
@@ -79,6 +83,28 @@ impl Pager {
                 }
             }
         }
+    }
+
+    /// As `hide`, for few pages of which each is known to be there: page `p` goes to `base + p` pages. The kernel tells when
+    /// one is not, so nobody need look. True when all went; on false nothing has changed.
+    pub(super) fn hide_exactly(&mut self, number: usize, pages: &Bits, base: usize) -> bool {
+        let runs = pages.runs(0, |_| false);
+        let attr = self.regions.uniform(pages_extent(number, runs[0].start..runs[runs.len() - 1].end));
+        if !attr.is_some_and(|attr| attr.is_movable()) || !self.uffd.can_move() || runs.len() > FEW_RUNS {
+            return false;
+        }
+        for (index, run) in runs.iter().enumerate() {
+            let (from, to) = (page_addr(number, run.start), base + run.start * PAGE);
+            let Err((done, _)) = self.uffd.move_pages(to, from, run.len() * PAGE, false) else { continue };
+            let back = |from: usize, to: usize, len: usize| len == 0 || self.uffd.move_pages(to, from, len, false).is_ok();
+            let undone = back(to, from, done)
+                && runs[..index].iter().all(|run| back(base + run.start * PAGE, page_addr(number, run.start), run.len() * PAGE));
+            if !undone {
+                super::stop("the kernel took pages out of view and refuses to put them back");
+            }
+            return false;
+        }
+        true
     }
 
     /// After a fork: stores to each present page, so that the kernel gives this process pages of its own.

@@ -1,15 +1,13 @@
 //! Brings data from far: starts reads into frames, checks what arrived, stages it or shows it to the program.
 
-use super::{Pager, UnderWay, pages_extent};
+use super::{Pager, pages_extent};
 use crate::bits::Bits;
 use crate::block::{Frames, HoldId, PageState, Phase};
-use crate::far::Place;
 use crate::frame_bytes;
 use nearfar_core::addr::{BLOCK_PAGES, PAGE, block_of};
 use nearfar_core::policy::{Arrival, Run};
 use nearfar_core::stats::Counter;
 use nearfar_sys::errno::Errno;
-use nearfar_sys::io::{Done, Piece};
 use std::ops::Range;
 
 /// Prefetched data is stale when this many times as many transfers as are staged were begun after it.
@@ -50,7 +48,6 @@ impl Pager {
             self.block(number).state[page] = PageState::Held;
         }
         for run in far.runs(0, |_| false) {
-            self.count(Counter::BytesIn, (run.len() * PAGE) as u64);
             let mut rest = run;
             while !rest.is_empty() {
                 let Some((place, first)) = self.block(number).far_at(rest.start) else {
@@ -60,7 +57,6 @@ impl Pager {
                 let block = self.block(number);
                 let together =
                     rest.clone().zip(first..).take_while(|&(page, at)| block.far_at(page) == Some((place, at))).count();
-                self.count(Counter::ReadOps, 1);
                 self.submit(id, false, (place, first), rest.start..rest.start + together, &frames);
                 rest.start += together;
             }
@@ -68,81 +64,7 @@ impl Pager {
         id
     }
 
-    /// Starts reading or writing pages `run` of a hold at page `at.1` of the place `at.0`.
-    pub(super) fn submit(&mut self, id: HoldId, write: bool, at: (Place, usize), run: Range<usize>, frames: &Frames) {
-        let pages = run.len();
-        self.submit_pages(id, write, at, run, frames);
-        self.meter.bytes((pages * PAGE) as u64);
-    }
-
-    /// As `submit`, for any pages of the hold, in the order in which they lie in far.
-    pub(super) fn submit_pages(
-        &mut self,
-        id: HoldId,
-        write: bool,
-        at: (Place, usize),
-        run: impl Iterator<Item = usize>,
-        frames: &Frames,
-    ) {
-        let mut pieces: Vec<Piece> = Vec::new();
-        for page in run {
-            let addr = frames.addr(page);
-            match pieces.last_mut() {
-                Some(last) if last.addr + last.len == addr => last.len += PAGE,
-                _ => pieces.push(Piece { addr, len: PAGE }),
-            }
-        }
-        self.meter.started(self.slot, self.ops);
-        self.ops += 1;
-        self.write_ops += u32::from(write);
-        let hold = self.hold(id);
-        hold.ops += 1;
-        hold.place = Some(at.0);
-        let entry = Some(UnderWay { hold: id, serial: hold.serial, place: at.0 });
-        let token = match self.free_under_way.pop() {
-            Some(token) => {
-                self.under_way[token] = entry;
-                token
-            }
-            None => {
-                self.under_way.push(entry);
-                self.under_way.len() - 1
-            }
-        };
-        self.far.submit(token as u64, write, at.0, at.1, pieces);
-    }
-
-    /// Takes completions in. True when there were any.
-    pub fn take_completions(&mut self) -> bool {
-        let mut done: Vec<Done> = Vec::new();
-        self.far.backend().completions(&mut done);
-        let any = !done.is_empty();
-        for one in done {
-            let token = one.token as usize;
-            let Some(UnderWay { hold: id, serial, place }) = self.under_way.get_mut(token).and_then(Option::take) else {
-                super::stop("internal error: an operation ended that nobody started; please report this")
-            };
-            self.free_under_way.push(token);
-            self.far.ended(place);
-            self.meter.ended(self.slot, self.ops);
-            self.ops -= 1;
-            if !self.is_current(id, serial) {
-                super::stop("internal error: an operation ended that nobody started; please report this");
-            }
-            self.hold(id).ops -= 1;
-            match self.hold(id).phase {
-                Phase::Reading => self.read_ended(id, one.result),
-                Phase::Writing => {
-                    self.write_ops -= 1;
-                    self.write_ended(id, one.result);
-                }
-                Phase::Staged | Phase::Clean => super::stop("internal error: an operation outlived its hold; please report this"),
-            }
-        }
-        any
-    }
-
-    fn read_ended(&mut self, id: HoldId, result: Result<(), Errno>) {
+    pub(super) fn read_ended(&mut self, id: HoldId, result: Result<(), Errno>) {
         if let Err(errno) = result {
             let hold = self.end_hold(id);
             self.stop_io("reading", &hold, errno);

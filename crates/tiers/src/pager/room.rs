@@ -20,6 +20,10 @@ const STAGED_SHARE: usize = 8;
 /// Writes under way at the most: small ones keep a device busy at this depth, and each more delays the reads that threads
 /// wait for.
 const WRITE_OPS: u32 = 12;
+/// Eviction begins when so many pages are wanting.
+const BATCH: usize = 64;
+/// Faults and completions are looked at again after so long: somewhat less than a read from far takes.
+const SLICE_NS: u64 = 50_000;
 /// Victims tried in one round that turn out to be pinned, before giving up for now.
 const PINNED_TRIES: u32 = 64;
 /// How long a process waits for others to shrink before it takes one frame beyond the budget.
@@ -44,7 +48,7 @@ impl Pager {
             data_pages: (self.blocks.len() * BLOCK_PAGES) as u64,
             staged_pages: (self.staged_pages + self.reading_ahead) as u64,
             far_bytes_per_s: self.meter.peak_bytes_per_s(),
-            far_latency_ns: 0,
+            far_latency_ns: self.meter.latency_ns(),
         }
     }
 
@@ -165,17 +169,24 @@ impl Pager {
     }
 
     /// Keeps frames coming: evicts ahead of need, serves those that wait, starts prefetches, shrinks for others.
-    pub fn pump(&mut self) {
+    /// True when it was not all done, and must be called again before the lock is released.
+    pub fn pump(&mut self) -> bool {
         self.adjust_capacity();
+        let mut more = false;
         if !self.resting {
-            self.evict_ahead();
+            more = self.evict_ahead();
             self.retry_starved();
             self.grant_wishes();
             self.share_with_others();
             self.break_deadlock();
         }
+        if more {
+            return true;
+        }
+        self.send_gathered();
         self.far.backend().flush();
         self.publish();
+        false
     }
 
     fn adjust_capacity(&mut self) {
@@ -199,30 +210,39 @@ impl Pager {
         (self.capacity / SLACK_SHARE).clamp(four_blocks, 64 * BLOCK_PAGES as u64).min(self.capacity / 4)
     }
 
-    fn evict_ahead(&mut self) {
+    /// Evicts until enough is free or in limbo. In batches, so that small writes can go together, and each in slices, so that
+    /// threads that wait for a read are not kept waiting. True when there is more to do.
+    fn evict_ahead(&mut self) -> bool {
         // What waits needs a block each at the most; prefetch is offered what is in limbo, and some more while it asks.
-        let asked = (self.starved.len() + self.wishes.len().min(8)) * BLOCK_PAGES;
+        let wished: usize = self.wishes.iter().take(8).map(|run| run.count as usize).sum();
+        let asked = self.starved.len() * BLOCK_PAGES + wished;
         let aim = self.slack() as usize + asked.min(self.capacity as usize / 8);
         let mut pinned = 0;
+        let start = now_ns();
         loop {
             let (huge, single) = self.frames.free_pages();
             let have = huge + single + self.limbo_pages + self.uncharged_room() as usize;
+            let urgent = !self.starved.is_empty() || have < aim / 2;
+            self.evicting = have < aim && (self.evicting || urgent || have + BATCH <= aim);
             // A queue of writes deeper than this only delays the reads.
-            if have >= aim || self.writing_pages >= self.queue_pages() || self.write_ops >= WRITE_OPS {
-                return;
+            if !self.evicting || self.writing_pages >= self.queue_pages() || self.write_ops >= WRITE_OPS {
+                return false;
             }
-            let Some(unit) = self.evict.victim() else { return };
+            if !urgent && now_ns() - start > SLICE_NS {
+                return true;
+            }
+            let Some(unit) = self.evict.victim() else { return false };
             match self.evict_unit(unit) {
                 Ok(()) | Err(Stays::Gone) => {}
                 Err(Stays::Pinned) => {
                     pinned += 1;
                     if pinned >= PINNED_TRIES {
-                        return;
+                        return false;
                     }
                 }
                 Err(Stays::FarFull(errno)) => {
                     self.far_full(errno);
-                    return;
+                    return false;
                 }
             }
         }
