@@ -209,16 +209,10 @@ impl FramePool {
                 done += BLOCK / PAGE;
                 continue;
             }
-            let Some(addr) = self.free_pages.pop() else { break };
-            // Neighbours usually lie next to each other in the list: one call for all of them.
-            let mut run = Extent::new(addr, PAGE);
-            while done + run.len() / PAGE < pages && self.free_pages.last() == Some(&run.end) {
-                self.free_pages.pop();
-                run.end += PAGE;
+            match self.release_run(pages - done) {
+                0 => break,
+                more => done += more,
             }
-            Self::drop_pages(run);
-            (run.start..run.end).step_by(PAGE).for_each(|page| self.page_left(page));
-            done += run.len() / PAGE;
         }
         if done < pages
             && pages - done > 0
@@ -229,6 +223,31 @@ impl FramePool {
             return done + self.release(pages - done);
         }
         done
+    }
+
+    /// Gives up to `pages` single free pages to the kernel; returns how many.
+    pub fn release_single(&mut self, pages: usize) -> usize {
+        let mut done = 0;
+        while done < pages {
+            match self.release_run(pages - done) {
+                0 => break,
+                more => done += more,
+            }
+        }
+        done
+    }
+
+    fn release_run(&mut self, most: usize) -> usize {
+        let Some(addr) = self.free_pages.pop() else { return 0 };
+        // Neighbours usually lie next to each other in the list: one call for all of them.
+        let mut run = Extent::new(addr, PAGE);
+        while run.len() / PAGE < most && self.free_pages.last() == Some(&run.end) {
+            self.free_pages.pop();
+            run.end += PAGE;
+        }
+        Self::drop_pages(run);
+        (run.start..run.end).step_by(PAGE).for_each(|page| self.page_left(page));
+        run.len() / PAGE
     }
 
     fn drop_pages(range: Extent) {

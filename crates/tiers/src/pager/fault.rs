@@ -11,6 +11,8 @@ use nearfar_sys::event::now_ns;
 use nearfar_sys::uffd::PageFault;
 use std::ops::Range;
 
+/// Up to so many pages are copied rather than moved.
+const COPIED: usize = 2;
 /// Runs that prefetch asked for and that wait for frames; older ones are dropped, the stream is elsewhere by then.
 const WISHES: usize = 256;
 
@@ -309,6 +311,9 @@ impl Pager {
     }
 
     fn show_run(&mut self, number: usize, run: Range<usize>, frame: usize) {
+        if run.len() <= COPIED && self.show_by_copy(number, run.clone(), frame) {
+            return;
+        }
         let done = match self.show(page_addr(number, run.start), frame, run.len() * PAGE) {
             Ok(()) => run.len(),
             Err((done, _)) => done / PAGE,
@@ -321,6 +326,21 @@ impl Pager {
                 self.show_page(number, page, frame + index * PAGE);
             }
         }
+    }
+
+    /// Copies pages into the program's view and keeps their frames. Moving them would make the kernel interrupt every CPU that
+    /// runs the program, which costs more than copying so little. The kernel's pages were paid for ahead (`hollow_out`).
+    fn show_by_copy(&mut self, number: usize, run: Range<usize>, frame: usize) -> bool {
+        self.copied_lately = true;
+        if self.hollow < run.len() || self.uffd.copy(page_addr(number, run.start), frame, run.len() * PAGE).is_err() {
+            return false;
+        }
+        self.hollow -= run.len();
+        for (index, page) in run.enumerate().rev() {
+            self.block(number).state[page] = PageState::Resident;
+            self.frames.give_page(frame + index * PAGE);
+        }
+        true
     }
 
     fn show_page(&mut self, number: usize, page: usize, frame: usize) {

@@ -88,6 +88,9 @@ pub struct Pager {
     ops: u32,
     write_ops: u32,
     evicting: bool,
+    /// Pages that are charged and that the kernel has.
+    hollow: usize,
+    copied_lately: bool,
     meter: stats::Meter,
     resting: bool,
     metadata_pages: usize,

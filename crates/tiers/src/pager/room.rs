@@ -20,6 +20,8 @@ const STAGED_SHARE: usize = 8;
 /// Writes under way at the most: small ones keep a device busy at this depth, and each more delays the reads that threads
 /// wait for.
 const WRITE_OPS: u32 = 12;
+/// Pages that the kernel has for copies into view.
+const HOLLOW: usize = 32;
 /// Eviction begins when so many pages are wanting.
 const BATCH: usize = 64;
 /// Faults and completions are looked at again after so long: somewhat less than a read from far takes.
@@ -175,6 +177,7 @@ impl Pager {
         let mut more = false;
         if !self.resting {
             more = self.evict_ahead();
+            self.hollow_out();
             self.retry_starved();
             self.grant_wishes();
             self.share_with_others();
@@ -187,6 +190,18 @@ impl Pager {
         self.far.backend().flush();
         self.publish();
         false
+    }
+
+    /// Gives some free pages to the kernel, still charged: it makes new ones of them when pages are copied into view.
+    fn hollow_out(&mut self) {
+        if std::mem::take(&mut self.copied_lately) && self.hollow < HOLLOW / 2 {
+            let wanted = HOLLOW - self.hollow;
+            while self.frames.free_pages().1 < wanted {
+                let Some(id) = self.oldest(|pager| &mut pager.limbo_small) else { break };
+                self.end_limbo(id);
+            }
+            self.hollow += self.frames.release_single(wanted);
+        }
     }
 
     fn adjust_capacity(&mut self) {

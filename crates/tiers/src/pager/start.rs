@@ -90,6 +90,8 @@ impl Pager {
             ops: 0,
             write_ops: 0,
             evicting: false,
+            hollow: 0,
+            copied_lately: false,
             meter: super::stats::Meter::default(),
             resting: false,
             metadata_pages: 0,
