@@ -16,9 +16,9 @@ const LOOK_NS: u64 = 200_000;
 /// looked for although nobody waits.
 const SOON_NS: u64 = 40_000;
 /// The CPU was given to others for so long: somebody does need it.
-const TAKEN_NS: u64 = 20_000;
+const TAKEN_NS: u64 = 150_000;
 /// For so long nothing is looked for after that.
-const HOLD_OFF_NS: u64 = 2_000_000;
+const HOLD_OFF_NS: u64 = 1_000_000;
 
 impl Memory {
     /// Starts the thread where paging is on, or where this process is large enough for others to want memory of it.
