@@ -43,7 +43,7 @@ pub struct RunArgs {
     #[arg(short, long)]
     pub quiet: bool,
 
-    /// Do without these facilities of the kernel, to try fallbacks: move, uffd, io_uring, odirect, thp
+    /// Do without these facilities of the kernel, to try fallbacks: move, uffd, io_uring, odirect, thp, awake
     #[arg(
         long,
         value_name = "LIST",
@@ -96,7 +96,7 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "DIR", default_value = DEFAULT_FAR)]
     pub far: PathBuf,
 
-    /// Do as if these facilities were missing: move, uffd, io_uring, odirect, thp
+    /// Do as if these facilities were missing: move, uffd, io_uring, odirect, thp, awake
     #[arg(
         long,
         value_name = "LIST",

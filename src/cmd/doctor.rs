@@ -73,7 +73,7 @@ fn table(rows: &[Row]) -> Table {
 
 fn examine(far: &Path, denied: Denied) -> Vec<Row> {
     let paging = request::paging(denied);
-    let mut rows = vec![userfaultfd(paging), moving(paging.filter(|_| !denied.has("move"))), io_uring(denied)];
+    let mut rows = vec![userfaultfd(paging), moving(paging.filter(|_| !denied.has("move"))), io_uring(denied), waking(denied)];
     rows.extend(far_rows(far, denied));
     rows.push(match library::find() {
         Ok(path) => row("library", State::Good, path.display().to_string()),
@@ -131,6 +131,21 @@ fn io_uring(denied: Denied) -> Row {
             format!(
                 "{errno}; threads do the I/O; as root: \"sysctl kernel.io_uring_disabled=0\" (a container's seccomp filter may forbid it too)"
             ),
+        ),
+    }
+}
+
+fn waking(denied: Denied) -> Row {
+    let what = "quick wake-up";
+    if denied.has("awake") {
+        return row(what, State::Slower, "switched off by --deny; CPUs may sleep while threads wait for far");
+    }
+    match nearfar_sys::awake::Awake::open() {
+        Ok(_) => row(what, State::Good, "CPUs are kept from deep sleep while threads wait for many reads (/dev/cpu_dma_latency)"),
+        Err(errno) => row(
+            what,
+            State::Slower,
+            format!("/dev/cpu_dma_latency: {errno}; CPUs may sleep while threads wait for far, and wake up late; root may change that"),
         ),
     }
 }

@@ -8,7 +8,7 @@ use crate::uffd::{Reach, Uffd};
 pub struct Denied(pub u32);
 
 /// The names of `NEARFAR_DENY`, with their bits.
-pub const DENY_NAMES: &[(&str, u32)] = &[("move", 1), ("uffd", 2), ("io_uring", 4), ("odirect", 8), ("thp", 16)];
+pub const DENY_NAMES: &[(&str, u32)] = &[("move", 1), ("uffd", 2), ("io_uring", 4), ("odirect", 8), ("thp", 16), ("awake", 32)];
 
 impl Denied {
     /// Parses `move,uffd,...`; the error is the unknown word.

@@ -25,4 +25,5 @@ pub mod file;
 pub mod io;
 pub mod io_uring;
 pub mod io_threads;
+pub mod awake;
 pub mod kernel;

@@ -175,6 +175,7 @@ impl Pager {
             Some(id) => {
                 self.hold(id).wanted = true;
                 self.count(Counter::FaultsDemand, 1);
+                self.awake.waits();
                 self.wish(fetch.ahead);
             }
             None => self.starve(fault, now),
@@ -332,13 +333,21 @@ impl Pager {
     /// runs the program, which costs more than copying so little. The kernel's pages were paid for ahead (`hollow_out`).
     fn show_by_copy(&mut self, number: usize, run: Range<usize>, frame: usize) -> bool {
         self.copied_lately = true;
-        if self.hollow < run.len() || self.uffd.copy(page_addr(number, run.start), frame, run.len() * PAGE).is_err() {
+        if self.hollow < run.len() {
             return false;
         }
-        self.hollow -= run.len();
-        for (index, page) in run.enumerate().rev() {
-            self.block(number).state[page] = PageState::Resident;
-            self.frames.give_page(frame + index * PAGE);
+        let done = match self.uffd.copy(page_addr(number, run.start), frame, run.len() * PAGE) {
+            Ok(()) => run.len(),
+            Err((bytes, _)) => bytes / PAGE,
+        };
+        self.hollow -= done;
+        for (index, page) in run.enumerate() {
+            if index < done {
+                self.block(number).state[page] = PageState::Resident;
+                self.frames.give_page(frame + index * PAGE);
+            } else {
+                self.show_page(number, page, frame + index * PAGE);
+            }
         }
         true
     }

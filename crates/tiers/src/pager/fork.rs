@@ -17,6 +17,8 @@ impl Pager {
     /// Before fork, under the lock, which is held until one of the next two.
     pub fn fork_prepare(&mut self) {
         self.resting = true;
+        // The child inherits the open file, and must not keep the request in force.
+        self.awake.lift();
         self.far.reap_forks();
         while self.ops > 0 {
             self.far.backend().flush();
@@ -70,6 +72,8 @@ impl Pager {
             self.uffd.deny_move();
         }
         self.log.after_fork();
+        self.hollow = 0;
+        self.awake = super::stats::Waking::new(nearfar_sys::kernel::Denied(self.job.settings().denied));
         let alive: Option<OwnedFd> = self.pipe.take().map(|(_reader, writer)| writer);
         if let Err(errno) = self.far.after_fork(alive) {
             super::stop(&format!("a forked child cannot open far memory of its own: {errno}"));

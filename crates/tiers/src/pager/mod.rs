@@ -30,6 +30,7 @@ use nearfar_core::addr::{BLOCK, Extent, PAGE, block_start};
 use nearfar_core::policy::{Evict, Prefetch, Run};
 use nearfar_core::stats::Counter;
 use nearfar_sys::errno::Errno;
+use nearfar_sys::event::now_ns;
 use nearfar_sys::process;
 use nearfar_sys::uffd::Uffd;
 use std::collections::VecDeque;
@@ -91,6 +92,7 @@ pub struct Pager {
     /// Pages that are charged and that the kernel has.
     hollow: usize,
     copied_lately: bool,
+    awake: stats::Waking,
     meter: stats::Meter,
     resting: bool,
     metadata_pages: usize,
@@ -120,6 +122,7 @@ impl Pager {
         use std::os::fd::AsRawFd;
         // The userfaultfd first: without it absent pages would read as zeros.
         let mut fds = vec![self.uffd.as_raw_fd()];
+        fds.extend(self.awake.fd());
         fds.extend(self.far.fds());
         fds
     }
@@ -138,6 +141,7 @@ impl Pager {
 
     /// One round of the pager thread: serves what waits, as long as something does.
     pub fn round(&mut self) {
+        self.awake.look(now_ns());
         loop {
             let faults = self.serve_faults();
             // What threads wait for is on its way before anything else is done.

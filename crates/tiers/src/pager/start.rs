@@ -92,6 +92,7 @@ impl Pager {
             evicting: false,
             hollow: 0,
             copied_lately: false,
+            awake: super::stats::Waking::new(denied),
             meter: super::stats::Meter::default(),
             resting: false,
             metadata_pages: 0,

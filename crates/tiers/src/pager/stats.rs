@@ -5,7 +5,10 @@ use crate::block::Block;
 use crate::job::Slot;
 use nearfar_core::addr::{BLOCK_PAGES, PAGE};
 use nearfar_core::stats::Counter;
+use nearfar_sys::awake::Awake;
 use nearfar_sys::event::now_ns;
+use nearfar_sys::kernel::Denied;
+use std::os::fd::AsRawFd;
 
 /// Bytes that a window of uninterrupted traffic must move for its rate to count as far's bandwidth.
 const WINDOW_BYTES: u64 = 64 << 20;
@@ -75,6 +78,64 @@ impl Meter {
     /// The highest rate so far, 0 when unknown.
     pub fn peak_bytes_per_s(&self) -> u64 {
         self.peak
+    }
+}
+
+/// CPUs are kept from sleeping while reads that threads wait for come so often, per second.
+const WAITS_PER_S: u64 = 1000;
+const WAITS_WINDOW_NS: u64 = 20_000_000;
+/// Windows without that many waits, until CPUs may sleep again.
+const CALM_WINDOWS: u32 = 5;
+
+/// Decides when CPUs should wake up quickly: while threads wait for many reads.
+#[derive(Default)]
+pub struct Waking {
+    request: Option<Awake>,
+    waits: u64,
+    since_ns: u64,
+    calm: u32,
+}
+
+impl Waking {
+    /// Without permission to ask for it, nothing is asked.
+    pub fn new(denied: Denied) -> Self {
+        let request = if denied.has("awake") { None } else { Awake::open().ok() };
+        Self { request, ..Self::default() }
+    }
+
+    /// A thread begins to wait for a read.
+    pub fn waits(&mut self) {
+        self.waits += 1;
+    }
+
+    /// Looks at the time, at least a few times per second.
+    pub fn look(&mut self, now: u64) {
+        let passed = now - self.since_ns;
+        if passed < WAITS_WINDOW_NS {
+            return;
+        }
+        let often = self.waits > WAITS_PER_S * passed / 1_000_000_000;
+        self.calm = if often { 0 } else { self.calm.saturating_add((passed / WAITS_WINDOW_NS) as u32) };
+        if let Some(request) = &mut self.request {
+            if often {
+                request.set(true);
+            } else if self.calm >= CALM_WINDOWS {
+                request.set(false);
+            }
+        }
+        (self.waits, self.since_ns) = (0, now);
+    }
+
+    /// CPUs may sleep.
+    pub fn lift(&mut self) {
+        if let Some(request) = &mut self.request {
+            request.set(false);
+        }
+    }
+
+    /// The descriptor of the request.
+    pub fn fd(&self) -> Option<i32> {
+        self.request.as_ref().map(AsRawFd::as_raw_fd)
     }
 }
 
