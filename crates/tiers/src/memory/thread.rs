@@ -48,7 +48,7 @@ fn run(common: &'static Common) {
     let mut looking = Looking::default();
     loop {
         let mut patience = PASSIVE_LOOK_MS;
-        let mut awaited = false;
+        let (mut awaited, mut postponed) = (false, false);
         {
             let mut inner = memory.enter();
             fds.truncate(1);
@@ -57,14 +57,15 @@ fn run(common: &'static Common) {
                 fds.extend(pager.wait_fds());
                 patience = pager.patience_ms();
                 awaited = pager.is_awaited();
+                postponed = pager.has_postponed();
             } else if inner.job.is_starving() && inner.slot.charged_pages() > inner.job.fair_share_pages() && inner.activate() {
                 memory.guard_fds(&inner);
                 continue;
             }
         }
         let start = now_ns();
-        if !looking.sees(&fds, &mut ready, awaited, start) {
-            wait_readable(&fds, patience, &mut ready);
+        if !looking.sees(&fds, &mut ready, awaited || postponed, start) {
+            wait_readable(&fds, if postponed { 0 } else { patience }, &mut ready);
         }
         looking.note(now_ns() - start);
         if ready[0] {

@@ -89,6 +89,7 @@ pub struct Pager {
     ops: u32,
     write_ops: u32,
     evicting: bool,
+    postponed: bool,
     /// Pages that are charged and that the kernel has.
     hollow: usize,
     copied_lately: bool,
@@ -142,16 +143,25 @@ impl Pager {
     /// One round of the pager thread: serves what waits, as long as something does.
     pub fn round(&mut self) {
         self.awake.look(now_ns());
+        // Threads that were just given pages ask for more very soon, or run: evicting would interrupt their CPUs.
+        let mut woke = false;
         loop {
             let faults = self.serve_faults();
             // What threads wait for is on its way before anything else is done.
             self.far.backend().flush();
             let completions = self.take_completions();
+            woke = !faults && (woke || completions);
+            self.postponed = woke;
             let more = self.pump();
             if !faults && !completions && !more {
                 return;
             }
         }
+    }
+
+    /// True when eviction waits for a better moment, which comes within microseconds or not at all.
+    pub fn has_postponed(&self) -> bool {
+        self.postponed
     }
 
     /// True while a thread waits for something that far is bringing.

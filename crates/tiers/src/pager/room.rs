@@ -234,6 +234,7 @@ impl Pager {
         let aim = self.slack() as usize + asked.min(self.capacity as usize / 8);
         let mut pinned = 0;
         let start = now_ns();
+        let postponed = std::mem::take(&mut self.postponed);
         loop {
             let (huge, single) = self.frames.free_pages();
             let have = huge + single + self.limbo_pages + self.uncharged_room() as usize;
@@ -241,6 +242,10 @@ impl Pager {
             self.evicting = have < aim && (self.evicting || urgent || have + BATCH <= aim);
             // A queue of writes deeper than this only delays the reads.
             if !self.evicting || self.writing_pages >= self.queue_pages() || self.write_ops >= WRITE_OPS {
+                return false;
+            }
+            if !urgent && postponed {
+                self.postponed = true;
                 return false;
             }
             if !urgent && now_ns() - start > SLICE_NS {

@@ -90,6 +90,7 @@ impl Pager {
             ops: 0,
             write_ops: 0,
             evicting: false,
+            postponed: false,
             hollow: 0,
             copied_lately: false,
             awake: super::stats::Waking::new(denied),
