@@ -7,6 +7,7 @@
 
 mod history;
 mod limits;
+mod pace;
 mod track;
 mod zones;
 #[cfg(test)]
@@ -40,6 +41,9 @@ const AHEAD_NS: u64 = 4_000_000;
 /// A jump costs one, a jump that the stream went on from earns two.
 const TRUST_START: u8 = 2;
 const TRUST_MAX: u8 = 4;
+/// Strides shorter than this (pages) are read with what lies between. Devices read a page alone, many at a time, in the time
+/// of about four pages of a long read; and what lies between takes near from what is used.
+const SPAN: u64 = 4;
 /// Units ahead that are always allowed, and what is assumed while the speed of far is unknown.
 const UNITS_MIN: u64 = 4;
 const UNITS_UNKNOWN: u64 = 8;
@@ -106,10 +110,6 @@ impl StreamFetch {
             _ => (bytes / (u128::from(unit) * PAGE as u128)).min(1 << 16) as u64,
         };
         let fair = staged_max / (unit * self.active.max(1));
-        // Below this distance reading on is quicker than asking again: latency times bandwidth.
-        let pages = u128::from(room.far_latency_ns) * u128::from(room.far_bytes_per_s) / 1_000_000_000 / PAGE as u128;
-        // Without knowledge of the latency the low end: bytes read between the steps of a stride take near from what is used.
-        let span = if pages == 0 { 4 } else { (pages.min(64) as u64).clamp(4, CHUNK) };
         // Fresh memory costs no transfer, and a whole block at once can be a huge page; only its room is scarce.
         let floor = match found {
             Found::Zero if room.free_pages >= (room.near_pages / 8).max(1) => unit,
@@ -122,7 +122,7 @@ impl StreamFetch {
             units_ahead: covering.max(UNITS_MIN).min(fair) as u32,
             budget: staged_max.saturating_sub(room.staged_pages),
             near: room.near_pages,
-            span,
+            span: SPAN,
         }
     }
 
@@ -214,8 +214,8 @@ impl StreamFetch {
         };
         let run = if fault.found == Found::Zero { Some(aligned(page, limits.floor)) } else { run };
         let span = run.map_or((page, page + 1), |run| (run.first, run.first + u64::from(run.count)));
-        if let Some(distance) = progression {
-            self.add(Track::strided(distance < 0, page, distance.unsigned_abs(), span, clock));
+        if let Some(both) = progression {
+            self.add(Track::strided(both < 0, page, both.unsigned_abs(), span, clock));
         }
         self.note(page, span, log);
         Fetch { run, ahead: Vec::new() }
@@ -249,12 +249,15 @@ impl StreamFetch {
         let crowd = |pages: u64, least: f64| {
             let mean = (ALL as u64 * pages) as f64 / data;
             let enough = (mean + 5.0 * mean.sqrt() + least).ceil() as usize;
-            self.recent.crowd(page, pages.ilog2(), since) + 1 >= enough
+            let count = self.recent.crowd(page, pages.ilog2(), since) + 1;
+            (count >= enough).then_some(count)
         };
-        if crowd(BLOCK, 5.0) {
+        // Random order changes direction two times in three; a walk never does, and may step over most of what it passes.
+        let turns = |count: &usize| 4 * self.recent.turns(page, BLOCK.ilog2(), since) >= *count;
+        if crowd(BLOCK, 5.0).filter(turns).is_some() {
             Some(aligned(page, limits.unit))
         } else {
-            crowd(CHUNK, 2.0).then(|| aligned(page, CHUNK.min(limits.unit)))
+            crowd(CHUNK, 3.0).map(|_| aligned(page, CHUNK.min(limits.unit)))
         }
     }
 }

@@ -38,22 +38,48 @@ impl<const N: usize> History<N> {
         })
     }
 
-    /// The smallest distance `d` of at least two pages with which `page - d` and `page - 2d` were both asked for; negative
-    /// distances are downwards.
+    /// Twice the smallest distance `d` of at least two pages with which `page - d` and `page - 2d` were both asked for, negative
+    /// when downwards. Distances of four pages and more may differ by one: steps need not be whole pages.
     pub fn progression(&self, page: u64) -> Option<i64> {
         let mut best: Option<i64> = None;
+        let mut least = u64::MAX;
         for &middle in &self.pages {
             let distance = page.wrapping_sub(middle) as i64;
-            if middle == NONE || distance.unsigned_abs() < 2 || best.is_some_and(|b| b.unsigned_abs() <= distance.unsigned_abs())
-            {
+            if middle == NONE || distance.unsigned_abs() < 2 || least <= distance.unsigned_abs() {
                 continue;
             }
             let start = middle.wrapping_sub(distance as u64);
-            if start != NONE && self.pages.contains(&start) {
-                best = Some(distance);
+            let starts = if distance.unsigned_abs() < 4 { start..=start } else { start.wrapping_sub(1)..=start.wrapping_add(1) };
+            let found = self.pages.iter().find(|&&page| page != NONE && starts.contains(&page));
+            if let Some(&start) = found {
+                best = Some(page.wrapping_sub(start) as i64);
+                least = distance.unsigned_abs();
             }
         }
         best
+    }
+
+    /// How often the faults of `crowd` changed their direction. A walk in one direction never does; it says nothing of what it
+    /// steps over.
+    pub fn turns(&self, page: u64, shift: u32, since: u64) -> usize {
+        let mut before: Option<u64> = None;
+        let mut up: Option<bool> = None;
+        let mut turns = 0;
+        for back in (1..=N).rev() {
+            let slot = (self.next + N - back) % N;
+            let other = self.pages[slot];
+            if other >> shift != page >> shift || self.times[slot] <= since {
+                continue;
+            }
+            if let Some(last) = before
+                && last != other
+            {
+                turns += usize::from(up.is_some_and(|up| up != (other > last)));
+                up = Some(other > last);
+            }
+            before = Some(other);
+        }
+        turns
     }
 
     /// How many faults after `since` share `page`'s aligned group of 2^`shift` pages.

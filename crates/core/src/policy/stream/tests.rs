@@ -315,3 +315,23 @@ proptest! {
         }
     }
 }
+
+/// Columns of matrices whose rows are not whole pages: the steps differ by a page now and then. The pages of a column are used
+/// by some 500 columns, so that near holds what is asked for, if no more than that is read.
+#[test]
+fn column_walk_with_rows_of_odd_length() {
+    for row_bytes in [28_800, 57_600, 100_000, 1_000_008] {
+        let mut sim = Sim::new(NEAR, DATA);
+        let rows = DATA * PAGE as u64 / row_bytes;
+        for column in 0..20 {
+            for row in 0..rows {
+                sim.access(1, (row * row_bytes + column * 8) / PAGE as u64);
+            }
+        }
+        let tally = sim.finish();
+        let faults = tally.far + tally.late + tally.staged;
+        println!("rows of {row_bytes} bytes ({rows}): {tally:?}");
+        assert!(tally.pages_in < 2 * rows, "{rows} pages are used: {tally:?}");
+        assert!((tally.staged + tally.late) as f64 > 0.5 * faults as f64, "{tally:?}");
+    }
+}

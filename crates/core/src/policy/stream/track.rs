@@ -7,6 +7,7 @@
 //! holes, which retention leaves, do not count as far as the stream is ahead.
 
 use super::limits::{Clock, Fit, Limits};
+use super::pace::Pace;
 use crate::addr::{BLOCK_PAGES, CHUNK_PAGES};
 use crate::policy::{Found, Run, View};
 use std::collections::VecDeque;
@@ -51,10 +52,8 @@ pub(super) struct Track {
     kind: Kind,
     flip: bool,
     owner: u32,
-    /// Page of the last fault on the stream's grid.
-    last: u64,
-    /// Stride in pages; of a sequential stream: pages it may leave out between runs.
-    step: u64,
+    /// Strided only: the grid.
+    pace: Option<Pace>,
     run_first: u64,
     run_end: u64,
     origin: u64,
@@ -77,6 +76,8 @@ pub(super) struct Track {
     trial: bool,
     /// Its next run is one page.
     timid: bool,
+    /// Pages that a sequential stream may leave out between runs.
+    slack: u64,
     /// Inside its blocks pages are asked for in any order.
     coarse: bool,
     seen_all: u64,
@@ -92,15 +93,17 @@ impl Track {
     pub fn sequential(flip: bool, before: (u64, u64), clock: &Clock) -> Self {
         let (first, end) = if flip { (mirror(true, before.1 - 1), mirror(true, before.0) + 1) } else { before };
         let size = (end - first).next_power_of_two().min(BLOCK);
-        Self::new(Kind::Sequential, flip, (first, end), 0, size, clock)
+        Self::new(Kind::Sequential, flip, (first, end), size, clock)
     }
 
-    /// A stream that was seen at three places with equal distance, the last of them `page`, which brought `run` (real pages).
-    pub fn strided(flip: bool, page: u64, step: u64, run: (u64, u64), clock: &Clock) -> Self {
+    /// A stream that was seen at three places with equal distance, the last of them `page`, which brought `run` (real pages);
+    /// `both` is the distance of the first and the last.
+    pub fn strided(flip: bool, page: u64, both: u64, run: (u64, u64), clock: &Clock) -> Self {
         let (first, end) = if flip { (mirror(true, run.1 - 1), mirror(true, run.0) + 1) } else { run };
-        let mut track = Self::new(Kind::Strided, flip, (first, end), step, 1, clock);
-        track.last = mirror(flip, page);
-        track.origin = track.last.saturating_sub(2 * step).min(first);
+        let mut track = Self::new(Kind::Strided, flip, (first, end), 1, clock);
+        let x = mirror(flip, page);
+        track.pace = Some(Pace::new(x, both));
+        track.origin = x.saturating_sub(both).min(first);
         track.conf = 1;
         track.depth = STEPS_START;
         track
@@ -131,13 +134,12 @@ impl Track {
         (self.conf, self.seen_all) = (0, 0);
     }
 
-    fn new(kind: Kind, flip: bool, (run_first, run_end): (u64, u64), step: u64, size: u64, clock: &Clock) -> Self {
+    fn new(kind: Kind, flip: bool, (run_first, run_end): (u64, u64), size: u64, clock: &Clock) -> Self {
         Self {
             kind,
             flip,
             owner: clock.thread,
-            last: run_first,
-            step,
+            pace: None,
             run_first,
             run_end,
             origin: run_first,
@@ -152,6 +154,7 @@ impl Track {
             patient: false,
             trial: false,
             timid: false,
+            slack: 0,
             coarse: false,
             seen_all: clock.all,
             seen_own: clock.own,
@@ -164,7 +167,7 @@ impl Track {
         let high = match self.kind {
             Kind::Sequential if self.conf >= CONF_JUMP => self.frontier.max(self.run_end) + JUMP,
             Kind::Sequential => self.frontier.max(self.run_end) + self.size,
-            Kind::Strided => self.frontier.max(self.run_end) + 3 * self.step,
+            Kind::Strided => self.frontier.max(self.run_end) + 3 * self.step(),
         }
         .min(LIMIT - 1);
         if self.flip { (mirror(true, high), mirror(true, low)) } else { (low, high) }
@@ -178,6 +181,11 @@ impl Track {
     /// When the stream was last followed, in faults of all threads.
     pub fn last_seen(&self) -> u64 {
         self.seen_all
+    }
+
+    /// Pages between two steps; 0 for a sequential stream.
+    fn step(&self) -> u64 {
+        self.pace.as_ref().map_or(0, Pace::length)
     }
 
     /// True while the stream prefetches whole units.
@@ -241,7 +249,7 @@ impl Track {
 
     fn fit_sequential(&self, x: u64, found: Found, live: bool, limits: &Limits) -> Option<Fit> {
         let brought = matches!(found, Found::Staged | Found::Late);
-        let slack = self.step.max(if live { ((self.run_end - self.run_first) / 8).min(SLACK) } else { 0 });
+        let slack = self.slack.max(if live { ((self.run_end - self.run_first) / 8).min(SLACK) } else { 0 });
         let edge = x % limits.unit;
         if (self.run_first..self.run_end).contains(&x) {
             return (brought || live).then_some(Fit::Again);
@@ -278,11 +286,10 @@ impl Track {
             // The next column starts where this one did or a few pages beside.
             return Some(Fit::Restart);
         }
-        if x <= self.last || !(x - self.last).is_multiple_of(self.step) {
-            return None;
-        }
-        let expected = x >= self.run_end && x - self.step < self.run_end.max(self.last + 1);
-        let near = x < self.frontier.max(self.last + 2 * self.step) + self.step;
+        let pace = self.pace.as_ref()?;
+        let k = pace.steps_to(x)?;
+        let expected = x >= self.run_end && (k == 1 || pace.ahead(k - 1) < self.run_end);
+        let near = x < self.frontier.max(pace.ahead(2)) + pace.length();
         match expected {
             true => Some(Fit::Next),
             false => (live && self.confirmed() && near).then_some(Fit::Entry),
@@ -335,15 +342,20 @@ impl Track {
         if issued && found == Found::Staged {
             self.wasted = 0;
         }
-        if self.kind == Kind::Strided && self.step < limits.span && self.confirmed() {
+        if self.kind == Kind::Strided && self.step() < limits.span && self.confirmed() {
             // From here on what lies between is read as well.
             self.kind = Kind::Sequential;
-            self.size = self.step.next_power_of_two().max(4);
+            self.size = self.step().next_power_of_two().max(4);
+            self.slack = self.step();
+            self.pace = None;
             self.depth = UNITS_START;
             self.frontier = self.run_end;
             self.due.clear();
         }
-        if fit == Fit::Restart && self.kind == Kind::Strided {
+        if fit == Fit::Restart
+            && let Some(pace) = &mut self.pace
+        {
+            pace.restart(x);
             self.bound = (self.run_end + x).saturating_sub(self.origin).min(LIMIT);
             (self.origin, self.frontier, self.run_end) = (x, x, x);
             self.due.clear();
@@ -384,7 +396,7 @@ impl Track {
         let unit_first = x - x % size;
         let whole = size == unit && unit_first >= self.run_end;
         let first = if whole || fit == Fit::Entry { unit_first } else { x };
-        (self.run_first, self.run_end, self.last) = (first, unit_first + size, x);
+        (self.run_first, self.run_end) = (first, unit_first + size);
         self.frontier = self.frontier.max(self.run_end);
         let may = size == unit && self.confirmed() && self.muted == 0 && found != Found::Zero;
         if may {
@@ -434,7 +446,11 @@ impl Track {
             self.run_end = end;
             return Some(self.real(x, end - x));
         }
-        self.last = x;
+        let Some(pace) = &mut self.pace else { return None };
+        if let Some(k) = pace.steps_to(x) {
+            pace.go(k, x);
+        }
+        let pace = pace.clone();
         let first = x - x % limits.floor;
         (self.run_first, self.run_end) = (first, self.piece_end(x).max(first + limits.floor));
         self.frontier = self.frontier.max(self.run_end);
@@ -443,10 +459,11 @@ impl Track {
             self.pass_due();
             let mut budget = limits.budget;
             // The first step that was not issued yet.
-            let mut at = x + (self.frontier - x).div_ceil(self.step).max(1) * self.step;
+            let mut k = pace.first_beyond(self.frontier);
             let steps = if self.conf >= CONF_JUMP { LOOK_STEPS } else { u64::from(self.depth) };
-            let end = x.saturating_add(self.step.saturating_mul(steps)).min(self.bound).min(LIMIT - BLOCK);
-            while at <= end && budget >= self.size && self.due.len() < self.depth as usize {
+            let end = self.bound.min(LIMIT - BLOCK);
+            while k <= steps && pace.ahead(k) <= end && budget >= self.size && self.due.len() < self.depth as usize {
+                let at = pace.ahead(k);
                 let to = self.piece_end(at);
                 if let Some(run) = view.in_far(self.real(at, to - at), self.flip) {
                     ahead.push(run);
@@ -454,7 +471,7 @@ impl Track {
                     budget -= u64::from(run.count);
                 }
                 self.frontier = to;
-                at += self.step;
+                k += 1;
             }
         }
         Some(self.real(first, self.run_end - first))
@@ -474,7 +491,7 @@ impl Track {
     /// ahead and is not due was not issued by this stream.
     pub fn issued(&self, run: Run) -> Option<bool> {
         let x = self.forward_first(run);
-        let grid = self.kind == Kind::Sequential || x.abs_diff(self.last).is_multiple_of(self.step);
+        let grid = self.pace.as_ref().is_none_or(|pace| pace.is_on_grid(x));
         if !(self.origin..self.frontier).contains(&x) || !grid {
             return None;
         }
