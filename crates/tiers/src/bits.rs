@@ -43,6 +43,13 @@ impl Bits {
         bits
     }
 
+    /// The members around `index`, itself a member, without a gap and within `limits`.
+    pub fn run_around(&self, index: usize, limits: std::ops::Range<usize>) -> std::ops::Range<usize> {
+        let start = (limits.start..index).rev().find(|&other| !self.get(other)).map_or(limits.start, |gap| gap + 1);
+        let end = (index + 1..limits.end).find(|&other| !self.get(other)).unwrap_or(limits.end);
+        start..end
+    }
+
     /// Number of members.
     pub fn count(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()

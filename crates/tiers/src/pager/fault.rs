@@ -95,14 +95,14 @@ impl Pager {
         self.serve_zeros(fault, now);
     }
 
-    fn decide(&mut self, fault: PageFault, found: Found, now: u64) -> Fetch {
+    pub(super) fn decide(&mut self, fault: PageFault, found: Found, now: u64) -> Fetch {
         let room = self.room();
         let fault = Fault { page: page_of(fault.addr) as u64, thread: fault.thread, found, write: fault.write, now_ns: now };
         self.fetch.on_fault(&fault, &room, &Blocks(&self.blocks))
     }
 
     /// Queues what prefetch asks for.
-    fn wish(&mut self, ahead: Vec<Run>) {
+    pub(super) fn wish(&mut self, ahead: Vec<Run>) {
         self.wishes.extend(ahead);
         while self.wishes.len() > WISHES {
             self.wishes.pop_front();
@@ -119,7 +119,7 @@ impl Pager {
         }
     }
 
-    fn clip(run: Option<Run>, number: usize, page: usize) -> Range<usize> {
+    pub(super) fn clip(run: Option<Run>, number: usize, page: usize) -> Range<usize> {
         let first = (number * BLOCK_PAGES) as u64;
         let Some(run) = run else { return page..page + 1 };
         let start = run.first.max(first).min(first + page as u64) - first;
@@ -201,19 +201,7 @@ impl Pager {
                 self.wish(fetch.ahead);
                 self.show_hold(id, Arrival::Demanded);
             }
-            Phase::Writing | Phase::Clean => {
-                self.count(Counter::FaultsRescued, 1);
-                if first_time {
-                    let fetch = self.decide(fault, Found::Limbo, now);
-                    self.wish(fetch.ahead);
-                }
-                if phase == Phase::Clean {
-                    self.show_hold(id, Arrival::Rescued);
-                } else {
-                    // The kernel holds the pages for the write; they come back the moment it ends.
-                    self.hold(id).wanted = true;
-                }
-            }
+            Phase::Writing | Phase::Clean => self.rescue(id, page_index(fault.addr), fault, now),
         }
     }
 
@@ -332,7 +320,7 @@ impl Pager {
     /// Copies pages into the program's view and keeps their frames. Moving them would make the kernel interrupt every CPU that
     /// runs the program, which costs more than copying so little. The kernel's pages were paid for ahead (`hollow_out`).
     fn show_by_copy(&mut self, number: usize, run: Range<usize>, frame: usize) -> bool {
-        self.copied_lately = true;
+        self.copied_lately += run.len();
         if self.hollow < run.len() {
             return false;
         }

@@ -3,7 +3,7 @@
 //! One thread (`Memory`'s pager thread) reads faults and completions; other threads change the state only through `discard`,
 //! `relocate`, `protect_changed` and `fork_*`, under the same lock. Nothing here blocks on far, except copies that a fork makes necessary.
 //!
-//! `fault` looks at a page and decides; `read` brings data; `evict` takes units out and writes
+//! `fault` looks at a page and decides; `read` brings data; `rescue` takes it from limbo; `evict` takes units out and writes
 //! them; `transfer` is what is under way to and from far; `room` finds frames;
 //! `discard` follows the program's own unmapping; `fork` splits the world in two.
 
@@ -13,6 +13,7 @@ mod fault;
 mod fork;
 mod mover;
 mod read;
+mod rescue;
 mod room;
 mod start;
 mod stats;
@@ -92,7 +93,8 @@ pub struct Pager {
     postponed: bool,
     /// Pages that are charged and that the kernel has.
     hollow: usize,
-    copied_lately: bool,
+    /// Pages that were to be copied since that was last seen to.
+    copied_lately: usize,
     awake: stats::Waking,
     meter: stats::Meter,
     resting: bool,

@@ -21,7 +21,7 @@ const STAGED_SHARE: usize = 8;
 /// wait for.
 const WRITE_OPS: u32 = 12;
 /// Pages that the kernel has for copies into view.
-const HOLLOW: usize = 32;
+const HOLLOW: Range<usize> = 32..256;
 /// Eviction begins when so many pages are wanting.
 const BATCH: usize = 64;
 /// Faults and completions are looked at again after so long: somewhat less than a read from far takes.
@@ -194,8 +194,10 @@ impl Pager {
 
     /// Gives some free pages to the kernel, still charged: it makes new ones of them when pages are copied into view.
     fn hollow_out(&mut self) {
-        if std::mem::take(&mut self.copied_lately) && self.hollow < HOLLOW / 2 {
-            let wanted = HOLLOW - self.hollow;
+        let lately = std::mem::take(&mut self.copied_lately);
+        let aim = (2 * lately).clamp(HOLLOW.start, HOLLOW.end);
+        if lately > 0 && self.hollow < aim / 2 {
+            let wanted = aim - self.hollow;
             while self.frames.free_pages().1 < wanted {
                 let Some(id) = self.oldest(|pager| &mut pager.limbo_small) else { break };
                 self.end_limbo(id);

@@ -92,7 +92,7 @@ impl Pager {
             evicting: false,
             postponed: false,
             hollow: 0,
-            copied_lately: false,
+            copied_lately: 0,
             awake: super::stats::Waking::new(denied),
             meter: super::stats::Meter::default(),
             resting: false,

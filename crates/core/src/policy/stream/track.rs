@@ -316,7 +316,7 @@ impl Track {
                 }
                 let end = match found {
                     Found::Zero => x - x % limits.unit + limits.unit,
-                    Found::Far => x - x % CHUNK + CHUNK,
+                    Found::Far | Found::Limbo => x - x % CHUNK + CHUNK,
                     _ => return None,
                 };
                 return Some(self.real(x, end.min(self.run_end) - x));

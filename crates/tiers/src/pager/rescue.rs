@@ -1,0 +1,113 @@
+//! Rescues from limbo: what was evicted and is asked for again before its frame is reused.
+//!
+//! Only what the fetch policy would have read comes back; the rest stays in limbo and soon leaves near. When a chunk or a
+//! whole block came back for each page that is asked for, near would stay full of what nobody uses, and a program whose
+//! pages in use would fit went round in circles.
+
+use super::{Pager, pages_extent};
+use crate::block::{Frames, HoldId, PageState, Phase};
+use nearfar_core::addr::PAGE;
+use nearfar_core::policy::{Arrival, Found, Run};
+use nearfar_core::stats::Counter;
+use nearfar_sys::uffd::PageFault;
+use std::ops::Range;
+
+/// Up to so many pages are copied out of a frame that stays whole. Moving them would break up a huge page, which costs as
+/// much as copying most of it.
+const COPIED_OUT: usize = 16;
+
+impl Pager {
+    /// Serves a fault on `page`, which the hold `id` has in limbo.
+    pub(super) fn rescue(&mut self, id: HoldId, page: usize, fault: PageFault, now: u64) {
+        self.count(Counter::FaultsRescued, 1);
+        let mut run: Option<Run> = None;
+        if !self.hold(id).wanted {
+            let fetch = self.decide(fault, Found::Limbo, now);
+            self.wish(fetch.ahead);
+            run = fetch.run;
+        }
+        let hold = self.hold(id);
+        let (number, phase, mask) = (hold.block, hold.phase, hold.mask);
+        let (huge, all) = (hold.frames.is_huge(), mask.count());
+        let part = mask.run_around(page, Self::clip(run, number, page));
+        if part.len() < all && !self.hold(id).wanted {
+            if part.len() <= COPIED_OUT && self.copy_out(id, part.clone()) {
+                return;
+            }
+            if phase == Phase::Clean && !huge {
+                self.take_out(id, part);
+                return;
+            }
+        }
+        if phase == Phase::Clean {
+            self.show_hold(id, Arrival::Rescued);
+        } else {
+            // The kernel holds the pages for the write; they come back the moment it ends.
+            self.hold(id).wanted = true;
+        }
+    }
+
+    /// Copies pages of a hold into view; their frames stay where they are, and the write that may be under way goes on. False
+    /// when no pages have been paid for.
+    fn copy_out(&mut self, id: HoldId, run: Range<usize>) -> bool {
+        self.copied_lately += run.len();
+        let hold = self.hold(id);
+        let Frames::Span { addr, first, .. } = hold.frames else { return false };
+        let (number, from) = (hold.block, addr + (run.start - first) * PAGE);
+        if self.hollow < run.len() {
+            return false;
+        }
+        let done = match self.uffd.copy(super::page_addr(number, run.start), from, run.len() * PAGE) {
+            Ok(()) => run.len(),
+            Err((bytes, _)) => bytes / PAGE,
+        };
+        self.hollow -= done;
+        let run = run.start..run.start + done;
+        if done > 0 {
+            self.leaves_hold(id, run.clone());
+            self.is_resident(number, run);
+            self.end_if_empty(id);
+        }
+        done > 0
+    }
+
+    /// Moves pages of a clean hold into view.
+    fn take_out(&mut self, id: HoldId, run: Range<usize>) {
+        let (number, frames) = (self.hold(id).block, self.hold(id).frames.clone());
+        self.leaves_hold(id, run.clone());
+        let hold = self.hold(id);
+        let before = hold.populated.count();
+        run.clone().for_each(|page| hold.populated.clear(page));
+        let gone = before - hold.populated.count();
+        self.limbo_pages -= gone;
+        self.show_frames(number, frames, run, Arrival::Rescued);
+        self.end_if_empty(id);
+    }
+
+    fn leaves_hold(&mut self, id: HoldId, run: Range<usize>) {
+        let hold = self.hold(id);
+        let number = hold.block;
+        for page in run.clone() {
+            hold.mask.clear(page);
+            hold.zeros.clear(page);
+        }
+        let block = self.block(number);
+        run.for_each(|page| block.state[page] = PageState::Resident);
+    }
+
+    fn is_resident(&mut self, number: usize, run: Range<usize>) {
+        self.settle_units(number, run.clone(), Arrival::Rescued);
+        self.woke(pages_extent(number, run));
+    }
+
+    fn end_if_empty(&mut self, id: HoldId) {
+        let hold = self.hold(id);
+        if hold.mask.is_empty() && hold.ops == 0 {
+            let (phase, pages) = (hold.phase, hold.populated.count());
+            self.count_phase(phase, pages, false);
+            let hold = self.end_hold(id);
+            self.recycle(&hold);
+        }
+    }
+}
+
