@@ -137,6 +137,8 @@ pub struct Fetch {
     pub run: Option<Run>,
     /// Runs to bring ahead of demand, most urgent first; none crosses a block border.
     pub ahead: Vec<Run>,
+    /// Runs brought ahead earlier that are as good as asked for: to be shown to the program without waiting for its faults.
+    pub show: Vec<Run>,
 }
 
 /// What is in far, as far as a fetch policy wants to know. Data that is in near is a hole in a stream: the program passes there

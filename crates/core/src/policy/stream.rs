@@ -195,7 +195,7 @@ impl StreamFetch {
         }
         let run = track.follow(fault.page, fit, fault.found, clock, limits, view, &mut ahead);
         self.windows[slot] = Window::of(track);
-        Fetch { run, ahead }
+        Fetch { run, ahead, show: track.sure() }
     }
 
     /// A fault that belongs to no known stream: it may start one, or lie in a crowd.
@@ -218,7 +218,7 @@ impl StreamFetch {
             self.add(Track::strided(both < 0, page, both.unsigned_abs(), span, clock));
         }
         self.note(page, span, log);
-        Fetch { run, ahead: Vec::new() }
+        Fetch { run, ..Fetch::default() }
     }
 
     /// Goes over to whole blocks: what was taken for streams here are steps of one larger stream.

@@ -177,6 +177,7 @@ impl Pager {
                 self.count(Counter::FaultsDemand, 1);
                 self.awake.waits();
                 self.wish(fetch.ahead);
+                self.show_ahead(fetch.show);
             }
             None => self.starve(fault, now),
         }
@@ -193,6 +194,7 @@ impl Pager {
                 if prefetch && first_time {
                     let fetch = self.decide(fault, Found::Late, now);
                     self.wish(fetch.ahead);
+                    self.show_ahead(fetch.show);
                 }
             }
             Phase::Staged => {
@@ -200,6 +202,7 @@ impl Pager {
                 let fetch = self.decide(fault, Found::Staged, now);
                 self.wish(fetch.ahead);
                 self.show_hold(id, Arrival::Demanded);
+                self.show_ahead(fetch.show);
             }
             Phase::Writing | Phase::Clean => self.rescue(id, page_index(fault.addr), fault, now),
         }

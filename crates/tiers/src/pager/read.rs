@@ -11,7 +11,7 @@ use nearfar_sys::errno::Errno;
 use std::ops::Range;
 
 /// Prefetched data is stale when this many times as many transfers as are staged were begun after it.
-const STALE_ROUNDS: u64 = 32;
+const STALE_ROUNDS: u64 = 4;
 
 impl Pager {
     /// Starts reading the pages of `run` in block `number` that are in far; with `page`, at least that one. `None`: no
@@ -146,17 +146,42 @@ impl Pager {
         }
     }
 
+    /// Shows what was brought ahead and is sure to be asked for; what is still on its way will be shown when it comes.
+    pub(super) fn show_ahead(&mut self, runs: Vec<Run>) {
+        for run in runs {
+            let number = block_of(run.first as usize * PAGE);
+            let page = run.first as usize % BLOCK_PAGES;
+            let Some(block) = self.blocks.get(&number) else { continue };
+            if block.state[page] != PageState::Held {
+                continue;
+            }
+            let holds = block.holds.clone();
+            let Some(id) = holds.into_iter().find(|&id| self.hold(id).mask.get(page)) else { continue };
+            match self.hold(id).phase {
+                Phase::Staged => self.show_hold(id, Arrival::Demanded),
+                Phase::Reading => self.hold(id).wanted = true,
+                Phase::Writing | Phase::Clean => {}
+            }
+        }
+    }
+
     /// Starts the prefetches that frames allow.
     pub(super) fn grant_wishes(&mut self) {
         let limit = self.staging_limit();
-        while let Some(&run) = self.wishes.front() {
+        // What finds no frame does not hold up what needs another kind of frame.
+        let mut refused = [false; 2];
+        let mut index = 0;
+        while let Some(&run) = self.wishes.get(index) {
             if self.staged_pages + self.reading_ahead >= limit && !self.drop_stale() || self.reading_ahead >= self.queue_pages() {
                 break;
             }
-            if !self.prefetch(run) {
-                break;
+            let whole = usize::from(run.count as usize == BLOCK_PAGES);
+            if refused[whole] || !self.prefetch(run) {
+                refused[whole] = true;
+                index += 1;
+            } else {
+                self.wishes.remove(index);
             }
-            self.wishes.pop_front();
         }
     }
 

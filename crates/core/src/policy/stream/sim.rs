@@ -125,6 +125,11 @@ impl Sim {
         }
         self.pages.insert(page, State::Mapped { used: true });
         self.arrived(page, if found == Found::Limbo { Arrival::Rescued } else { Arrival::Demanded });
+        for run in &fetch.show {
+            if let Some(State::Staged { run }) = self.pages.get(&run.first).copied() {
+                self.map_staged(run);
+            }
+        }
         for run in &fetch.ahead {
             self.stage(*run);
         }

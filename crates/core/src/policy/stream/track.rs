@@ -35,6 +35,8 @@ const LOOK_STEPS: u64 = 256;
 /// Steps that a strided stream prefetches at first and at most.
 const STEPS_START: u32 = 4;
 const STEPS_MAX: u32 = 64;
+/// Steps that are shown without being asked for.
+const SURE: usize = 16;
 /// Units that a sequential stream prefetches at first.
 const UNITS_START: u32 = 2;
 /// A strided stream's pieces grow to this many pages; a longer one is a stream in its own right.
@@ -430,6 +432,16 @@ impl Track {
             due += u64::from(run.count);
             budget -= u64::from(run.count);
         }
+    }
+
+    /// What a strided stream will certainly come to next: half of what is due, as far as it goes. One fault for each small piece
+    /// would cost more than bringing it.
+    pub fn sure(&self) -> Vec<Run> {
+        if self.kind == Kind::Sequential || self.conf < CONF_JUMP || self.muted > 0 {
+            return Vec::new();
+        }
+        let half = (self.due.len() / 2).min(SURE);
+        self.due.iter().take(half).map(|&(first, count)| self.real(first, u64::from(count))).collect()
     }
 
     fn pass_due(&mut self) {
