@@ -81,6 +81,7 @@ pub struct Pager {
     limbo_pages: usize,
     writing_pages: usize,
     staged_pages: usize,
+    staged_holds: usize,
     reading_ahead: usize,
     wishes: VecDeque<Run>,
     waits: Vec<Wait>,
@@ -256,7 +257,10 @@ impl Pager {
         let step = |count: &mut usize| *count = if more { *count + pages } else { *count - pages };
         match phase {
             Phase::Reading => {}
-            Phase::Staged => step(&mut self.staged_pages),
+            Phase::Staged => {
+                step(&mut self.staged_pages);
+                self.staged_holds = if more { self.staged_holds + 1 } else { self.staged_holds - 1 };
+            }
             Phase::Writing => {
                 step(&mut self.limbo_pages);
                 step(&mut self.writing_pages);

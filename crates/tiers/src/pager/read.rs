@@ -10,8 +10,9 @@ use nearfar_core::stats::Counter;
 use nearfar_sys::errno::Errno;
 use std::ops::Range;
 
-/// Prefetched data is stale when this many times as many transfers as are staged were begun after it.
-const STALE_ROUNDS: u64 = 4;
+/// Prefetched data is stale when this many times as many transfers as are staged were begun after it: streams take what is
+/// staged for them in the order in which it was asked for.
+const STALE_ROUNDS: u64 = 2;
 
 impl Pager {
     /// Starts reading the pages of `run` in block `number` that are in far; with `page`, at least that one. `None`: no
@@ -87,6 +88,11 @@ impl Pager {
             self.set_phase(id, Phase::Staged);
             let serial = self.hold(id).serial;
             self.staged.push_back((id, serial));
+            if self.staged.len() > 4 * self.staged_holds + 64 {
+                // Most are behind one that is not asked for, and were asked for themselves.
+                let holds = &self.holds;
+                self.staged.retain(|&(id, serial)| matches!(&holds[id], Some(hold) if hold.serial == serial));
+            }
         } else {
             self.show_hold(id, Arrival::Demanded);
         }
@@ -190,7 +196,7 @@ impl Pager {
     fn drop_stale(&mut self) -> bool {
         while let Some(&(id, serial)) = self.staged.front() {
             if self.is_current(id, serial) && self.hold(id).phase == Phase::Staged {
-                let stale = self.serial - serial > STALE_ROUNDS * (self.staged.len() as u64 + 8);
+                let stale = self.serial - serial > STALE_ROUNDS * (self.staged_holds as u64 + 8);
                 if stale {
                     self.staged.pop_front();
                     self.end_staged(id);

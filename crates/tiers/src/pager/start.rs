@@ -81,6 +81,7 @@ impl Pager {
             limbo_pages: 0,
             writing_pages: 0,
             staged_pages: 0,
+            staged_holds: 0,
             reading_ahead: 0,
             wishes: VecDeque::new(),
             waits: Vec::new(),
