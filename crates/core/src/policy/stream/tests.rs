@@ -135,7 +135,7 @@ fn strides_of_blocks_and_pieces_at_each_step() {
     }
     let tally = sim.finish();
     assert!(tally.useless as f64 <= 0.10 * tally.pages_in as f64, "{tally:?}");
-    assert!(tally.far < 60 && tally.staged > 500, "{tally:?}");
+    assert!(tally.far < 60 && tally.far + tally.late + tally.staged < 200, "most steps are shown without a fault: {tally:?}");
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn column_walk_with_rows_of_odd_length() {
         let tally = sim.finish();
         let faults = tally.far + tally.late + tally.staged;
         println!("rows of {row_bytes} bytes ({rows}): {tally:?}");
-        assert!(tally.pages_in < 2 * rows, "{rows} pages are used: {tally:?}");
-        assert!((tally.staged + tally.late) as f64 > 0.5 * faults as f64, "{tally:?}");
+        assert!(tally.pages_in < rows + rows / 4, "{rows} pages are used: {tally:?}");
+        assert!(4 * faults < tally.pages_in, "most are shown without a fault: {tally:?}");
     }
 }
