@@ -97,7 +97,6 @@ fn munmap_of_the_middle() {
     paged("unmap_middle.c");
 }
 
-#[ignore = "open: msync and others of unmapped arena memory do not say ENOMEM yet (docs/limits.md)"]
 #[test]
 fn unmapped_memory_is_gone() {
     TestProgram::source("unmapped_is_gone.c").same().ok();

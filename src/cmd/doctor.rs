@@ -145,7 +145,9 @@ fn waking(denied: Denied) -> Row {
         Err(errno) => row(
             what,
             State::Slower,
-            format!("/dev/cpu_dma_latency: {errno}; CPUs may sleep while threads wait for far, and wake up late; root may change that"),
+            format!(
+                "/dev/cpu_dma_latency: {errno}; CPUs may sleep while threads wait for far, and wake up late; root may change that"
+            ),
         ),
     }
 }

@@ -81,6 +81,7 @@ hooks! {
     pkey_mprotect(addr: Void, len: usize, prot: c_int, key: c_int) -> c_int = maps::pkey_mprotect(addr, len, prot, key);
     madvise(addr: Void, len: usize, advice: c_int) -> c_int = maps::madvise(addr, len, advice);
     mincore(addr: Void, len: usize, out: *mut u8) -> c_int = maps::mincore(addr, len, out);
+    msync(addr: Void, len: usize, flags: c_int) -> c_int = maps::msync(addr, len, flags);
     posix_madvise(addr: Void, len: usize, advice: c_int) -> c_int = maps::posix_madvise(addr, len, advice);
     mlock(addr: Void, len: usize) -> c_int = maps::mlock(addr, len);
     mlock2(addr: Void, len: usize, flags: c_uint) -> c_int = maps::mlock2(addr, len, flags);

@@ -153,6 +153,19 @@ pub unsafe fn madvise(addr: *mut c_void, len: usize, advice: c_int) -> c_int {
     status(unsafe { advise(addr, len, advice) })
 }
 
+/// msync(2).
+///
+/// # Safety
+/// As for the system call.
+pub unsafe fn msync(addr: *mut c_void, len: usize, flags: c_int) -> c_int {
+    status(match managed() {
+        // SAFETY: passed on to the caller.
+        Some(managed) => unsafe { managed.with(|memory| memory.msync(addr.addr(), len, flags)) },
+        // SAFETY: passed on to the caller.
+        None => unsafe { kernel(libc::SYS_msync, addr, len, flags as usize) },
+    })
+}
+
 /// mincore(2).
 ///
 /// # Safety

@@ -58,6 +58,13 @@ impl Inner {
         job.join().ok_or(Errno(libc::EAGAIN))
     }
 
+    /// True when part of `range` is address space of ours that the program has not mapped. To the kernel all of it is.
+    pub(super) fn has_gap(&mut self, range: Extent) -> bool {
+        let Some(inside) = self.arena.maps().intersect(&range) else { return false };
+        let mapped: usize = self.regions().parts(inside).iter().map(|(part, _)| part.len()).sum();
+        mapped < inside.len()
+    }
+
     pub(super) fn regions(&mut self) -> &mut Regions {
         match &mut self.pager {
             Some(pager) => &mut pager.regions,

@@ -124,6 +124,9 @@ impl Memory {
     /// As for the system call.
     pub unsafe fn munmap(&self, addr: usize, len: usize) -> Result<(), Errno> {
         let size = round_up(len, PAGE).unwrap_or(0);
+        if addr.checked_add(size).is_none_or(|end| end > isize::MAX as usize) {
+            return Err(Errno::EINVAL);
+        }
         let range = Extent::new(addr, size);
         if size == 0 || !addr.is_multiple_of(PAGE) {
             // SAFETY: the kernel answers.
@@ -182,6 +185,9 @@ impl Memory {
     pub unsafe fn mprotect(&self, addr: usize, len: usize, prot: i32) -> Result<(), Errno> {
         let range = Extent::new(addr, round_up(len, PAGE).unwrap_or(len));
         let mut inner = self.enter();
+        if inner.has_gap(range) {
+            return Err(Errno::ENOMEM);
+        }
         let parts = inner.regions().parts(range);
         let known = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
         if parts.is_empty() || prot & !known != 0 {
@@ -220,6 +226,10 @@ impl Memory {
         let mut inner = self.enter();
         let parts = inner.regions().parts(range);
         let managed: usize = parts.iter().map(|(part, _)| part.len()).sum();
+        let gap = inner.has_gap(range);
+        if gap && managed == 0 {
+            return Err(Errno::ENOMEM);
+        }
         if managed == 0 || !addr.is_multiple_of(PAGE) {
             return raw(range);
         }
@@ -228,15 +238,20 @@ impl Memory {
                 if inner.pager.is_none() {
                     return raw(range);
                 }
+                // As the kernel does: all that is mapped is discarded, and a gap is told of at the end.
+                let mut result = if gap { Err(Errno::ENOMEM) } else { Ok(()) };
                 let mut rest = range.start;
-                for (part, _) in parts {
+                let end = Extent { start: range.end, end: range.end };
+                for part in parts.into_iter().map(|(part, _)| part).chain([end]) {
                     if rest < part.start {
-                        raw(Extent { start: rest, end: part.start })?;
+                        result = result.and(raw(Extent { start: rest, end: part.start }));
                     }
-                    inner.discard(part);
+                    if !part.is_empty() {
+                        inner.discard(part);
+                    }
                     rest = part.end;
                 }
-                if rest < range.end { raw(Extent { start: rest, end: range.end }) } else { Ok(()) }
+                result
             }
             libc::MADV_WIPEONFORK | libc::MADV_KEEPONFORK => {
                 inner.wiped.retain(|range_before| !range_before.overlaps(&range));
@@ -277,6 +292,9 @@ impl Memory {
         let range = Extent { start: addr & !(PAGE - 1), end };
         let readable: Vec<Extent> = {
             let mut inner = self.enter();
+            if inner.has_gap(range) {
+                return Err(Errno::ENOMEM);
+            }
             let parts = inner.regions().parts(range);
             for (part, _) in &parts {
                 match &mut inner.pager {
@@ -302,18 +320,24 @@ impl Memory {
     pub unsafe fn mincore(&self, addr: usize, len: usize, out: *mut u8) -> Result<(), Errno> {
         let range = Extent::new(addr, round_up(len, PAGE).unwrap_or(len));
         {
-            let mut inner = self.enter();
-            let maps = inner.arena.maps();
-            if let Some(inside) = maps.intersect(&range) {
-                // The reservation is mapped to the kernel; to the program only its own mappings are.
-                let mapped: usize = inner.regions().parts(inside).iter().map(|(part, _)| part.len()).sum();
-                if mapped < inside.len() {
-                    return Err(Errno::ENOMEM);
-                }
+            if self.enter().has_gap(range) {
+                return Err(Errno::ENOMEM);
             }
         }
         // SAFETY: passed on to the caller. Without the lock: the result may be written to paged memory.
         unsafe { nearfar_sys::errno::call(libc::SYS_mincore, [addr, len, out as usize, 0, 0, 0]) }.map(|_| ())
+    }
+
+    /// msync(2).
+    ///
+    /// # Safety
+    /// As for the system call.
+    pub unsafe fn msync(&self, addr: usize, len: usize, flags: i32) -> Result<(), Errno> {
+        if self.enter().has_gap(Extent::new(addr, round_up(len, PAGE).unwrap_or(len))) {
+            return Err(Errno::ENOMEM);
+        }
+        // SAFETY: passed on to the caller. Without the lock: it may take as long as a disk does.
+        unsafe { nearfar_sys::errno::call(libc::SYS_msync, [addr, len, flags as usize, 0, 0, 0]) }.map(|_| ())
     }
 
     /// munlock(2).

@@ -20,6 +20,9 @@ impl Memory {
             let managed = !inner.regions().parts(range).is_empty();
             (inner.regions().uniform(range), managed)
         };
+        if !managed && old > 0 && self.enter().has_gap(range) {
+            return Err(Errno(libc::EFAULT));
+        }
         if !managed || old == 0 {
             if fixed {
                 // What is replaced may be ours.

@@ -146,15 +146,7 @@ impl Pager {
 
     /// After `hide`: asks the kernel which pages really came (the program may have discarded some with a raw system call),
     /// unless that is `sure`, and books the slot and the units accordingly.
-    fn take_stock(
-        &mut self,
-        number: usize,
-        pages: Range<usize>,
-        slot: usize,
-        resident: Bits,
-        huge: bool,
-        sure: bool,
-    ) -> Bits {
+    fn take_stock(&mut self, number: usize, pages: Range<usize>, slot: usize, resident: Bits, huge: bool, sure: bool) -> Bits {
         let mut present = resident;
         if !sure {
             let len = if huge { BLOCK } else { CHUNK };

@@ -111,8 +111,7 @@ impl Pager {
 
     fn begin(&mut self, mut transfer: Transfer, page: usize, pieces: Vec<Piece>) {
         let (write, place, bytes) = (transfer.write, transfer.place, (transfer.pages * PAGE) as u64);
-        let (count, volume) =
-            if write { (Counter::WriteOps, Counter::BytesOut) } else { (Counter::ReadOps, Counter::BytesIn) };
+        let (count, volume) = if write { (Counter::WriteOps, Counter::BytesOut) } else { (Counter::ReadOps, Counter::BytesIn) };
         self.count(count, 1);
         self.count(volume, bytes);
         transfer.since_ns = self.meter.started(self.slot, self.ops);

@@ -107,7 +107,10 @@ mod tests {
     #[test]
     fn what_is_off_the_grid_is_no_step() {
         let pace = Pace::new(1000, 20);
-        assert_eq!((pace.steps_to(1010), pace.steps_to(1031), pace.steps_to(1015), pace.steps_to(1000)), (Some(1), Some(3), None, None));
+        assert_eq!(
+            (pace.steps_to(1010), pace.steps_to(1031), pace.steps_to(1015), pace.steps_to(1000)),
+            (Some(1), Some(3), None, None)
+        );
         let short = Pace::new(1000, 4);
         assert_eq!((short.steps_to(1004), short.steps_to(1005)), (Some(2), None));
     }
