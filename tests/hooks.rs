@@ -103,6 +103,11 @@ fn unmapped_memory_is_gone() {
 }
 
 #[test]
+fn own_mappings_in_a_reservation_are_no_gaps() {
+    TestProgram::source("own_mappings_in_a_reservation.c").near("32M").same().ok();
+}
+
+#[test]
 fn far_more_virtual_than_touched() {
     paged("sparse_giant.c");
 }

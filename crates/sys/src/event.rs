@@ -44,6 +44,7 @@ impl AsRawFd for Event {
 
 /// Waits until one of `fds` is readable (or broken) or `timeout_ms` passed (-1: no limit). `ready` tells which, by position.
 pub fn wait_readable(fds: &[RawFd], timeout_ms: i32, ready: &mut [bool]) {
+    ready.fill(false);
     let mut polls = [libc::pollfd { fd: -1, events: 0, revents: 0 }; 8];
     let count = fds.len().min(polls.len());
     for (poll, &fd) in polls.iter_mut().zip(fds) {
@@ -62,4 +63,20 @@ pub fn now_ns() -> u64 {
     // SAFETY: writes into a local; CLOCK_MONOTONIC always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_ready_before_is_not_ready_now() {
+        let event = Event::new().expect("an event");
+        event.signal();
+        let mut ready = [false; 4];
+        wait_readable(&[event.as_raw_fd()], 0, &mut ready);
+        assert_eq!(ready, [true, false, false, false]);
+        wait_readable(&[], 0, &mut ready);
+        assert_eq!(ready, [false; 4], "also beyond those that were asked for");
+    }
 }

@@ -173,6 +173,11 @@ impl Arena {
         self.free_maps.grow(range, len)
     }
 
+    /// True when the program has mapped nothing at some page of `range`, which lies in the part for mappings.
+    pub fn has_gap(&self, range: &Extent) -> bool {
+        self.free_maps.any_free(range)
+    }
+
     /// Returns what is taken of `range` of the maps half.
     pub fn give_map(&mut self, range: Extent) {
         if self.free_maps.give(range).is_err() {

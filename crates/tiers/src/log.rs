@@ -30,6 +30,11 @@ pub struct Log {
 }
 
 impl Log {
+    /// True when `pages` slots can be had in the open place.
+    pub fn has_room(&self, pages: usize) -> bool {
+        self.open.is_some_and(|(_, next)| next + pages <= BLOCK_PAGES)
+    }
+
     /// Takes `pages` slots in a row (at most a block of them); the first is returned. They count as live.
     pub fn append(&mut self, far: &mut Far, pages: usize) -> Result<Slot, Errno> {
         let (place, next) = match self.open {

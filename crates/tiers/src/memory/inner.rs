@@ -59,10 +59,10 @@ impl Inner {
     }
 
     /// True when part of `range` is address space of ours that the program has not mapped. To the kernel all of it is.
-    pub(super) fn has_gap(&mut self, range: Extent) -> bool {
-        let Some(inside) = self.arena.maps().intersect(&range) else { return false };
-        let mapped: usize = self.regions().parts(inside).iter().map(|(part, _)| part.len()).sum();
-        mapped < inside.len()
+    pub(super) fn has_gap(&self, range: Extent) -> bool {
+        // What the program mapped there itself (files, shared memory) is in no region, but taken.
+        let inside = self.arena.maps().intersect(&range).filter(|_| range.start.is_multiple_of(PAGE));
+        inside.is_some_and(|inside| self.arena.has_gap(&inside))
     }
 
     pub(super) fn regions(&mut self) -> &mut Regions {

@@ -235,11 +235,11 @@ impl Memory {
         }
         match advice {
             libc::MADV_DONTNEED | libc::MADV_FREE | MADV_DONTNEED_LOCKED => {
-                if inner.pager.is_none() {
-                    return raw(range);
-                }
                 // As the kernel does: all that is mapped is discarded, and a gap is told of at the end.
                 let mut result = if gap { Err(Errno::ENOMEM) } else { Ok(()) };
+                if inner.pager.is_none() {
+                    return raw(range).and(result);
+                }
                 let mut rest = range.start;
                 let end = Extent { start: range.end, end: range.end };
                 for part in parts.into_iter().map(|(part, _)| part).chain([end]) {
@@ -281,7 +281,7 @@ impl Memory {
             _ => {
                 // Some advice brings pages: the kernel then waits for the pager, and that for the lock.
                 drop(inner);
-                raw(range)
+                raw(range).and(if gap { Err(Errno::ENOMEM) } else { Ok(()) })
             }
         }
     }

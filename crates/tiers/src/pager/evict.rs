@@ -228,6 +228,10 @@ impl Pager {
 
     /// Writes dirty pages to the end of the log, in one piece and with those of others.
     fn write_to_log(&mut self, id: HoldId, number: usize, dirty: Bits, fresh: &[u64], frames: &Frames) -> Result<(), Errno> {
+        if !self.log.has_room(dirty.count()) {
+            // What is gathered goes to a place that is about to be closed.
+            self.send_gathered();
+        }
         let first = self.log.append(&mut self.far, dirty.count())?;
         for (index, page) in dirty.iter().enumerate() {
             self.forget_far(number, page);
@@ -335,6 +339,7 @@ impl Pager {
             self.show_hold(id, Arrival::Rescued);
         } else {
             self.enter_limbo(id);
+            self.free_place_if_unused(number);
         }
     }
 
@@ -389,7 +394,7 @@ impl Pager {
         let holds = block.holds.clone();
         let awaited = holds.iter().any(|&id| {
             let hold = self.hold(id);
-            hold.place == Some(place) && hold.writing.iter().any(|page| hold.mask.get(page))
+            hold.place == Some(place) && hold.writing.iter().any(|page| hold.mask.get(page) && !hold.zeros.get(page))
         });
         if !awaited {
             self.block(number).place = None;

@@ -31,7 +31,7 @@ impl Pager {
         let (huge, all) = (hold.frames.is_huge(), mask.count());
         let part = mask.run_around(page, Self::clip(run, number, page));
         if part.len() < all && !self.hold(id).wanted {
-            if part.len() <= COPIED_OUT && self.copy_out(id, part.clone()) {
+            if part.len() <= COPIED_OUT && self.copy_out(id, page, part.clone()) {
                 return;
             }
             if phase == Phase::Clean && !huge {
@@ -49,7 +49,7 @@ impl Pager {
 
     /// Copies pages of a hold into view; their frames stay where they are, and the write that may be under way goes on. False
     /// when no pages have been paid for.
-    fn copy_out(&mut self, id: HoldId, run: Range<usize>) -> bool {
+    fn copy_out(&mut self, id: HoldId, page: usize, run: Range<usize>) -> bool {
         self.copied_lately += run.len();
         let hold = self.hold(id);
         let Frames::Span { addr, first, .. } = hold.frames else { return false };
@@ -65,8 +65,12 @@ impl Pager {
         let run = run.start..run.start + done;
         if done > 0 {
             self.leaves_hold(id, run.clone());
-            self.is_resident(number, run);
+            self.is_resident(number, run.clone());
             self.end_if_empty(id);
+            if !run.contains(&page) {
+                // It stopped before the page that was asked for: the thread asks again.
+                self.let_go(pages_extent(number, page..page + 1));
+            }
         }
         done > 0
     }

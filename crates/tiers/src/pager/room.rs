@@ -181,12 +181,14 @@ impl Pager {
             self.retry_starved();
             self.grant_wishes();
             self.share_with_others();
-            self.break_deadlock();
         }
         if more {
             return true;
         }
         self.send_gathered();
+        if !self.resting {
+            self.break_deadlock();
+        }
         self.far.backend().flush();
         self.publish();
         false
@@ -195,7 +197,7 @@ impl Pager {
     /// Gives some free pages to the kernel, still charged: it makes new ones of them when pages are copied into view.
     fn hollow_out(&mut self) {
         let lately = std::mem::take(&mut self.copied_lately);
-        let aim = (2 * lately).clamp(HOLLOW.start, HOLLOW.end);
+        let aim = (2 * lately).clamp(HOLLOW.start, HOLLOW.end).min(self.capacity as usize / 64);
         if lately > 0 && self.hollow < aim / 2 {
             let wanted = aim - self.hollow;
             while self.frames.free_pages().1 < wanted {
@@ -234,7 +236,7 @@ impl Pager {
         let wished: usize = self.wishes.iter().take(8).map(|run| run.count as usize).sum();
         let asked = self.starved.len() * BLOCK_PAGES + wished;
         let aim = self.slack() as usize + asked.min(self.capacity as usize / 8);
-        let mut pinned = 0;
+        let (mut pinned, mut done) = (0, 0);
         let start = now_ns();
         let postponed = std::mem::take(&mut self.postponed);
         loop {
@@ -251,11 +253,12 @@ impl Pager {
                 return false;
             }
             if !urgent && now_ns() - start > SLICE_NS {
-                return true;
+                // Nothing but refusals: another moment may be better.
+                return done > 0;
             }
             let Some(unit) = self.evict.victim() else { return false };
             match self.evict_unit(unit) {
-                Ok(()) | Err(Stays::Gone) => {}
+                Ok(()) | Err(Stays::Gone) => done += 1,
                 Err(Stays::Pinned) => {
                     pinned += 1;
                     if pinned >= PINNED_TRIES {
@@ -296,6 +299,8 @@ impl Pager {
         if excess == 0 || self.told_starving {
             return;
         }
+        let hollow = std::mem::take(&mut self.hollow);
+        self.uncharge(hollow);
         // In steps, so that those who starve can take turns with us.
         let step = (excess as usize).min(8 * BLOCK_PAGES);
         let mut tries = 0;
@@ -329,6 +334,8 @@ impl Pager {
         if !stuck {
             return;
         }
+        let hollow = std::mem::take(&mut self.hollow);
+        self.uncharge(hollow);
         let alone = self.job.processes() <= 1;
         if !alone && now_ns() - self.starved_since_ns < SHARE_WAIT_NS {
             return;

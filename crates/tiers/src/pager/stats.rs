@@ -114,7 +114,7 @@ impl Waking {
         if passed < WAITS_WINDOW_NS {
             return;
         }
-        let often = self.waits > WAITS_PER_S * passed / 1_000_000_000;
+        let often = self.waits * 1_000_000_000 / passed > WAITS_PER_S;
         self.calm = if often { 0 } else { self.calm.saturating_add((passed / WAITS_WINDOW_NS) as u32) };
         if let Some(request) = &mut self.request {
             if often {
