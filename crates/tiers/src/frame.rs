@@ -209,11 +209,9 @@ impl FramePool {
                 done += BLOCK / PAGE;
                 continue;
             }
-            match self.release_run(pages - done) {
-                0 => break,
-                more => done += more,
-            }
+            break;
         }
+        done += self.release_single(pages - done);
         if done < pages
             && pages - done > 0
             && let Some(addr) = self.free_huge.pop()

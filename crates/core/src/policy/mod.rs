@@ -126,8 +126,6 @@ pub struct Room {
     pub staged_pages: u64,
     /// Bytes per second that far has been seen to read, 0 when unknown.
     pub far_bytes_per_s: u64,
-    /// Time of one small read from far in ns, 0 when unknown.
-    pub far_latency_ns: u64,
 }
 
 /// The decision of a fetch policy.

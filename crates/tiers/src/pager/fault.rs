@@ -70,14 +70,10 @@ impl Pager {
             PageState::Resident => self.serve_stale(fault, now),
             PageState::Empty => self.serve_zeros(fault, now),
             PageState::Far => self.serve_far(fault, now),
-            PageState::Held => {
-                let holds = &self.block(number).holds.clone();
-                let holder = holds.iter().copied().find(|&id| self.hold(id).mask.get(page));
-                match holder {
-                    Some(id) => self.serve_held(id, fault, now),
-                    None => super::stop("internal error: a page is held by nobody; please report this"),
-                }
-            }
+            PageState::Held => match self.holder(number, page) {
+                Some(id) => self.serve_held(id, fault, now),
+                None => super::stop("internal error: a page is held by nobody; please report this"),
+            },
         }
     }
 

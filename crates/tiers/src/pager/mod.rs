@@ -231,6 +231,12 @@ impl Pager {
         }
     }
 
+    /// The hold that has page `page` of block `number`.
+    fn holder(&self, number: usize, page: usize) -> Option<HoldId> {
+        let has = |id: &HoldId| matches!(&self.holds[*id], Some(hold) if hold.mask.get(page));
+        self.blocks.get(&number)?.holds.iter().copied().find(has)
+    }
+
     fn end_hold(&mut self, id: HoldId) -> Hold {
         let Some(hold) = self.holds.get_mut(id).and_then(Option::take) else {
             stop("internal error: a hold ended twice; please report this")

@@ -157,12 +157,7 @@ impl Pager {
         for run in runs {
             let number = block_of(run.first as usize * PAGE);
             let page = run.first as usize % BLOCK_PAGES;
-            let Some(block) = self.blocks.get(&number) else { continue };
-            if block.state[page] != PageState::Held {
-                continue;
-            }
-            let holds = block.holds.clone();
-            let Some(id) = holds.into_iter().find(|&id| self.hold(id).mask.get(page)) else { continue };
+            let Some(id) = self.holder(number, page) else { continue };
             match self.hold(id).phase {
                 Phase::Staged => self.show_hold(id, Arrival::Demanded),
                 Phase::Reading => self.hold(id).wanted = true,

@@ -50,7 +50,6 @@ impl Pager {
             data_pages: (self.blocks.len() * BLOCK_PAGES) as u64,
             staged_pages: (self.staged_pages + self.reading_ahead) as u64,
             far_bytes_per_s: self.meter.peak_bytes_per_s(),
-            far_latency_ns: self.meter.latency_ns(),
         }
     }
 

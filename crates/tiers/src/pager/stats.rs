@@ -20,7 +20,6 @@ pub struct Meter {
     window_ns: u64,
     window_bytes: u64,
     peak: u64,
-    small_read_ns: u64,
 }
 
 impl Meter {
@@ -33,14 +32,13 @@ impl Meter {
         self.since_ns = now;
     }
 
-    /// An operation starts while `ops` are under way. Returns the time.
-    pub fn started(&mut self, slot: &Slot, ops: u32) -> u64 {
+    /// An operation starts while `ops` are under way.
+    pub fn started(&mut self, slot: &Slot, ops: u32) {
         let now = now_ns();
         self.advance(slot, ops, now);
         if ops == 0 {
             (self.window_ns, self.window_bytes) = (now, 0);
         }
-        now
     }
 
     /// An operation of `ops` under way has ended at `now`.
@@ -57,22 +55,6 @@ impl Meter {
     /// Bytes of an operation that starts.
     pub fn bytes(&mut self, bytes: u64) {
         self.window_bytes += bytes;
-    }
-
-    /// A small read took `ns`. What it waited for others in the device's queue is not its latency, so that shorter times count
-    /// for more than longer ones.
-    pub fn small_read(&mut self, ns: u64) {
-        let old = self.small_read_ns;
-        self.small_read_ns = match old {
-            0 => ns,
-            _ if ns < old => old - (old - ns) / 8,
-            _ => old + (ns - old) / 64,
-        };
-    }
-
-    /// Time of one small read, 0 when unknown.
-    pub fn latency_ns(&self) -> u64 {
-        self.small_read_ns
     }
 
     /// The highest rate so far, 0 when unknown.

@@ -16,8 +16,6 @@ use std::ops::Range;
 
 /// Pages of one gathered write. More would delay the reads that threads wait for by more than such a read takes.
 const GATHER: usize = 32;
-/// Reads of at most so many pages tell the latency of far.
-const SMALL: usize = 4;
 
 /// An operation of far that has not ended.
 pub(super) struct Transfer {
@@ -26,7 +24,6 @@ pub(super) struct Transfer {
     place: Place,
     write: bool,
     pages: usize,
-    since_ns: u64,
 }
 
 /// Operations under way, by token.
@@ -82,7 +79,7 @@ impl Pager {
         let mut pieces: Vec<Piece> = Vec::new();
         let pages = pieces_of(frames, run, &mut pieces);
         let holds = vec![self.takes_part(id, at.0)];
-        self.begin(Transfer { holds, place: at.0, write, pages, since_ns: 0 }, at.1, pieces);
+        self.begin(Transfer { holds, place: at.0, write, pages }, at.1, pieces);
     }
 
     /// Writes `pages` of a hold to the log from `slot` on, with others or at once.
@@ -95,7 +92,7 @@ impl Pager {
         }
         let member = self.takes_part(id, slot.place);
         let (transfer, _, pieces) = self.transfers.gathered.get_or_insert_with(|| {
-            let transfer = Transfer { holds: Vec::new(), place: slot.place, write: true, pages: 0, since_ns: 0 };
+            let transfer = Transfer { holds: Vec::new(), place: slot.place, write: true, pages: 0 };
             (transfer, slot, Vec::new())
         });
         transfer.holds.push(member);
@@ -109,12 +106,12 @@ impl Pager {
         }
     }
 
-    fn begin(&mut self, mut transfer: Transfer, page: usize, pieces: Vec<Piece>) {
+    fn begin(&mut self, transfer: Transfer, page: usize, pieces: Vec<Piece>) {
         let (write, place, bytes) = (transfer.write, transfer.place, (transfer.pages * PAGE) as u64);
         let (count, volume) = if write { (Counter::WriteOps, Counter::BytesOut) } else { (Counter::ReadOps, Counter::BytesIn) };
         self.count(count, 1);
         self.count(volume, bytes);
-        transfer.since_ns = self.meter.started(self.slot, self.ops);
+        self.meter.started(self.slot, self.ops);
         self.meter.bytes(bytes);
         self.ops += 1;
         self.write_ops += u32::from(write);
@@ -136,9 +133,6 @@ impl Pager {
             self.meter.ended(self.slot, self.ops, now);
             self.ops -= 1;
             self.write_ops -= u32::from(transfer.write);
-            if !transfer.write && transfer.pages <= SMALL {
-                self.meter.small_read(now - transfer.since_ns);
-            }
             for (id, serial) in transfer.holds {
                 if !self.is_current(id, serial) {
                     super::stop("internal error: an operation outlived its hold; please report this");

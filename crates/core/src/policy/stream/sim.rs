@@ -97,7 +97,6 @@ impl Sim {
             data_pages: self.data,
             staged_pages: self.staged,
             far_bytes_per_s: BYTES_PER_S,
-            far_latency_ns: LATENCY_NS,
         };
         let fault = Fault { page, thread, found, write: false, now_ns: self.now };
         let view = Near { pages: &self.pages, in_far: &self.in_far };
