@@ -66,6 +66,11 @@ pub trait Evict: Send {
     fn remove(&mut self, unit: Unit);
     /// The unit to evict now, or `None` when nothing is resident.
     fn victim(&mut self) -> Option<Unit>;
+    /// The last victim has left near, and `written` of its pages differ from what far had of them: to let it go cost a write
+    /// as well as the read that will bring it back. What far never had says nothing of the future and does not count.
+    fn left(&mut self, unit: Unit, written: u32) {
+        let _ = (unit, written);
+    }
     /// Near can hold `pages` pages from now on.
     fn set_capacity(&mut self, pages: u64);
     /// Pages resident according to the policy.

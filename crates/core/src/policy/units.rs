@@ -45,6 +45,8 @@ pub(crate) struct Node {
     list: u8,
     /// Policy's own marks.
     pub mark: u8,
+    /// When the unit last left near, it had to be written. Stays with the unit as long as it is in some list.
+    pub written: bool,
 }
 
 /// One list: newest at the front.
@@ -79,8 +81,8 @@ impl<const N: usize> Lists<N> {
 
     /// Puts `unit` at the front of `list`, out of any list it was in.
     pub fn push(&mut self, list: usize, unit: Unit, pages: u32, mark: u8, time: u64) {
-        self.take(unit);
-        let node = Node { unit, time, pages, prev: NIL, next: self.ends[list].front, list: list as u8, mark };
+        let written = self.take(unit).is_some_and(|node| node.written);
+        let node = Node { unit, time, pages, prev: NIL, next: self.ends[list].front, list: list as u8, mark, written };
         let slot = match self.spare.pop() {
             Some(slot) => {
                 self.nodes[slot as usize] = node;
@@ -138,6 +140,13 @@ impl<const N: usize> Lists<N> {
         node.pages = pages;
         node.mark = mark(node.mark);
         true
+    }
+
+    /// Notes whether `unit` had to be written when it left near.
+    pub fn set_written(&mut self, unit: Unit, written: bool) {
+        if let Some(&slot) = self.index.get(&unit) {
+            self.nodes[slot as usize].written = written;
+        }
     }
 
     /// Pages of all units in `list`.

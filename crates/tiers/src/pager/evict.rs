@@ -91,11 +91,17 @@ impl Pager {
         }
         self.count(Counter::EvictedBytes, (present.count() * PAGE) as u64);
         self.set_phase(id, Phase::Writing);
-        self.write_back(id).map_err(|errno| {
-            // Nowhere to put it: back into view.
-            self.show_hold(id, Arrival::Rescued);
-            Stays::FarFull(errno)
-        })
+        match self.write_back(id) {
+            Ok(changed) => {
+                self.evict.left(unit, changed as u32);
+                Ok(())
+            }
+            Err(errno) => {
+                // Nowhere to put it: back into view.
+                self.show_hold(id, Arrival::Rescued);
+                Err(Stays::FarFull(errno))
+            }
+        }
     }
 
     /// Takes the resident pages of a unit out of view, mapping by mapping: borders need not lie where chunks begin. Returns
@@ -179,12 +185,13 @@ impl Pager {
         present
     }
 
-    /// Sorts the pages of a hold and starts the writes that far needs. Without any, the hold is clean at once.
-    fn write_back(&mut self, id: HoldId) -> Result<(), Errno> {
+    /// Sorts the pages of a hold and starts the writes that far needs. Without any, the hold is clean at once. Returns how many
+    /// pages differ from what far had of them.
+    fn write_back(&mut self, id: HoldId) -> Result<usize, Errno> {
         let hold = self.hold(id);
         let (number, mask, frames) = (hold.block, hold.mask, hold.frames.clone());
         let (mut zeros, mut dirty) = (Bits::default(), Bits::default());
-        let mut clean = 0;
+        let (mut clean, mut changed) = (0, 0);
         let mut fresh = [0u64; BLOCK_PAGES];
         let block = self.block(number);
         let whole = frames.is_huge();
@@ -195,11 +202,13 @@ impl Pager {
                 unsafe { if frame_bytes::is_zero(addr) { (true, 0) } else { (false, frame_bytes::page_hash(addr)) } };
             if zero {
                 zeros.set(page);
-            } else if block.far_valid.get(page)
-                && block.hashes.as_ref().is_some_and(|hashes| hashes[page] == hash)
-                // A block that has come together leaves the log, so that it can be read in one piece.
-                && !(whole && block.log_slot(page).is_some())
-            {
+                continue;
+            }
+            let known = block.far_valid.get(page);
+            let equal = known && block.hashes.as_ref().is_some_and(|hashes| hashes[page] == hash);
+            changed += usize::from(known && !equal);
+            // A block that has come together leaves the log, so that it can be read in one piece.
+            if equal && !(whole && block.log_slot(page).is_some()) {
                 clean += 1;
             } else {
                 fresh[page] = hash;
@@ -223,7 +232,7 @@ impl Pager {
         if self.hold(id).ops == 0 {
             self.enter_limbo(id);
         }
-        Ok(())
+        Ok(changed)
     }
 
     /// Writes dirty pages to the end of the log, in one piece and with those of others.
