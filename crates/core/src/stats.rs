@@ -67,7 +67,7 @@ counters! {
     StallFarNs, "stall_far_ns", "ns", Sum, "The part of stall_ns spent on faults that waited for a read from far.";
     FarBusyNs, "far_busy_ns", "ns", Sum, "Time with at least one read or write of far under way.";
     FarQueueNs, "far_queue_ns", "ns", Sum, "Reads and writes under way, integrated over time; divided by far_busy_ns: mean queue depth.";
-    FarPeakBps, "far_peak_bytes_per_s", "bytes", Max, "Highest rate of reads plus writes seen over 64 MiB with far never idle: the bandwidth that the bound uses.";
+    FarPeakBps, "far_peak_bytes_per_s", "bytes", Max, "Highest rate of reads plus writes seen over 64 MiB, idle time of far left out: the bandwidth that the bound uses.";
     NearUsed, "near_used_bytes", "bytes", Gauge, "Near memory in use now: frames, present pages and metadata.";
     NearPeak, "near_peak_bytes", "bytes", Max, "Highest near_used_bytes of one process.";
     Metadata, "metadata_bytes", "bytes", Gauge, "Part of near_used_bytes: the pager's own tables.";

@@ -10,14 +10,15 @@ use nearfar_sys::event::now_ns;
 use nearfar_sys::kernel::Denied;
 use std::os::fd::AsRawFd;
 
-/// Bytes that a window of uninterrupted traffic must move for its rate to count as far's bandwidth.
+/// Bytes that a window of traffic must move for its rate to count as far's bandwidth.
 const WINDOW_BYTES: u64 = 64 << 20;
 
-/// Integrates the number of operations under way, and finds the highest rate while far is never idle.
+/// Integrates the number of operations under way, and finds the highest rate. Time in which far is idle is left out: streams that
+/// do not ask for much at once, since the rate is not known, would otherwise never find out.
 #[derive(Default)]
 pub struct Meter {
     since_ns: u64,
-    window_ns: u64,
+    window_busy_ns: u64,
     window_bytes: u64,
     peak: u64,
 }
@@ -28,33 +29,26 @@ impl Meter {
             let passed = now - self.since_ns;
             slot.add(Counter::FarBusyNs, passed);
             slot.add(Counter::FarQueueNs, passed * u64::from(ops));
+            self.window_busy_ns += passed;
         }
         self.since_ns = now;
     }
 
     /// An operation starts while `ops` are under way.
     pub fn started(&mut self, slot: &Slot, ops: u32) {
-        let now = now_ns();
-        self.advance(slot, ops, now);
-        if ops == 0 {
-            (self.window_ns, self.window_bytes) = (now, 0);
-        }
+        self.advance(slot, ops, now_ns());
     }
 
-    /// An operation of `ops` under way has ended at `now`.
-    pub fn ended(&mut self, slot: &Slot, ops: u32, now: u64) {
+    /// An operation of `bytes`, one of `ops` under way, has ended at `now`.
+    pub fn ended(&mut self, slot: &Slot, ops: u32, bytes: u64, now: u64) {
         self.advance(slot, ops, now);
-        if self.window_bytes >= WINDOW_BYTES && now > self.window_ns {
-            let rate = (u128::from(self.window_bytes) * 1_000_000_000 / u128::from(now - self.window_ns)) as u64;
+        self.window_bytes += bytes;
+        if self.window_bytes >= WINDOW_BYTES && self.window_busy_ns > 0 {
+            let rate = (u128::from(self.window_bytes) * 1_000_000_000 / u128::from(self.window_busy_ns)) as u64;
             self.peak = self.peak.max(rate);
             slot.raise(Counter::FarPeakBps, self.peak);
-            (self.window_ns, self.window_bytes) = (now, 0);
+            (self.window_busy_ns, self.window_bytes) = (0, 0);
         }
-    }
-
-    /// Bytes of an operation that starts.
-    pub fn bytes(&mut self, bytes: u64) {
-        self.window_bytes += bytes;
     }
 
     /// The highest rate so far, 0 when unknown.

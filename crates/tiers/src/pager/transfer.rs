@@ -112,7 +112,6 @@ impl Pager {
         self.count(count, 1);
         self.count(volume, bytes);
         self.meter.started(self.slot, self.ops);
-        self.meter.bytes(bytes);
         self.ops += 1;
         self.write_ops += u32::from(write);
         let token = self.transfers.add(transfer);
@@ -130,7 +129,7 @@ impl Pager {
             };
             self.far.ended(transfer.place);
             let now = now_ns();
-            self.meter.ended(self.slot, self.ops, now);
+            self.meter.ended(self.slot, self.ops, (transfer.pages * PAGE) as u64, now);
             self.ops -= 1;
             self.write_ops -= u32::from(transfer.write);
             for (id, serial) in transfer.holds {
