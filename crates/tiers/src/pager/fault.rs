@@ -48,6 +48,7 @@ impl Pager {
         for &fault in &faults[..count] {
             self.count(Counter::Faults, 1);
             self.waits.push(Wait { addr: fault.addr, since_ns: now, far: false });
+            self.awake.waits();
             self.serve(fault, now);
         }
         count > 0
@@ -171,7 +172,6 @@ impl Pager {
             Some(id) => {
                 self.hold(id).wanted = true;
                 self.count(Counter::FaultsDemand, 1);
-                self.awake.waits();
                 self.wish(fetch.ahead);
                 self.show_ahead(fetch.show);
             }

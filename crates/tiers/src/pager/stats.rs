@@ -57,13 +57,13 @@ impl Meter {
     }
 }
 
-/// CPUs are kept from sleeping while reads that threads wait for come so often, per second.
+/// CPUs are kept from sleeping while faults come so often, per second: each makes two threads wait for each other.
 const WAITS_PER_S: u64 = 1000;
 const WAITS_WINDOW_NS: u64 = 20_000_000;
 /// Windows without that many waits, until CPUs may sleep again.
 const CALM_WINDOWS: u32 = 5;
 
-/// Decides when CPUs should wake up quickly: while threads wait for many reads.
+/// Decides when CPUs should wake up quickly: while there are many faults.
 #[derive(Default)]
 pub struct Waking {
     request: Option<Awake>,
@@ -79,7 +79,7 @@ impl Waking {
         Self { request, ..Self::default() }
     }
 
-    /// A thread begins to wait for a read.
+    /// A thread begins to wait.
     pub fn waits(&mut self) {
         self.waits += 1;
     }
