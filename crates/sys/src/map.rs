@@ -55,6 +55,38 @@ pub unsafe fn madvise(range: Extent, advice: i32) -> Result<(), Errno> {
     unsafe { call(libc::SYS_madvise, [range.start, range.len(), advice as usize, 0, 0, 0]) }.map(|_| ())
 }
 
+/// `MADV_DONTNEED` on many ranges of the calling process with one interruption of its other CPUs, where the kernel can
+/// (process_madvise(2) of oneself, since 6.15), else one by one. A range by itself costs 4 to 15 us, in company about 1 us.
+///
+/// # Safety
+/// As for `madvise`: nobody may rely on the content.
+pub unsafe fn discard_many(ranges: &[Extent]) {
+    // Not in libc yet.
+    const PIDFD_SELF_THREAD_GROUP: i32 = -10001;
+    const MOST: usize = 64;
+    let mut rest = ranges;
+    while rest.len() > 1 {
+        let mut vectors = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; MOST];
+        let count = rest.len().min(MOST);
+        let mut wanted = 0;
+        for (vector, range) in vectors.iter_mut().zip(rest) {
+            *vector = libc::iovec { iov_base: range.start as *mut _, iov_len: range.len() };
+            wanted += range.len();
+        }
+        let pid = PIDFD_SELF_THREAD_GROUP as isize as usize;
+        let arguments = [pid, vectors.as_ptr() as usize, count, libc::MADV_DONTNEED as usize, 0, 0];
+        // SAFETY: the caller gave the content up; the vectors live until the call returns.
+        match unsafe { call(libc::SYS_process_madvise, arguments) } {
+            Ok(done) if done == wanted => rest = &rest[count..],
+            _ => break,
+        }
+    }
+    for &range in rest {
+        // SAFETY: passed on to the caller. What the kernel refused to discard stays, which the caller has to expect of advice.
+        let _ = unsafe { madvise(range, libc::MADV_DONTNEED) };
+    }
+}
+
 /// mincore(2): one byte per page of `range`, bit 0 set when the page is present. `out` must have a byte per page.
 pub fn mincore(range: Extent, out: &mut [u8]) -> Result<(), Errno> {
     assert!(out.len() >= range.len().div_ceil(PAGE), "one byte per page");

@@ -225,27 +225,22 @@ impl FramePool {
 
     /// Gives up to `pages` single free pages to the kernel; returns how many.
     pub fn release_single(&mut self, pages: usize) -> usize {
+        let mut runs: Vec<Extent> = Vec::new();
         let mut done = 0;
-        while done < pages {
-            match self.release_run(pages - done) {
-                0 => break,
-                more => done += more,
+        while done < pages
+            && let Some(addr) = self.free_pages.pop()
+        {
+            match runs.last_mut() {
+                // Neighbours usually lie next to each other in the list.
+                Some(run) if run.end == addr => run.end += PAGE,
+                _ => runs.push(Extent::new(addr, PAGE)),
             }
+            done += 1;
         }
+        // SAFETY: free frames: nobody uses their content, and they are populated again only by moves or through the nursery.
+        unsafe { map::discard_many(&runs) };
+        runs.iter().flat_map(|run| (run.start..run.end).step_by(PAGE)).for_each(|page| self.page_left(page));
         done
-    }
-
-    fn release_run(&mut self, most: usize) -> usize {
-        let Some(addr) = self.free_pages.pop() else { return 0 };
-        // Neighbours usually lie next to each other in the list: one call for all of them.
-        let mut run = Extent::new(addr, PAGE);
-        while run.len() / PAGE < most && self.free_pages.last() == Some(&run.end) {
-            self.free_pages.pop();
-            run.end += PAGE;
-        }
-        Self::drop_pages(run);
-        (run.start..run.end).step_by(PAGE).for_each(|page| self.page_left(page));
-        run.len() / PAGE
     }
 
     fn drop_pages(range: Extent) {
