@@ -12,16 +12,23 @@ mod janitor;
 mod cgroup;
 mod swap;
 mod rival;
+mod goal;
+mod outside;
 mod case;
+mod cases;
 mod command;
 mod runner;
 mod bound;
 mod startup;
+mod times;
+mod latency;
+mod metadata;
 mod results;
 mod table;
 mod settings;
 
-pub(super) use case::{Case, Sizes, gemm, triad};
+pub(super) use case::{Case, Effort, Sizes};
+pub(super) use cases::{gemm, triad};
 pub(super) use conditions::Conditions;
 pub(super) use results::CaseResults;
 pub(super) use rival::Rival;
@@ -30,9 +37,13 @@ pub(super) use sample::{Outcome, Summary, show_ratio};
 pub(super) use settings::settle;
 
 use anyhow::{Context, Result};
-use case::{Suite, cases};
+use case::{Far, Length, Suite};
+use cases::cases;
 use clap::ValueEnum;
+use latency::Latency;
+use metadata::Metadata;
 use results::Results;
+use settings::Settled;
 use startup::Startup;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -40,8 +51,6 @@ use std::time::{Duration, SystemTime};
 
 /// Longest wall time of one program, verification included.
 const PROGRAM_LIMIT: Duration = Duration::from_secs(180);
-/// Pairs of runs of the start-up suite.
-const STARTUP_PAIRS: usize = 100;
 
 /// Measure nearfar beside all-DRAM, kernel swap and mmap of a file, on this machine's own disk
 #[derive(Debug, clap::Args)]
@@ -52,18 +61,21 @@ pub struct BenchArgs {
     /// Near memory, as an amount or a share of the data [default: a third of the data]
     #[arg(long, value_name = "SIZE")]
     near: Option<String>,
-    /// Data of the programs; less when memory or disk is short [default: 2400M]
+    /// Data of the programs; less when memory or disk is short [default: 2400M, with --quick 720M]
     #[arg(long, value_name = "SIZE")]
     data: Option<String>,
     /// Directory of the far tier, of the swap file and of the mapped file
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
     far: PathBuf,
-    /// Runs of each system [default: 3; kernel swap once or twice]
+    /// Runs of each system [default: 3, with --quick 1; kernel swap once or twice]
     #[arg(long, value_name = "N")]
     runs: Option<usize>,
     /// Threads of each workload [default: all CPUs]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// One run of everything on less data: a first impression in a few minutes, without spread
+    #[arg(long, conflicts_with = "smoke")]
+    quick: bool,
     /// One tiny run of everything: shows that all parts work, not how fast they are
     #[arg(long)]
     smoke: bool,
@@ -72,71 +84,165 @@ pub struct BenchArgs {
     json: Option<PathBuf>,
 }
 
-/// Runs the suites. Exits with 1 when a run failed or gave wrong data.
+/// Runs the suites. Exits with 1 when a run failed or gave wrong data; a missed target is a result, not a failure.
 pub fn run(args: BenchArgs) -> Result<ExitCode> {
     let conditions = Conditions::here(&args.far);
-    let settled = settle(args.data.as_deref(), args.near.as_deref(), args.smoke, &args.far, &conditions)?;
+    let effort = match (args.smoke, args.quick) {
+        (true, _) => Effort::Smoke,
+        (_, true) => Effort::Quick,
+        _ => Effort::Full,
+    };
+    let settled = settle(args.data.as_deref(), args.near.as_deref(), effort, &args.far, &conditions)?;
     let suites = if args.suites.is_empty() { Suite::value_variants().to_vec() } else { args.suites };
     let all: Vec<Case> = suites.iter().flat_map(|&suite| cases(suite, settled.sizes)).collect();
     let threads = args.threads.unwrap_or(conditions.machine.cpus).max(1);
     let runner = Runner::new(&args.far, threads, PROGRAM_LIMIT, swap_bytes(&all))?;
-    let runs = args.runs.unwrap_or(if args.smoke { 1 } else { 3 }).max(1);
+    let runs = args.runs.unwrap_or(if effort == Effort::Full { 3 } else { 1 }).max(1);
 
     print!("{}", table::heading(&conditions, threads, &describe_controller(&runner)));
     for note in settled.note.iter().chain(&conditions.disturbance()) {
         println!("note      {note}");
     }
-    if args.smoke {
+    if effort == Effort::Smoke {
         println!("note      smoke run: sizes are too small for figures to mean anything");
     }
     let started_unix_s = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |age| age.as_secs());
     let path = args.json.unwrap_or_else(|| PathBuf::from(format!("bench-results/bench-{started_unix_s}.json")));
-    let mut results = Results {
+    let results = Results {
         version: results::VERSION,
         nearfar: env!("CARGO_PKG_VERSION"),
         started_unix_s,
         conditions,
         threads,
+        emulated: None,
         cases: Vec::new(),
         startup: None,
+        latency: None,
+        metadata: None,
+        verdicts: Vec::new(),
     };
-    let mut healthy = true;
-    for case in &all {
-        let index = results.cases.len();
-        results.cases.push(CaseResults::new(case));
-        for round in 0..runs.min(case.length.runs) {
-            results.cases[index].device.sample(&args.far, settled.device_bytes, case, threads)?;
-            run_round(&runner, case, (round, runs), &mut results.cases[index])?;
-            results.save(&path)?;
+    let mut bench = Bench { runner, far: args.far, settled, threads, runs, path, results, healthy: true };
+    for suite in suites {
+        match suite {
+            Suite::Startup => bench.startup()?,
+            Suite::Latency => bench.latency()?,
+            Suite::Metadata => bench.metadata()?,
+            _ => all.iter().filter(|case| case.suite == suite).try_for_each(|case| bench.case(case))?,
         }
-        let own = &mut results.cases[index];
-        own.bound = own.device.bound(case, own.work_of_repetition(), threads);
-        healthy &= own.faults(case).is_empty();
-        println!("\n{}", table::case_table(case, own).trim_end());
-        results.save(&path)?;
     }
-    if suites.contains(&Suite::Startup) {
-        match Startup::measure(&runner, settled.sizes.near_bytes, if args.smoke { 5 } else { STARTUP_PAIRS }) {
+    println!("\n{}", table::speed_table(&bench.results.verdicts).trim_end());
+    println!("\nsaved in {}", bench.path.display());
+    Ok(if bench.healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A bench under way.
+struct Bench {
+    runner: Runner,
+    far: PathBuf,
+    settled: Settled,
+    threads: usize,
+    runs: usize,
+    path: PathBuf,
+    results: Results,
+    healthy: bool,
+}
+
+impl Bench {
+    fn case(&mut self, case: &Case) -> Result<()> {
+        if case.far == Far::Emulated && self.results.emulated.is_none() {
+            self.emulate(case)?;
+        }
+        let index = self.results.cases.len();
+        self.results.cases.push(CaseResults::new(case));
+        for round in 0..self.runs.min(case.length.runs) {
+            let own = &mut self.results.cases[index];
+            own.device.sample(&self.far, self.settled.device_bytes, case, self.threads)?;
+            run_round(&self.runner, case, (round, self.runs), own)?;
+            self.results.save(&self.path)?;
+        }
+        let own = &mut self.results.cases[index];
+        own.bound = own.device.bound(case, own.work_of_repetition(), self.threads);
+        self.healthy &= own.faults(case).is_empty();
+        println!("\n{}", table::case_table(case, own).trim_end());
+        let verdicts = own.verdicts(case);
+        self.results.verdicts.extend(verdicts);
+        self.results.save(&self.path)
+    }
+
+    /// Finds out what emulated far is to be. Without it the cases have an obstacle.
+    fn emulate(&mut self, case: &Case) -> Result<()> {
+        let mut triad = triad(self.settled.sizes);
+        triad.data_bytes = case.data_bytes;
+        match self.runner.emulate(&triad) {
+            Ok(emulated) => {
+                println!("\nemulated far: triad in DRAM reaches {:.2} GB/s, so {}", emulated.dram_triad / 1e9, emulated.far);
+                self.results.emulated = Some(emulated);
+            }
+            Err(error) => {
+                println!("\nemulated far: FAULT: {error:#}");
+                self.healthy = false;
+            }
+        }
+        self.results.save(&self.path)
+    }
+
+    fn startup(&mut self) -> Result<()> {
+        let pairs = match self.settled.sizes.effort {
+            Effort::Smoke => 5,
+            Effort::Quick => 30,
+            Effort::Full => 100,
+        };
+        match Startup::measure(&self.runner, self.settled.sizes.near_bytes, pairs) {
             Ok(startup) => {
                 println!("\n{}", table::startup_lines(&startup).trim_end());
-                results.startup = Some(startup);
+                self.results.verdicts.push(Startup::verdict(Ok(&startup)));
+                self.results.startup = Some(startup);
             }
             Err(error) => {
                 println!("\nstart-up\n  FAULT: {error:#}");
-                healthy = false;
+                self.results.verdicts.push(Startup::verdict(Err(format!("{error:#}"))));
+                self.healthy = false;
             }
         }
-        results.save(&path)?;
+        self.results.save(&self.path)
     }
-    println!("\nsaved in {}", path.display());
-    Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+
+    fn latency(&mut self) -> Result<()> {
+        let seconds = if self.settled.sizes.effort == Effort::Smoke { 0.3 } else { 3.0 };
+        let length = Length { repetitions: 1, seconds: Some(seconds), runs: usize::MAX };
+        let mut latency = Latency::default();
+        for round in 0..self.runs {
+            eprintln!("[{}/{}] latency", round + 1, self.runs);
+            latency.round(&self.runner, &self.far, self.settled.device_bytes, self.settled.sizes, length)?;
+            self.results.latency = Some(latency.clone());
+            self.results.save(&self.path)?;
+        }
+        println!("\n{}", latency.lines().trim_end());
+        self.healthy &= latency.faults.is_empty();
+        self.results.verdicts.extend(latency.verdicts());
+        self.results.save(&self.path)
+    }
+
+    fn metadata(&mut self) -> Result<()> {
+        let mut metadata = Metadata::new(self.settled.sizes, self.results.conditions.far_available_bytes);
+        for round in 0..self.runs {
+            eprintln!("[{}/{}] metadata", round + 1, self.runs);
+            metadata.round(&self.runner, self.settled.sizes)?;
+            self.results.metadata = Some(metadata.clone());
+            self.results.save(&self.path)?;
+        }
+        println!("\n{}", metadata.lines().trim_end());
+        self.healthy &= metadata.failures.is_empty();
+        self.results.verdicts.extend(metadata.verdicts());
+        self.results.save(&self.path)
+    }
 }
 
 /// Runs every system once, in order; says each figure on standard error as it comes.
 pub(super) fn run_round(runner: &Runner, case: &Case, (round, rounds): (usize, usize), results: &mut CaseResults) -> Result<()> {
     for index in 0..results.rows.len() {
         let rival = results.rows[index].rival;
-        if let Some(obstacle) = runner.obstacle(rival) {
+        if let Some(obstacle) = runner.obstacle(case, rival) {
             results.rows[index].obstacle = Some(obstacle.to_owned());
             continue;
         }
@@ -150,7 +256,7 @@ pub(super) fn run_round(runner: &Runner, case: &Case, (round, rounds): (usize, u
             Outcome::Below(rate) => format!("< {} (stopped)", case.metric.show(*rate)),
             Outcome::Failed(why) => format!("failed: {why}"),
         };
-        let workload = case.arguments.first().map_or("", String::as_str);
+        let workload = case.arguments.first().map_or(case.title.as_str(), String::as_str);
         eprintln!("[{}/{rounds}] {workload} {}: {said}, {:.1} s in all", round + 1, rival.name(), run.seconds);
         results.rows[index].runs.push(run);
     }

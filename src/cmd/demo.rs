@@ -3,7 +3,8 @@
 //! Uses the parts of `nearfar bench`, with one run of each system. Does not save anything.
 
 use super::bench::{
-    Case, CaseResults, Conditions, Outcome, Rival, Runner, Sizes, Summary, gemm, run_round, settle, show_ratio, swap_bytes, triad,
+    Case, CaseResults, Conditions, Effort, Outcome, Rival, Runner, Sizes, Summary, gemm, run_round, settle, show_ratio,
+    swap_bytes, triad,
 };
 use crate::exit::refuse;
 use anyhow::Result;
@@ -33,7 +34,7 @@ pub fn run(args: DemoArgs) -> Result<ExitCode> {
     let conditions = Conditions::here(&args.far);
     let near = args.near.as_deref().map(str::parse::<Bytes>).transpose().map_err(refuse)?;
     let data = near.map(|near| Bytes(near.0 * 3).exact());
-    let settled = settle(data.as_deref(), args.near.as_deref(), false, &args.far, &conditions)?;
+    let settled = settle(data.as_deref(), args.near.as_deref(), Effort::Full, &args.far, &conditions)?;
     let sizes = settled.sizes;
     let (sweep, tiled) = (sweep(sizes), tiled(sizes));
     let threads = conditions.machine.cpus;

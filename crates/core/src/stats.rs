@@ -71,6 +71,7 @@ counters! {
     NearUsed, "near_used_bytes", "bytes", Gauge, "Near memory in use now: frames, present pages and metadata.";
     NearPeak, "near_peak_bytes", "bytes", Max, "Highest near_used_bytes of one process.";
     Metadata, "metadata_bytes", "bytes", Gauge, "Part of near_used_bytes: the pager's own tables.";
+    MetadataPeak, "metadata_peak_bytes", "bytes", Max, "Highest metadata_bytes of one process.";
     Committed, "committed_bytes", "bytes", Gauge, "Writable memory that the program holds and nearfar manages, touched or not.";
     FarUsed, "far_used_bytes", "bytes", Gauge, "Far space that holds data now.";
     FarPeak, "far_peak_used_bytes", "bytes", Max, "Highest far_used_bytes of one process.";

@@ -89,6 +89,7 @@ pub fn chase(setting: &Setting, stride: usize, hops: u64) -> Result<Report, Erro
         verify_seconds: 0.0,
         verified: if wrong == 0 { Verified::Right } else { Verified::Wrong(wrong) },
         checksum,
+        latencies: Vec::new(),
     })
 }
 

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::crew;
+use crate::histogram::Histogram;
 use crate::random_numbers::{XorShift, below};
 
 /// Bytes per request of the sequential measurements.
@@ -112,6 +113,21 @@ impl DeviceFile {
         Ok(Rate { bytes: operations * PAGE as u64, operations, seconds: start.elapsed().as_secs_f64() })
     }
 
+    /// Reads single pages at random, one at a time, for `time`: how long each took.
+    pub fn time_reads(&self, time: Duration) -> io::Result<Histogram> {
+        let mut rng = XorShift::new(77);
+        let mut memory = Aligned::new(PAGE);
+        let mut times = Histogram::default();
+        let begin = Instant::now();
+        while begin.elapsed() < time {
+            let page = below(rng.next_u64(), self.blocks * (BLOCK / PAGE));
+            let start = Instant::now();
+            self.file.read_exact_at(memory.bytes(), (page * PAGE) as u64)?;
+            times.add(start.elapsed().as_nanos() as u64);
+        }
+        Ok(times)
+    }
+
     fn each_block(&self, depth: usize, access: impl Fn(usize) -> Access + Sync) -> io::Result<Rate> {
         let next = AtomicUsize::new(0);
         let failed = AtomicBool::new(false);
@@ -187,5 +203,7 @@ mod tests {
         assert_eq!(device.read_and_write(4, 2).expect("mixed").operations, 8);
         let random = device.read_random(2, Duration::from_millis(20)).expect("random");
         assert!(random.operations > 0 && random.operations_per_s() > 0.0);
+        let times = device.time_reads(Duration::from_millis(20)).expect("timed").bins();
+        assert!(times.iter().map(|(ns, count)| ns * count).sum::<u64>() <= 1_000_000_000 && !times.is_empty());
     }
 }

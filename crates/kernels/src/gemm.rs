@@ -164,6 +164,7 @@ pub fn gemm(setting: &Setting, near_bytes: usize) -> Result<Report, Error> {
         verify_seconds: verify.elapsed().as_secs_f64(),
         verified,
         checksum,
+        latencies: Vec::new(),
     })
 }
 

@@ -10,6 +10,12 @@ pub mod random_numbers;
 
 pub mod permutation;
 
+pub mod zipf;
+
+pub mod histogram;
+
+pub mod route;
+
 pub mod mapped_file;
 
 pub mod buffer;
@@ -29,5 +35,17 @@ pub mod gemm_tile;
 pub mod gemm;
 
 pub mod touch;
+
+pub mod sweep;
+
+pub mod columns;
+
+pub mod object_store;
+
+pub mod objects;
+
+pub mod churn;
+
+pub mod latency;
 
 pub mod device;

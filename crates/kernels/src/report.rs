@@ -52,6 +52,19 @@ pub struct Report {
     /// A position-dependent digest of the data, the same for every placement and thread count; 0 when not read back. It depends on
     /// the number of operations, and so on timing where a time limit ended a repetition.
     pub checksum: u64,
+    /// Times of single operations where those were taken: (nanoseconds, count), ascending.
+    pub latencies: Vec<(u64, u64)>,
+}
+
+impl Verified {
+    /// The outcome of checks of which `wrong` failed; `checked`: whether any were made.
+    pub const fn of(checked: bool, wrong: u64) -> Self {
+        match (checked, wrong) {
+            (false, _) => Verified::Skipped,
+            (true, 0) => Verified::Right,
+            (true, wrong) => Verified::Wrong(wrong),
+        }
+    }
 }
 
 impl Repetition {
@@ -92,9 +105,14 @@ impl Report {
         };
         let _ = write!(
             line,
-            "],\"verify_seconds\":{:.6},\"verified\":{verified},\"checksum\":\"{:016x}\"}}",
+            "],\"verify_seconds\":{:.6},\"verified\":{verified},\"checksum\":\"{:016x}\",\"latencies\":[",
             self.verify_seconds, self.checksum
         );
+        for (index, (ns, count)) in self.latencies.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            let _ = write!(line, "{comma}[{ns},{count}]");
+        }
+        line += "]}";
         line
     }
 }

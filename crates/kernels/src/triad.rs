@@ -75,12 +75,9 @@ pub fn triad(setting: &Setting) -> Result<Report, Error> {
         setup_seconds,
         repetitions,
         verify_seconds: verify.elapsed().as_secs_f64(),
-        verified: match (setting.verify, wrong) {
-            (false, _) => Verified::Skipped,
-            (true, 0) => Verified::Right,
-            (true, wrong) => Verified::Wrong(wrong),
-        },
+        verified: Verified::of(setting.verify, wrong),
         checksum,
+        latencies: Vec::new(),
     })
 }
 

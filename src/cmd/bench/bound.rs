@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// Requests of 1 MiB under way at once in sequential measurements.
 pub const DEPTH: usize = 32;
+/// How long single pages are read at that depth.
+const PAGES_TIME: Duration = Duration::from_millis(300);
 
 /// Samples, one per round.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -27,6 +29,8 @@ pub struct Device {
     pub mixed: Vec<f64>,
     /// 4 KiB random reads with as many threads as the workload, per second.
     pub random: Vec<f64>,
+    /// 4 KiB random reads with as many at once as sequential ones, bytes per second: what a sweep gets that reads page by page.
+    pub pages: Vec<f64>,
 }
 
 /// A limit and its derivation in words.
@@ -47,14 +51,19 @@ impl Device {
         let file = DeviceFile::create(far, bytes as usize)
             .with_context(|| format!("cannot measure the device under {}", far.display()))?;
         self.direct = file.is_direct();
-        self.write.push(file.write(DEPTH)?.bytes_per_s());
         match case.limit {
-            Limit::Sweep { written_percent } => {
+            Limit::Sweep { written_percent, .. } => {
                 self.read.push(file.read(DEPTH)?.bytes_per_s());
-                let reads_per_write = (100 / written_percent.max(1)) as usize;
-                self.mixed.push(file.read_and_write(DEPTH, reads_per_write)?.bytes_per_s());
+                if let Some(reads_per_write) = 100u64.checked_div(written_percent) {
+                    self.write.push(file.write(DEPTH)?.bytes_per_s());
+                    self.mixed.push(file.read_and_write(DEPTH, reads_per_write as usize)?.bytes_per_s());
+                }
+                self.pages.push(file.read_random(DEPTH, PAGES_TIME)?.bytes_per_s());
             }
-            Limit::Miss => self.random.push(file.read_random(threads, Duration::from_millis(700))?.operations_per_s()),
+            Limit::Miss => {
+                let threads = case.threads.unwrap_or(threads);
+                self.random.push(file.read_random(threads, Duration::from_millis(700))?.operations_per_s());
+            }
             Limit::None => {}
         }
         Ok(())
@@ -65,16 +74,26 @@ impl Device {
         let best = |samples: &[f64]| samples.iter().copied().reduce(f64::max);
         match case.limit {
             Limit::None => None,
-            Limit::Sweep { written_percent } => {
-                let (read, write, mixed) = (best(&self.read)?, best(&self.write)?, best(&self.mixed)?);
-                let bytes_in = case.data_bytes.saturating_sub(case.near_bytes) as f64;
+            Limit::Sweep { touched_percent, written_percent } => {
+                let read = best(&self.read)?;
+                let touched = case.data_bytes * touched_percent / 100;
+                let bytes_in = touched.saturating_sub(case.near_bytes) as f64;
+                let how = format!("1 MiB to and from huge pages, {DEPTH} at once, {}", self.io());
+                let pages =
+                    best(&self.pages).map_or(String::new(), |rate| format!("; page by page it reads {:.2} GB/s", rate / 1e9));
+                let pages_of = if touched_percent < 100 { "of pages " } else { "" };
+                let first = format!("a sweep reads the {:.0} MB {pages_of}that near cannot hold", bytes_in / 1e6);
+                if written_percent == 0 {
+                    let because = format!("{first}; device: read {:.2} GB/s ({how}){pages}", read / 1e9);
+                    return Some(Bound { rate: work? / (bytes_in / read), because });
+                }
+                let (write, mixed) = (best(&self.write)?, best(&self.mixed)?);
                 let bytes_out = bytes_in * written_percent as f64 / 100.0;
                 // A device that reads and writes at once may beat the sum; the shorter time is the bound.
                 let seconds = (bytes_in / read + bytes_out / write).min((bytes_in + bytes_out) / mixed);
                 let because = format!(
-                    "a sweep reads the {:.0} MB that near cannot hold and writes the changed {written_percent} % of it; \
-                     device: read {:.2}, write {:.2}, mixed {:.2} GB/s (1 MiB to and from huge pages, {DEPTH} at once)",
-                    bytes_in / 1e6,
+                    "{first} and writes the changed {written_percent} % of it; device: read {:.2}, write {:.2}, mixed in that \
+                     proportion {:.2} GB/s ({how}){pages}",
                     read / 1e9,
                     write / 1e9,
                     mixed / 1e9
@@ -86,13 +105,19 @@ impl Device {
                 let miss = 1.0 - case.near_bytes as f64 / case.data_bytes as f64;
                 let because = format!(
                     "{:.0} % of accesses miss near, and each waits for a random 4 KiB read; device: {:.1} k such reads/s with \
-                     {threads} threads",
+                     {} threads, one each, {}",
                     miss * 100.0,
-                    random / 1e3
+                    random / 1e3,
+                    case.threads.unwrap_or(threads),
+                    self.io()
                 );
                 Some(Bound { rate: random / miss, because })
             }
         }
+    }
+
+    fn io(&self) -> &'static str {
+        if self.direct { "O_DIRECT" } else { "through the page cache: far refuses O_DIRECT" }
     }
 
     /// Medians of all samples, for people; empty when nothing was measured.
@@ -110,17 +135,28 @@ impl Device {
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::{Sizes, Suite, cases, triad};
+    use super::super::case::{Effort, Sizes, Suite};
+    use super::super::cases::{cases, triad};
     use super::*;
 
-    const SIZES: Sizes = Sizes { data_bytes: 3_000_000_000, near_bytes: 1_000_000_000, smoke: false };
+    const SIZES: Sizes = Sizes { data_bytes: 3_000_000_000, near_bytes: 1_000_000_000, effort: Effort::Full };
 
     #[test]
     fn sweep_bound_takes_the_best_device() {
-        let device = Device { direct: true, read: vec![0.5e9, 1e9], write: vec![1e9], mixed: vec![0.1e9], random: vec![] };
+        let device = Device { direct: true, read: vec![0.5e9, 1e9], write: vec![1e9], mixed: vec![0.1e9], ..Device::default() };
         let bound = device.bound(&triad(SIZES), Some(3e9), 2).expect("measured");
         assert!((bound.rate - 3e9 / (2.0 + 0.66)).abs() < 1e6, "{}", bound.rate);
         assert!(device.bound(&triad(SIZES), None, 2).is_none());
+    }
+
+    #[test]
+    fn only_touched_pages_and_changed_bytes_count() {
+        let device = Device { read: vec![1e9], pages: vec![0.2e9], ..Device::default() };
+        let strided = cases(Suite::Sweeps, SIZES).remove(0);
+        let bound = device.bound(&strided, Some(1e6), 2).expect("nothing is written, so writes need no measurement");
+        // Half of 3 GB is touched, and near is 500 MB, rounded to MiB.
+        assert!((bound.rate - 1e6).abs() < 2e3, "{}", bound.rate);
+        assert!(bound.because.contains("page by page it reads 0.20 GB/s"), "{}", bound.because);
     }
 
     #[test]

@@ -1,5 +1,9 @@
-//! What each suite runs: the workload, its size and length, and who it is compared with. A table in code; nothing here runs.
+//! What can be said of one measurement: the program, its size and length, who it is compared with, and what is aimed at.
+//!
+//! Pure types; the cases themselves are in `cases`, and nothing here runs.
 
+use super::goal::Goal;
+use super::outside::Program;
 use super::rival::Rival;
 use clap::ValueEnum;
 use serde::Serialize;
@@ -10,16 +14,26 @@ use serde::Serialize;
 pub enum Suite {
     /// Sweeps over data larger than near: is the device's bandwidth used?
     Triad,
+    /// Sweeps by strides, from the end, by several streams and by columns: does prefetch follow?
+    Sweeps,
     /// 8-byte updates at random: is the device's random-read rate used?
     Random,
     /// Dependent loads: what does one miss cost?
     Chase,
+    /// Skewed reads and updates of small objects in a hash table: does near hold what is popular?
+    Zipf,
     /// A program tiled for near: is paging nearly free there?
     Gemm,
     /// Data that fits in near: does nearfar cost anything?
     Fits,
+    /// Far that is emulated at an eighth of the bandwidth of DRAM: how much of all-DRAM is left, beside IMDT's published figures?
+    Emu,
+    /// Single faults, without I/O and from the disk: what does the pager add to the device?
+    Latency,
     /// A program that does nothing: what does starting under nearfar add?
     Startup,
+    /// The pager's own tables, and one fault in an arena of 1, 4 and 16 times the size: does anything grow?
+    Metadata,
 }
 
 /// What is read from a repetition. All are rates: more is better.
@@ -39,7 +53,9 @@ pub enum Metric {
 pub enum Limit {
     /// Every sweep must read what near cannot hold, and write the given share (in percent) of it.
     Sweep {
-        /// Share of the data that each sweep writes.
+        /// Share of the data whose pages each sweep touches.
+        touched_percent: u64,
+        /// Share of what each sweep touches that it writes.
         written_percent: u64,
     },
     /// Every miss waits for one random read.
@@ -66,12 +82,18 @@ pub struct Case {
     pub suite: Suite,
     /// A line that says what is measured.
     pub title: String,
-    /// Arguments of nearfar-kernel, without sizes, threads and length.
+    /// What is run.
+    pub program: Program,
+    /// Its arguments, without sizes, threads and length.
     pub arguments: Vec<String>,
     /// Bytes of data.
     pub data_bytes: u64,
     /// Bytes of near memory.
     pub near_bytes: u64,
+    /// What far is under nearfar.
+    pub far: Far,
+    /// Threads, where the case asks for a number of its own.
+    pub threads: Option<usize>,
     /// Systems compared, in the order that they run in.
     pub rivals: &'static [Rival],
     /// What is compared.
@@ -84,6 +106,33 @@ pub struct Case {
     pub swap_length: Length,
     /// The hardware's limit.
     pub limit: Limit,
+    /// What nearfar should reach.
+    pub goals: Vec<Goal>,
+}
+
+/// What the far tier is under nearfar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Far {
+    /// The directory of the bench.
+    Directory,
+    /// Memory throttled to [`EMULATED_SHARE`] of the bandwidth of DRAM.
+    Emulated,
+}
+
+/// Emulated far has one part in so many of the bandwidth that triad reaches in DRAM: the ratio of the machine IMDT was measured on.
+pub const EMULATED_SHARE: f64 = 8.0;
+/// Least near of a case: `nearfar run` refuses less.
+pub const LEAST_NEAR: u64 = 16 << 20;
+
+/// How thorough a bench is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// One tiny run of everything.
+    Smoke,
+    /// A few minutes.
+    Quick,
+    /// As long as it takes.
+    Full,
 }
 
 /// Sizes that all cases derive from.
@@ -93,140 +142,8 @@ pub struct Sizes {
     pub data_bytes: u64,
     /// Bytes of near memory.
     pub near_bytes: u64,
-    /// True for one tiny run of everything.
-    pub smoke: bool,
-}
-
-const EVERYONE: &[Rival] = &[Rival::Dram, Rival::Nearfar, Rival::MappedFile, Rival::AdvisedFile, Rival::Swap];
-/// For random access, where mmap without madvise reads 32 pages for one and would be too easy to beat.
-const STRONGEST: &[Rival] = &[Rival::Dram, Rival::Nearfar, Rival::AdvisedFile, Rival::Swap];
-/// For GEMM, where no advice fits.
-const PLAIN: &[Rival] = &[Rival::Dram, Rival::Nearfar, Rival::MappedFile, Rival::Swap];
-const OURS: &[Rival] = &[Rival::Dram, Rival::Nearfar];
-
-/// The cases of `suite`; none for start-up, which measures no workload.
-pub fn cases(suite: Suite, sizes: Sizes) -> Vec<Case> {
-    match suite {
-        Suite::Triad => vec![triad(sizes)],
-        Suite::Random => vec![random(sizes)],
-        Suite::Chase => vec![chase(sizes)],
-        Suite::Gemm => vec![gemm(sizes)],
-        Suite::Fits => vec![fits_triad(sizes), fits_random(sizes), fits_touch(sizes)],
-        Suite::Startup => Vec::new(),
-    }
-}
-
-/// STREAM triad over data larger than near.
-pub fn triad(sizes: Sizes) -> Case {
-    Case {
-        suite: Suite::Triad,
-        title: "triad: repeated sweeps a = b + s*c".to_owned(),
-        arguments: vec!["triad".to_owned()],
-        data_bytes: sizes.data_bytes,
-        near_bytes: sizes.near_bytes,
-        rivals: EVERYONE,
-        metric: Metric::BytesPerS,
-        fixed_work: true,
-        length: Length { repetitions: if sizes.smoke { 2 } else { 4 }, seconds: Some(60.0), runs: usize::MAX },
-        // One sweep takes 20 to 40 s for 2400M.
-        swap_length: Length { repetitions: 1, seconds: Some(45.0), runs: 2 },
-        limit: Limit::Sweep { written_percent: 33 },
-    }
-}
-
-fn clocked(sizes: Sizes, seconds: f64, runs: usize) -> Length {
-    Length { repetitions: 2, seconds: Some(if sizes.smoke { 0.3 } else { seconds }), runs }
-}
-
-fn random(sizes: Sizes) -> Case {
-    Case {
-        suite: Suite::Random,
-        title: "random updates: 8 bytes read and written at random".to_owned(),
-        // More operations than any machine does in the time: the clock ends a repetition.
-        arguments: ["random", "--ops", "1000000000000"].map(str::to_owned).to_vec(),
-        rivals: STRONGEST,
-        metric: Metric::OperationsPerS("updates"),
-        fixed_work: false,
-        length: clocked(sizes, 3.0, usize::MAX),
-        swap_length: clocked(sizes, 3.0, 2),
-        limit: Limit::Miss,
-        ..triad(sizes)
-    }
-}
-
-fn chase(sizes: Sizes) -> Case {
-    Case {
-        suite: Suite::Chase,
-        title: "pointer chase: dependent loads over pages in random order".to_owned(),
-        arguments: ["chase", "--stride", "4096", "--ops", "1000000000000"].map(str::to_owned).to_vec(),
-        metric: Metric::OperationsPerS("hops"),
-        length: clocked(sizes, 2.0, usize::MAX),
-        swap_length: clocked(sizes, 2.0, 1),
-        ..random(sizes)
-    }
-}
-
-/// Tiled GEMM on a quarter of the data: its work grows with the 3/2 power of it.
-pub fn gemm(sizes: Sizes) -> Case {
-    let part = if sizes.smoke { 2 } else { 4 };
-    let near_bytes = whole_mib(sizes.near_bytes / part);
-    Case {
-        suite: Suite::Gemm,
-        title: "tiled GEMM: f32, three tiles fit near".to_owned(),
-        arguments: ["gemm", "--near"].map(str::to_owned).into_iter().chain([near_bytes.to_string()]).collect(),
-        data_bytes: whole_mib(sizes.data_bytes / part),
-        near_bytes,
-        rivals: PLAIN,
-        metric: Metric::FlopPerS,
-        length: Length { repetitions: 1, seconds: Some(60.0), runs: usize::MAX },
-        swap_length: Length { repetitions: 1, seconds: Some(45.0), runs: 1 },
-        limit: Limit::None,
-        ..triad(sizes)
-    }
-}
-
-/// Three fifths of near: room for the program itself, and no page has to leave.
-fn fits(sizes: Sizes) -> u64 {
-    whole_mib(sizes.near_bytes * 3 / 5)
-}
-
-/// Rounded down, but not to nothing: sizes of cases are read by people.
-fn whole_mib(bytes: u64) -> u64 {
-    (bytes >> 20).max(1) << 20
-}
-
-fn fits_triad(sizes: Sizes) -> Case {
-    Case {
-        suite: Suite::Fits,
-        title: "fits in near, triad".to_owned(),
-        data_bytes: fits(sizes),
-        rivals: OURS,
-        length: Length { repetitions: 31, seconds: Some(10.0), runs: usize::MAX },
-        limit: Limit::None,
-        ..triad(sizes)
-    }
-}
-
-fn fits_random(sizes: Sizes) -> Case {
-    Case {
-        suite: Suite::Fits,
-        title: "fits in near, random updates".to_owned(),
-        data_bytes: fits(sizes),
-        rivals: OURS,
-        length: clocked(sizes, 1.0, usize::MAX),
-        limit: Limit::None,
-        ..random(sizes)
-    }
-}
-
-fn fits_touch(sizes: Sizes) -> Case {
-    Case {
-        suite: Suite::Fits,
-        title: "fits in near, allocate and fill and free".to_owned(),
-        arguments: vec!["touch".to_owned()],
-        length: Length { repetitions: 5, seconds: Some(10.0), runs: usize::MAX },
-        ..fits_triad(sizes)
-    }
+    /// How thorough.
+    pub effort: Effort,
 }
 
 impl Case {
@@ -260,17 +177,6 @@ impl Metric {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_case_has_sizes_that_ask_its_question() {
-        let sizes = Sizes { data_bytes: 2400 << 20, near_bytes: 800 << 20, smoke: false };
-        for suite in Suite::value_variants() {
-            for case in cases(*suite, sizes) {
-                assert_eq!(case.data_bytes < case.near_bytes, *suite == Suite::Fits, "{}", case.title);
-                assert!(case.swap_length.runs < case.length.runs);
-            }
-        }
-    }
 
     #[test]
     fn rates_are_readable() {

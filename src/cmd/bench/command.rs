@@ -2,7 +2,8 @@
 //!
 //! Pure: builds command lines and runs nothing. Limits on memory are the cgroup's, not seen here.
 
-use super::case::Case;
+use super::case::{Case, Far};
+use super::outside::{Outside, Program};
 use super::rival::Rival;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -18,10 +19,40 @@ pub struct Places {
     pub far: PathBuf,
     /// Where `nearfar run` writes its counters.
     pub stats: PathBuf,
+    /// Where the input of a program lies, where it wants a file.
+    pub input: PathBuf,
+    /// Programs that are not ours.
+    pub outside: Outside,
+    /// What emulated far is, once the bandwidth of DRAM is known.
+    pub emulated: Option<String>,
 }
 
 /// The program to start for `case` under `rival`, and its arguments.
 pub fn command(case: &Case, rival: Rival, places: &Places, threads: usize) -> (PathBuf, Vec<OsString>) {
+    let (program, arguments) = match places.outside.path(case.program) {
+        None => (places.kernel.clone(), kernel_arguments(case, rival, places, threads)),
+        // What is not here is an obstacle, told before this is called.
+        Some(path) => {
+            let arguments = case.program.arguments(case.data_bytes, case.length_under(rival).repetitions, &places.input);
+            (path.unwrap_or(Path::new("not-found")).to_owned(), arguments)
+        }
+    };
+    if rival != Rival::Nearfar {
+        return (program, arguments);
+    }
+    let far = match (case.far, &places.emulated) {
+        (Far::Emulated, Some(far)) => far.into(),
+        _ => places.far.clone(),
+    };
+    let mut run: Vec<OsString> = vec!["run".into(), "--quiet".into(), "--near".into(), case.near_bytes.to_string().into()];
+    run.extend(["--far".into(), far.into(), "--stats".into(), places.stats.clone().into()]);
+    run.extend(["--".into(), program.into()]);
+    run.extend(arguments);
+    (places.nearfar.clone(), run)
+}
+
+fn kernel_arguments(case: &Case, rival: Rival, places: &Places, threads: usize) -> Vec<OsString> {
+    debug_assert!(case.program == Program::Kernel);
     let length = case.length_under(rival);
     let mut arguments: Vec<OsString> = case.arguments.iter().map(OsString::from).collect();
     let mut add = |option: &str, value: &dyn AsRef<Path>| {
@@ -43,25 +74,51 @@ pub fn command(case: &Case, rival: Rival, places: &Places, threads: usize) -> (P
         Rival::Dram | Rival::Nearfar | Rival::Swap => {}
     }
     arguments.push("--json".into());
-    if rival != Rival::Nearfar {
-        return (places.kernel.clone(), arguments);
-    }
-    let mut run: Vec<OsString> = vec!["run".into(), "--quiet".into(), "--near".into(), case.near_bytes.to_string().into()];
-    run.extend(["--far".into(), places.far.clone().into(), "--stats".into(), places.stats.clone().into()]);
-    run.extend(["--".into(), places.kernel.clone().into()]);
-    run.extend(arguments);
-    (places.nearfar.clone(), run)
+    arguments
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::{Sizes, triad};
+    use super::super::case::{Effort, Sizes, Suite};
+    use super::super::cases::{cases, triad};
     use super::*;
+
+    const SIZES: Sizes = Sizes { data_bytes: 3000, near_bytes: 1000, effort: Effort::Full };
+
+    fn places() -> Places {
+        Places {
+            kernel: "k".into(),
+            nearfar: "n".into(),
+            far: "/far".into(),
+            stats: "s".into(),
+            input: "i".into(),
+            outside: Outside::nowhere(),
+            emulated: Some("emu:bw=5,lat=10us".to_owned()),
+        }
+    }
+
+    fn line(case: &Case, rival: Rival) -> String {
+        let (program, arguments) = command(case, rival, &places(), 2);
+        let words = [program.into_os_string()].into_iter().chain(arguments);
+        words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn far_is_emulated_where_the_case_says_so_and_programs_are_their_own() {
+        for case in cases(Suite::Emu, SIZES) {
+            assert!(line(&case, Rival::Nearfar).contains(" --far emu:bw=5,lat=10us "));
+            assert!(!line(&case, Rival::Dram).contains("emu"));
+        }
+        let fits = cases(Suite::Fits, SIZES);
+        let lammps = fits.iter().find(|case| case.program == Program::Lammps).expect("a case");
+        assert_eq!(line(lammps, Rival::Dram), "lmp -in i -log none -nocite");
+        assert!(line(lammps, Rival::Nearfar).ends_with(" --stats s -- lmp -in i -log none -nocite"));
+    }
 
     #[test]
     fn everyone_runs_the_same_program_on_the_same_data() {
-        let places = Places { kernel: "k".into(), nearfar: "n".into(), far: "/far".into(), stats: "s".into() };
-        let case = triad(Sizes { data_bytes: 3000, near_bytes: 1000, smoke: false });
+        let places = places();
+        let case = triad(SIZES);
         for rival in [Rival::Dram, Rival::Nearfar, Rival::MappedFile, Rival::Swap] {
             let (program, arguments) = command(&case, rival, &places, 2);
             let line = arguments.iter().map(|a| a.to_string_lossy()).collect::<Vec<_>>().join(" ");

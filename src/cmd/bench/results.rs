@@ -5,8 +5,11 @@
 use super::bound::{Bound, Device};
 use super::case::{Case, Metric, Suite};
 use super::conditions::Conditions;
+use super::goal::{Against, Figure, Goal, Target, Verdict};
+use super::latency::Latency;
+use super::metadata::Metadata;
 use super::rival::Rival;
-use super::runner::Run;
+use super::runner::{Emulated, Run};
 use super::sample::{Outcome, Summary};
 use super::startup::Startup;
 use anyhow::{Context, Result};
@@ -14,7 +17,7 @@ use serde::Serialize;
 use std::path::Path;
 
 /// Version of the file's form; grows when a field changes its meaning or goes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Everything.
 #[derive(Clone, Debug, Serialize)]
@@ -29,10 +32,18 @@ pub struct Results {
     pub conditions: Conditions,
     /// Threads of each workload.
     pub threads: usize,
+    /// What emulated far was, if it was needed.
+    pub emulated: Option<Emulated>,
     /// Cases in the order that they ran in.
     pub cases: Vec<CaseResults>,
     /// Start-up times, if measured.
     pub startup: Option<Startup>,
+    /// Latencies of faults, if measured.
+    pub latency: Option<Latency>,
+    /// The pager's tables, if measured.
+    pub metadata: Option<Metadata>,
+    /// What was aimed at, and what came out.
+    pub verdicts: Vec<Verdict>,
 }
 
 /// All runs of one case.
@@ -90,6 +101,70 @@ impl CaseResults {
     /// The runs of `rival` put together.
     pub fn summary(&self, rival: Rival) -> Summary {
         self.row(rival).map_or(Summary::Nothing, Row::summary)
+    }
+
+    /// Most bytes that a run of nearfar read from far; `None` without counters.
+    pub fn most_read(&self) -> Option<u64> {
+        self.row(Rival::Nearfar)?.runs.iter().filter_map(|run| run.counter("bytes_in")).max()
+    }
+
+    /// Each goal of `case` and what came out.
+    pub fn verdicts(&self, case: &Case) -> Vec<Verdict> {
+        let verdict = |goal: &Goal| {
+            let figure = match goal.against {
+                Against::Rival(rival) => self.ratio_to(rival),
+                Against::Bound => self.share_of_bound(),
+            };
+            Verdict::new(&case.title, goal.label(), figure, goal.unit, (Target::AtLeast, goal.least))
+        };
+        case.goals.iter().map(verdict).collect()
+    }
+
+    /// nearfar's rate by that of `rival`: of the medians, and the spread of the ratios within rounds.
+    fn ratio_to(&self, rival: Rival) -> Result<Figure, String> {
+        let ours = self.summary(Rival::Nearfar).median().ok_or_else(|| self.why_none(Rival::Nearfar))?;
+        match self.summary(rival) {
+            Summary::Nothing => Err(self.why_none(rival)),
+            Summary::Below { bound, .. } => {
+                let ratio = ours / bound;
+                Ok(Figure { median: ratio, min: ratio, max: ratio, at_least: true })
+            }
+            Summary::Measured { median, .. } => {
+                let of = |rival| self.row(rival).map_or(&[][..], |row| &row.runs[..]);
+                let rounds = of(Rival::Nearfar).iter().zip(of(rival));
+                let ratios: Vec<f64> = rounds
+                    .filter_map(|(a, b)| match (&a.outcome, &b.outcome) {
+                        (Outcome::Value(a), Outcome::Value(b)) => Some(a / b),
+                        _ => None,
+                    })
+                    .collect();
+                let ratio = ours / median;
+                // The ratio of the medians may lie outside of those of the rounds, which may even be none.
+                let spread = Figure::of(&[&ratios[..], &[ratio]].concat()).ok_or("no figure")?;
+                Ok(Figure { median: ratio, ..spread })
+            }
+        }
+    }
+
+    /// nearfar's rate as a share of the bound.
+    fn share_of_bound(&self) -> Result<Figure, String> {
+        let bound = self.bound.as_ref().ok_or("no bound could be measured")?.rate;
+        match self.summary(Rival::Nearfar) {
+            Summary::Measured { median, min, max, .. } => {
+                Ok(Figure { median: median / bound, min: min / bound, max: max / bound, at_least: false })
+            }
+            _ => Err(self.why_none(Rival::Nearfar)),
+        }
+    }
+
+    /// Why `rival` has no rate.
+    fn why_none(&self, rival: Rival) -> String {
+        let Some(row) = self.row(rival) else { return "not compared".to_owned() };
+        let failed = row.runs.iter().find_map(|run| if let Outcome::Failed(why) = &run.outcome { Some(why) } else { None });
+        let stopped = row.runs.iter().any(|run| matches!(run.outcome, Outcome::Below(_)));
+        row.obstacle.clone().or_else(|| failed.map(|why| format!("failed: {why}"))).unwrap_or_else(|| {
+            format!("{} {}", rival.name(), if stopped { "did not end within its time" } else { "was not run" })
+        })
     }
 
     /// Work of a finished repetition of any run, in the unit of the metric.
@@ -154,5 +229,38 @@ impl Results {
         let text = serde_json::to_string_pretty(self).context("cannot write the results as JSON")?;
         std::fs::write(&partial, text + "\n").with_context(|| format!("cannot write {}", path.display()))?;
         std::fs::rename(&partial, path).with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::case::{Effort, Sizes};
+    use super::super::cases::triad;
+    use super::*;
+
+    fn run(outcome: Outcome) -> Run {
+        Run { outcome, seconds: 1.0, peak_bytes: None, report: None, stats: None }
+    }
+
+    #[test]
+    fn ratios_are_taken_within_rounds_and_gaps_say_why() {
+        let case = triad(Sizes { data_bytes: 3000, near_bytes: 1000, effort: Effort::Full });
+        let mut results = CaseResults::new(&case);
+        let mut set = |rival, rates: &[f64]| {
+            let row = results.rows.iter_mut().find(|row| row.rival == rival).expect("a row");
+            row.runs = rates.iter().map(|&rate| run(Outcome::Value(rate))).collect();
+        };
+        set(Rival::Nearfar, &[10.0, 20.0, 30.0]);
+        set(Rival::MappedFile, &[10.0, 10.0, 40.0]);
+        let verdicts = results.verdicts(&case);
+        let mapped = verdicts[1].figure.expect("measured");
+        assert_eq!((mapped.median, mapped.min, mapped.max, verdicts[1].met), (2.0, 0.75, 2.0, Some(true)));
+        assert_eq!(verdicts[0].missing.as_deref(), Some("kernel swap was not run"));
+        assert_eq!(verdicts[2].missing.as_deref(), Some("no bound could be measured"));
+        results.bound = Some(Bound { rate: 40.0, because: String::new() });
+        results.rows.last_mut().expect("swap").obstacle = Some("needs root".to_owned());
+        let verdicts = results.verdicts(&case);
+        assert_eq!(verdicts[0].missing.as_deref(), Some("needs root"));
+        assert_eq!((verdicts[2].figure.expect("measured").median, verdicts[2].met), (0.5, Some(false)));
     }
 }

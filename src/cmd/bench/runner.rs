@@ -2,16 +2,17 @@
 //!
 //! Owns the cgroup controller, the swap file and the janitor. Invariant: a run without a right answer never counts as a rate.
 
-use super::case::{Case, Metric};
+use super::case::{Case, EMULATED_SHARE, Far, Metric};
 use super::cgroup::Controller;
 use super::child::{self, Finished};
 use super::command::{self, Places};
 use super::janitor::Janitor;
+use super::outside::{Outside, Repetition, Report};
 use super::rival::Rival;
 use super::sample::{Outcome, median};
 use super::swap::{self, SwapFile};
 use anyhow::{Context, Result, bail};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -28,30 +29,13 @@ pub struct Runner {
     _janitor: Option<Janitor>,
 }
 
-/// One timed repetition, as nearfar-kernel prints it.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-pub struct Repetition {
-    /// Wall seconds.
-    pub seconds: f64,
-    /// Bytes of program traffic.
-    pub bytes: u64,
-    /// Operations.
-    pub operations: u64,
-    /// False when the time limit ended it.
-    pub complete: bool,
-}
-
-/// The report of nearfar-kernel, the parts that are used.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Report {
-    /// Seconds to allocate and initialise.
-    pub setup_seconds: f64,
-    /// In order.
-    pub repetitions: Vec<Repetition>,
-    /// `right`, `wrong` or `skipped`.
-    pub verified: String,
-    /// Digest of the data.
-    pub checksum: String,
+/// What emulated far is, and the measurement it comes from.
+#[derive(Clone, Debug, Serialize)]
+pub struct Emulated {
+    /// Triad in DRAM, bytes per second.
+    pub dram_triad: f64,
+    /// The option `--far` of `nearfar run`.
+    pub far: String,
 }
 
 /// One run of one case under one system.
@@ -70,6 +54,11 @@ pub struct Run {
 }
 
 impl Run {
+    /// A counter of `nearfar run`.
+    pub fn counter(&self, name: &str) -> Option<u64> {
+        self.stats.as_ref()?.get("counters")?.get(name)?.as_u64()
+    }
+
     /// Work of a finished repetition in the unit of `metric`; `None` when none was finished.
     pub fn work_of_repetition(&self, metric: Metric) -> Option<f64> {
         let repetitions = &self.report.as_ref()?.repetitions;
@@ -101,6 +90,9 @@ impl Runner {
             nearfar,
             far: far.to_owned(),
             stats: std::env::temp_dir().join(format!("nearfar-bench-{}-stats.json", std::process::id())),
+            input: std::env::temp_dir().join(format!("nearfar-bench-{}-input", std::process::id())),
+            outside: Outside::find(),
+            emulated: None,
         };
         let controller = Controller::find().map_err(|error| format!("{error:#}"));
         let janitor = match &controller {
@@ -120,8 +112,23 @@ impl Runner {
         self.controller.as_ref().ok()
     }
 
-    /// Why `rival` cannot run here; `None` when it can.
-    pub fn obstacle(&self, rival: Rival) -> Option<&str> {
+    /// Measures triad in DRAM, and sets emulated far to a part of that. `triad`: the case to measure with.
+    pub fn emulate(&mut self, triad: &Case) -> Result<Emulated> {
+        let run = self.run(triad, Rival::Dram, None)?;
+        let Outcome::Value(dram_triad) = run.outcome else { bail!("triad in DRAM gave no rate: {:?}", run.outcome) };
+        let far = format!("emu:bw={:.0},lat=10us", dram_triad / EMULATED_SHARE);
+        self.places.emulated = Some(far.clone());
+        Ok(Emulated { dram_triad, far })
+    }
+
+    /// Why `case` cannot run under `rival` here; `None` when it can.
+    pub fn obstacle(&self, case: &Case, rival: Rival) -> Option<&str> {
+        if let Some(Err(why)) = self.places.outside.path(case.program) {
+            return Some(why);
+        }
+        if case.far == Far::Emulated && self.places.emulated.is_none() {
+            return Some("the bandwidth of DRAM was not measured");
+        }
         match rival {
             Rival::Dram | Rival::Nearfar => None,
             Rival::MappedFile | Rival::AdvisedFile => self.controller.as_ref().err().map(String::as_str),
@@ -132,7 +139,12 @@ impl Runner {
     /// Runs `case` under `rival`. `full_work`: work of a whole repetition, known from another run, in the unit of the case's metric;
     /// it makes a bound of a run that was stopped.
     pub fn run(&self, case: &Case, rival: Rival, full_work: Option<f64>) -> Result<Run> {
-        let (program, arguments) = command::command(case, rival, &self.places, self.threads);
+        let threads = case.threads.unwrap_or(self.threads);
+        let (program, arguments) = command::command(case, rival, &self.places, threads);
+        let input = case.program.input(case.data_bytes, case.length_under(rival).repetitions);
+        if let Some(text) = &input {
+            std::fs::write(&self.places.input, text).with_context(|| format!("cannot write {}", self.places.input.display()))?;
+        }
         let group = match &self.controller {
             Ok(controller) => Some(controller.create(rival.is_limited().then_some(case.near_bytes))?),
             Err(_) => None,
@@ -141,13 +153,17 @@ impl Runner {
             Some(group) => group.enter(&program),
             None => Command::new(&program),
         };
-        command.args(arguments);
+        command.args(arguments).envs(case.program.environment(threads));
         let finished = child::run(&mut command, self.limit, || {
             if let Some(group) = &group {
                 group.kill_all();
             }
         })?;
-        let report = serde_json::from_str::<Report>(finished.stdout.trim()).ok();
+        if input.is_some() {
+            // A name of this process's own: nobody else's is removed, and one left over does no harm.
+            let _ = std::fs::remove_file(&self.places.input);
+        }
+        let report = case.program.report(&finished.stdout);
         let stats = (rival == Rival::Nearfar).then(|| self.take_stats()).flatten();
         let peak_bytes = group.as_ref().and_then(|group| group.peak_bytes());
         let mut outcome = judge(case, &finished, report.as_ref(), full_work);
@@ -212,7 +228,8 @@ fn judge(case: &Case, finished: &Finished, report: Option<&Report>, full_work: O
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::{Sizes, triad};
+    use super::super::case::{Effort, Sizes};
+    use super::super::cases::triad;
     use super::*;
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
@@ -224,12 +241,18 @@ mod tests {
     fn report(repetitions: &[(f64, u64, bool)], verified: &str) -> Report {
         let repetitions =
             repetitions.iter().map(|&(seconds, bytes, complete)| Repetition { seconds, bytes, operations: 0, complete });
-        Report { setup_seconds: 0.0, repetitions: repetitions.collect(), verified: verified.to_owned(), checksum: "0".to_owned() }
+        Report {
+            setup_seconds: 0.0,
+            repetitions: repetitions.collect(),
+            verified: verified.to_owned(),
+            checksum: "0".to_owned(),
+            latencies: Vec::new(),
+        }
     }
 
     #[test]
     fn only_right_and_finished_runs_count() {
-        let case = triad(Sizes { data_bytes: 3000, near_bytes: 1000, smoke: false });
+        let case = triad(Sizes { data_bytes: 3000, near_bytes: 1000, effort: Effort::Full });
         let good = report(&[(9.0, 3000, true), (1.0, 3000, true), (2.0, 3000, true), (3.0, 3000, true)], "right");
         assert_eq!(judge(&case, &finished(Some(0), ""), Some(&good), None), Outcome::Value(1500.0));
         let cut = report(&[(60.0, 100, false)], "skipped");

@@ -3,7 +3,7 @@
 //! Invariant: sizes fit: all data in memory at once, and the files of the hungriest system in far. Defaults shrink to fit and say
 //! so; sizes that were asked for are refused instead.
 
-use super::case::Sizes;
+use super::case::{Effort, LEAST_NEAR, Sizes};
 use super::conditions::Conditions;
 use crate::exit::refuse;
 use anyhow::Result;
@@ -14,6 +14,8 @@ use std::path::Path;
 const DATA_MIB: u64 = 2400;
 /// Data size of `--smoke`, in MiB: the smallest of its cases still has a near of 30 MiB.
 const SMOKE_MIB: u64 = 180;
+/// Data size of `--quick`, in MiB.
+const QUICK_MIB: u64 = 720;
 /// Bytes of the file that the device is measured with.
 const DEVICE_FILE: u64 = 1 << 30;
 
@@ -29,7 +31,7 @@ pub struct Settled {
 }
 
 /// Settles the sizes. `data` and `near` are as typed; `near` may be a share of data. `far` must be a directory.
-pub fn settle(data: Option<&str>, near: Option<&str>, smoke: bool, far: &Path, conditions: &Conditions) -> Result<Settled> {
+pub fn settle(data: Option<&str>, near: Option<&str>, effort: Effort, far: &Path, conditions: &Conditions) -> Result<Settled> {
     if !far.is_dir() {
         return Err(refuse(format!("--far {}: no such directory", far.display())));
     }
@@ -38,7 +40,12 @@ pub fn settle(data: Option<&str>, near: Option<&str>, smoke: bool, far: &Path, c
     // Swap file and mapped file or spill file at the same time, and the device's file: three data sizes with some air.
     let fits_far = conditions.far_available_bytes / 10 * 9 / 3;
     let most = fits_memory.min(fits_far) & !((1 << 20) - 1);
-    let default = Bytes(if smoke { SMOKE_MIB } else { DATA_MIB } << 20);
+    let default = match effort {
+        Effort::Smoke => SMOKE_MIB,
+        Effort::Quick => QUICK_MIB,
+        Effort::Full => DATA_MIB,
+    };
+    let default = Bytes(default << 20);
     let (data, note) = match data {
         Some(text) => {
             let data: Bytes = text.parse().map_err(refuse)?;
@@ -64,14 +71,14 @@ pub fn settle(data: Option<&str>, near: Option<&str>, smoke: bool, far: &Path, c
     if data.0 < 48 << 20 {
         return Err(refuse(format!("data of {} is too little to measure; it should be 48M at the least", Bytes(data.0))));
     }
-    if near.0 < 4 << 20 || near.0 >= data.0 {
+    if near.0 < LEAST_NEAR || near.0 >= data.0 {
         return Err(refuse(format!(
-            "near of {} makes no sense with data of {}: it should be smaller, and 4M at the least",
+            "near of {} makes no sense with data of {}: it should be smaller, and 16M at the least",
             near, data
         )));
     }
-    let device_bytes = if smoke { 64 << 20 } else { DEVICE_FILE.min(data.0) };
-    Ok(Settled { sizes: Sizes { data_bytes: data.0, near_bytes: near.0, smoke }, device_bytes, note })
+    let device_bytes = if effort == Effort::Smoke { 64 << 20 } else { DEVICE_FILE.min(data.0) };
+    Ok(Settled { sizes: Sizes { data_bytes: data.0, near_bytes: near.0, effort }, device_bytes, note })
 }
 
 #[cfg(test)]
@@ -86,14 +93,14 @@ mod tests {
 
     #[test]
     fn defaults_shrink_and_wishes_are_refused() {
-        let roomy = settle(None, None, false, Path::new("/"), &machine(24_000, 80_000)).expect("fits");
+        let roomy = settle(None, None, Effort::Full, Path::new("/"), &machine(24_000, 80_000)).expect("fits");
         assert_eq!((roomy.sizes.data_bytes >> 20, roomy.sizes.near_bytes >> 20, roomy.note), (2400, 800, None));
-        let tight = settle(None, None, false, Path::new("/"), &machine(1000, 80_000)).expect("shrinks");
+        let tight = settle(None, None, Effort::Full, Path::new("/"), &machine(1000, 80_000)).expect("shrinks");
         assert_eq!(tight.sizes.data_bytes >> 20, 700);
         assert!(tight.note.is_some());
-        assert!(settle(Some("2400M"), None, false, Path::new("/"), &machine(1000, 80_000)).is_err());
-        assert!(settle(Some("2400M"), Some("3G"), false, Path::new("/"), &machine(24_000, 80_000)).is_err());
-        let half = settle(Some("2400M"), Some("50%"), false, Path::new("/"), &machine(24_000, 80_000)).expect("fits");
+        assert!(settle(Some("2400M"), None, Effort::Full, Path::new("/"), &machine(1000, 80_000)).is_err());
+        assert!(settle(Some("2400M"), Some("3G"), Effort::Full, Path::new("/"), &machine(24_000, 80_000)).is_err());
+        let half = settle(Some("2400M"), Some("50%"), Effort::Full, Path::new("/"), &machine(24_000, 80_000)).expect("fits");
         assert_eq!(half.sizes.near_bytes, 1200 << 20);
     }
 }

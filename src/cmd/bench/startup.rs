@@ -2,6 +2,7 @@
 //!
 //! A whole process is timed, from spawn to the end of waiting. Does not use the workloads.
 
+use super::goal::{Figure, Target, Unit, Verdict};
 use super::runner::Runner;
 use super::sample::median;
 use anyhow::{Context, Result, bail};
@@ -10,6 +11,8 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 const PROGRAM: &str = "/bin/true";
+/// What nearfar may add, in milliseconds.
+const GOAL_MS: f64 = 15.0;
 
 /// Wall seconds of each run.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -39,6 +42,17 @@ impl Startup {
     pub fn added(&self) -> Option<f64> {
         Some(median(&self.nearfar)? - median(&self.plain)?)
     }
+
+    /// The row of the table of speed: the difference of the medians, and the spread of the pairs' differences.
+    pub fn verdict(measured: Result<&Self, String>) -> Verdict {
+        let figure = measured.and_then(|startup| {
+            let pairs = startup.nearfar.iter().zip(&startup.plain);
+            let differences: Vec<f64> = pairs.map(|(nearfar, plain)| 1e3 * (nearfar - plain)).collect();
+            let spread = Figure::of(&differences).ok_or("no runs")?;
+            Ok(Figure { median: 1e3 * startup.added().ok_or("no runs")?, ..spread })
+        });
+        Verdict::new("start-up added to a short program", "the same alone", figure, Unit::Ms, (Target::AtMost, GOAL_MS))
+    }
 }
 
 fn time(command: &mut Command) -> Result<f64> {
@@ -50,4 +64,18 @@ fn time(command: &mut Command) -> Result<f64> {
         bail!("{} under test ended with {status}", command.get_program().to_string_lossy());
     }
     Ok(seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_added_is_the_difference_of_the_medians() {
+        let startup = Startup { plain: vec![0.001, 0.001, 0.002], nearfar: vec![0.005, 0.030, 0.006] };
+        let verdict = Startup::verdict(Ok(&startup));
+        let figure = verdict.figure.expect("measured");
+        assert!((figure.median - 5.0).abs() < 1e-9 && (figure.max - 29.0).abs() < 1e-9 && verdict.met == Some(true));
+        assert_eq!(Startup::verdict(Err("broken".to_owned())).missing.as_deref(), Some("broken"));
+    }
 }

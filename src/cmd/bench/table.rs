@@ -2,8 +2,9 @@
 //!
 //! Pure text. Does not measure or judge.
 
-use super::case::{Case, Metric};
+use super::case::{Case, Far, Metric, Suite};
 use super::conditions::Conditions;
+use super::goal::Verdict;
 use super::results::{CaseResults, Row};
 use super::rival::Rival;
 use super::sample::{Summary, median, show_ratio};
@@ -44,11 +45,12 @@ pub fn case_table(case: &Case, results: &CaseResults) -> String {
         table.add_row(cells(results, row));
     }
     let mut text = format!(
-        "{}\n  data {}, near {} ({:.2} x near)\n{table}\n",
+        "{}\n  data {}, near {} ({:.2} x near){}\n{table}\n",
         case.title,
         Bytes(case.data_bytes).exact(),
         Bytes(case.near_bytes).exact(),
-        case.data_bytes as f64 / case.near_bytes as f64
+        case.data_bytes as f64 / case.near_bytes as f64,
+        if case.far == Far::Emulated { ", far emulated" } else { "" }
     );
     for line in notes(case, results) {
         // Writing to a String cannot fail.
@@ -110,6 +112,15 @@ fn notes(case: &Case, results: &CaseResults) -> Vec<String> {
         let runs = results.row(Rival::Swap).map_or(0, |row| row.runs.len());
         lines.push(format!("kernel swap: runs {runs}, repetitions {}{limit}, data not read back", length.repetitions));
     }
+    if let (Suite::Fits, Some(bytes)) = (case.suite, results.most_read())
+        && bytes > 0
+    {
+        lines.push(format!("it did not fit in near: {} were read from far", Bytes(bytes)));
+    }
+    for verdict in results.verdicts(case) {
+        let [measured, spread, target, outcome] = verdict.cells();
+        lines.push(format!("of {}: {measured} ({spread}), target {target}: {outcome}", verdict.against));
+    }
     for row in &results.rows {
         if let Some(obstacle) = &row.obstacle {
             lines.push(format!("{}: not measured: {obstacle}", row.rival.name()));
@@ -118,6 +129,30 @@ fn notes(case: &Case, results: &CaseResults) -> Vec<String> {
     lines.extend(results.failures_of_rivals().into_iter().map(|failure| format!("failed: {failure}")));
     lines.extend(results.faults(case).into_iter().map(|fault| format!("FAULT: {fault}")));
     lines
+}
+
+/// All goals in one table.
+pub fn speed_table(verdicts: &[Verdict]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_BORDERS_ONLY);
+    table.set_header(["work", "against", "nearfar", "min .. max", "target", ""]);
+    for index in 2..5 {
+        if let Some(column) = table.column_mut(index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    for verdict in verdicts {
+        let [measured, spread, target, outcome] = verdict.cells();
+        table.add_row([verdict.work.clone(), verdict.against.clone(), measured, spread, target, outcome]);
+    }
+    let count = |met| verdicts.iter().filter(|verdict| verdict.met == met).count();
+    format!(
+        "speed: ratios are nearfar's rate by the other's, measured in turn; shares are of the bound or of all-DRAM\n{table}\n  \
+         {} met, {} missed, {} without a verdict\n",
+        count(Some(true)),
+        count(Some(false)),
+        count(None)
+    )
 }
 
 /// The start-up suite.
@@ -136,4 +171,36 @@ pub fn startup_lines(startup: &Startup) -> String {
         added * 1e3,
         show_ratio(nearfar / plain),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::case::{Effort, Sizes};
+    use super::super::cases::{cases, triad};
+    use super::super::goal::{Figure, Target, Unit};
+    use super::*;
+
+    #[test]
+    fn every_goal_has_a_line_with_its_target_and_outcome() {
+        let line = |figure: Result<f64, &str>| {
+            let figure = figure.map_err(str::to_owned).and_then(|x| Figure::of(&[x]).ok_or_else(String::new));
+            Verdict::new("triad", "kernel swap", figure, Unit::Times, (Target::AtLeast, 20.0))
+        };
+        let text = speed_table(&[line(Ok(25.0)), line(Ok(3.0)), line(Err("needs root"))]);
+        for expected in ["25.0x", ">= 20.0x", "met", "MISSED", "skipped: needs root", "1 met, 1 missed, 1 without"] {
+            assert!(text.contains(expected), "no {expected:?} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_case_without_runs_says_so_for_every_goal() {
+        let case = triad(Sizes { data_bytes: 3000, near_bytes: 1000, effort: Effort::Full });
+        let text = case_table(&case, &CaseResults::new(&case));
+        for expected in ["of kernel swap: -", "of mmap of a file: -", "of bound: -", ">= 85.0 %"] {
+            assert!(text.contains(expected), "no {expected:?} in\n{text}");
+        }
+        let sizes = Sizes { data_bytes: 2400 << 20, near_bytes: 800 << 20, effort: Effort::Quick };
+        let emulated = cases(Suite::Emu, sizes).remove(0);
+        assert!(case_table(&emulated, &CaseResults::new(&emulated)).contains("far emulated"));
+    }
 }

@@ -12,17 +12,21 @@ use nearfar_core::units::Bytes;
 use nearfar_kernels::buffer::Placement;
 use nearfar_kernels::crew::Setting;
 use nearfar_kernels::report::{Report, Verified};
-use nearfar_kernels::{chase, gemm, random_updates, touch, triad};
+use nearfar_kernels::route::Order;
+use nearfar_kernels::{chase, churn, columns, gemm, latency, objects, random_updates, sweep, touch, triad};
 
 const USAGE: &str = "\
 usage: nearfar-kernel WORKLOAD [OPTION...]
-WORKLOAD: triad | random | chase | gemm | touch
+WORKLOAD: triad | strided | reverse | streams | columns | random | chase | objects | gemm | touch | churn | latency
   --bytes SIZE         data, all arrays together (2400M)
   --threads N          threads (all CPUs)
   --sweeps K           timed repetitions (3)
-  --ops N              updates or hops per repetition (random, chase: 1000000)
+  --ops N              operations per repetition (random, chase, objects, churn, latency: 1000000)
   --seconds S          longest time of one repetition
-  --stride SIZE        bytes per slot of chase (4096)
+  --stride SIZE        bytes from one place to the next (strided, chase, latency: 4096)
+  --streams N          streams that take turns (streams: 8)
+  --update             change what is visited, rather than reading it (strided, reverse, streams)
+  --working SIZE       bytes of the pages that latency touches (all)
   --near SIZE          near memory that gemm chooses its tiles for (800M)
   --mmap-file PATH     place the data in a shared mapping of an unlinked file made at PATH, instead of the heap
   --advised-file PATH  the same, with madvise telling the kernel the access pattern
@@ -34,6 +38,9 @@ struct Request {
     setting: Setting,
     operations: u64,
     stride: usize,
+    streams: usize,
+    update: bool,
+    working_bytes: usize,
     near_bytes: usize,
     json: bool,
 }
@@ -56,6 +63,16 @@ fn main() -> ExitCode {
         "chase" => chase::chase(&request.setting, request.stride, request.operations),
         "gemm" => gemm::gemm(&request.setting, request.near_bytes),
         "touch" => touch::touch(&request.setting),
+        "strided" => sweep::sweep(&request.setting, Order::Strided(request.stride), request.update),
+        "reverse" => sweep::sweep(&request.setting, Order::Reverse, request.update),
+        "streams" => sweep::sweep(&request.setting, Order::Streams(request.streams), request.update),
+        "columns" => columns::columns(&request.setting),
+        "objects" => objects::objects(&request.setting, request.operations),
+        "churn" => churn::churn(&request.setting, request.operations),
+        "latency" => {
+            let pages = latency::Pages { working_bytes: request.working_bytes, stride: request.stride };
+            latency::latency(&request.setting, pages, request.operations)
+        }
         other => {
             eprintln!("nearfar-kernel: unknown workload {other:?}\n{USAGE}");
             return ExitCode::from(2);
@@ -91,12 +108,19 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Request>,
         },
         operations: 1_000_000,
         stride: 4096,
+        streams: 8,
+        update: false,
+        working_bytes: usize::MAX,
         near_bytes: 800 << 20,
         json: false,
     };
     while let Some(option) = arguments.next() {
         if option == "--json" {
             request.json = true;
+            continue;
+        }
+        if option == "--update" {
+            request.update = true;
             continue;
         }
         if option == "--help" || option == "-h" {
@@ -116,6 +140,8 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Request>,
                 request.setting.limit = Some(seconds.ok_or_else(nonsense)?);
             }
             "--stride" => request.stride = size()?,
+            "--streams" => request.streams = count()?,
+            "--working" => request.working_bytes = size()?,
             "--near" => request.near_bytes = size()?,
             "--advised-file" => request.setting.placement = Placement::AdvisedFile(PathBuf::from(&value)),
             "--mmap-file" => request.setting.placement = Placement::MappedFile(PathBuf::from(&value)),

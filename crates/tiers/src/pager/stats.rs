@@ -149,6 +149,7 @@ impl Pager {
         self.slot.set(Counter::NearUsed, used);
         self.slot.raise(Counter::NearPeak, used);
         self.slot.set(Counter::Metadata, (self.metadata_pages * PAGE) as u64);
+        self.slot.raise(Counter::MetadataPeak, (self.metadata_pages * PAGE) as u64);
         self.slot.set(Counter::FarUsed, self.far.used_bytes());
         self.slot.raise(Counter::FarPeak, self.far.used_bytes());
     }

@@ -1,0 +1,143 @@
+//! Transposing copy of a row-major matrix, `b = transposed(a) + s`: the walk by columns that no row-major layout likes.
+//!
+//! `a` is walked down its columns, as many at a time as a cache line holds: programs that care do that much, and the pages are visited
+//! in the same order. Each page of a is needed again only after a walk over all rows. `s` changes with every sweep; values are small
+//! integers, so that sums are exact.
+
+use std::time::Instant;
+
+use crate::buffer::Buffer;
+use crate::crew::{self, AfterLimit, Error, Setting, Watch};
+use crate::mapped_file::Pattern;
+use crate::random_numbers::mix;
+use crate::report::{Report, Verified};
+
+/// Columns walked at a time: a cache line.
+const PANEL: usize = 64 / size_of::<f64>();
+
+/// Rows of b, which are columns of a.
+struct Share<'a> {
+    rows: &'a mut [f64],
+    first: usize,
+    /// Rows of b that the last sweep wrote.
+    done: usize,
+}
+
+fn a_at(index: usize) -> f64 {
+    (mix(index as u64) >> 44) as f64
+}
+
+fn offset(sweep: usize) -> f64 {
+    1.0 + sweep as f64
+}
+
+/// Copies `setting.repetitions` times between two square matrices that together take at most `setting.data_bytes`. An operation is one
+/// element; its traffic is 16 bytes.
+pub fn columns(setting: &Setting) -> Result<Report, Error> {
+    let order = (((setting.data_bytes / 2 / size_of::<f64>()) as f64).sqrt() as usize / PANEL).max(1) * PANEL;
+    let setup = Instant::now();
+    let mut a = Buffer::<f64>::zeroed(&setting.placement, order * order)?;
+    let mut b = Buffer::<f64>::zeroed(&setting.placement, order * order)?;
+    [&a, &b].iter().for_each(|matrix| matrix.announce(Pattern::Sequential));
+    crew::map(setting.split(&mut a, PANEL * order), |(first, rows)| {
+        rows.iter_mut().enumerate().for_each(|(place, value)| *value = a_at(first + place));
+    });
+    let shares = crew::map(setting.split(&mut b, PANEL * order), |(first, rows)| {
+        rows.fill(-1.0);
+        Share { rows, first: first / order, done: 0 }
+    });
+    let setup_seconds = setup.elapsed().as_secs_f64();
+
+    let source = &*a;
+    let (repetitions, shares) =
+        crew::run(setting, shares, AfterLimit::End, |share, sweep, watch| copy(share, source, order, offset(sweep), watch));
+
+    let verify = Instant::now();
+    let (mut wrong, mut checksum) = (0, 0u64);
+    if setting.verify {
+        let last = repetitions.len().saturating_sub(1);
+        let before = if last == 0 { None } else { Some(offset(last - 1)) };
+        for (bad, sum) in crew::map(shares, |share| check(&share, order, offset(last), before)) {
+            wrong += bad;
+            checksum = checksum.wrapping_add(sum);
+        }
+        wrong += crew::map(setting.split(&mut a, PANEL * order), |(first, rows)| {
+            rows.iter().enumerate().filter(|(place, value)| **value != a_at(first + place)).count() as u64
+        })
+        .into_iter()
+        .sum::<u64>();
+    }
+    Ok(Report {
+        workload: "columns",
+        operation: "elements",
+        placement: setting.placement.name(),
+        data_bytes: 2 * order * order * size_of::<f64>(),
+        threads: setting.threads,
+        setup_seconds,
+        repetitions,
+        verify_seconds: verify.elapsed().as_secs_f64(),
+        verified: Verified::of(setting.verify, wrong),
+        checksum,
+        latencies: Vec::new(),
+    })
+}
+
+fn copy(share: &mut Share, a: &[f64], order: usize, offset: f64, watch: &Watch) -> crew::Done {
+    share.done = 0;
+    for (panel, rows) in share.rows.chunks_exact_mut(PANEL * order).enumerate() {
+        let column = share.first + panel * PANEL;
+        for (row, source) in a.chunks_exact(order).enumerate() {
+            for (step, value) in source[column..column + PANEL].iter().enumerate() {
+                rows[step * order + row] = value + offset;
+            }
+        }
+        share.done += PANEL;
+        if watch.is_over() {
+            break;
+        }
+    }
+    let elements = (share.done * order) as u64;
+    (2 * elements * size_of::<f64>() as u64, elements)
+}
+
+/// (wrong values, digest) of one share. Rows that the last sweep did not come to hold what the one before wrote.
+fn check(share: &Share, order: usize, last: f64, before: Option<f64>) -> (u64, u64) {
+    let (mut wrong, mut sum) = (0u64, 0u64);
+    for (number, row) in share.rows.chunks_exact(order).enumerate() {
+        let offset = if number < share.done { Some(last) } else { before };
+        let column = share.first + number;
+        for (place, value) in row.iter().enumerate() {
+            let expected = offset.map_or(-1.0, |offset| a_at(place * order + column) + offset);
+            wrong += u64::from(*value != expected);
+            sum = sum.wrapping_add(value.to_bits().wrapping_mul(2 * (column * order + place) as u64 + 1));
+        }
+    }
+    (wrong, sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::Placement;
+    use std::time::Duration;
+
+    fn setting(threads: usize, limit: Option<Duration>) -> Setting {
+        Setting { data_bytes: 2 << 20, placement: Placement::Heap, threads, repetitions: 2, limit, verify: true }
+    }
+
+    #[test]
+    fn the_copy_is_right_for_every_thread_count() {
+        let reports: Vec<_> = (1..4).map(|threads| columns(&setting(threads, None)).expect("columns")).collect();
+        assert!(reports.iter().all(|report| report.verified == Verified::Right && report.checksum == reports[0].checksum));
+        assert_eq!(reports[1].repetitions[1].operations, 360 * 360);
+        let cut = columns(&setting(2, Some(Duration::ZERO))).expect("columns");
+        assert!(!cut.repetitions[0].complete && cut.verified == Verified::Right);
+    }
+
+    #[test]
+    fn a_wrong_value_is_told() {
+        let mut rows: Vec<f64> = (0..64).map(|place| a_at(place % 8 * 8 + place / 8) + 1.0).collect();
+        rows[17] += 1.0;
+        assert_eq!(check(&Share { rows: &mut rows, first: 0, done: 8 }, 8, 1.0, None).0, 1);
+    }
+}

@@ -1,0 +1,108 @@
+//! Skewed reads and updates of small objects in a hash table, as YCSB's workload A: half of each, ranks by Zipf's law (0.99), and
+//! popular objects scattered over the memory.
+//!
+//! Each thread serves a table of its own, as caches with shards do: plain loads and stores then give the same result every time.
+
+use std::time::Instant;
+
+use crate::buffer::Buffer;
+use crate::crew::{self, AfterLimit, Error, Setting, Watch};
+use crate::mapped_file::Pattern;
+use crate::object_store::ObjectStore;
+use crate::permutation::Permutation;
+use crate::random_numbers::{XorShift, mix};
+use crate::report::{Report, Verified};
+use crate::zipf::{YCSB_THETA, Zipf};
+
+/// Requests between two looks at the clock.
+const BATCH: u64 = 64;
+
+struct Share<'a> {
+    store: ObjectStore<'a>,
+    zipf: Zipf,
+    /// From rank to number: or the popular ones, which arrived first, would share their pages.
+    places: Permutation,
+    rng: XorShift,
+}
+
+/// Runs `setting.repetitions` batches of `requests` requests (all threads together), each ended early by the time limit. An operation
+/// is one request.
+pub fn objects(setting: &Setting, requests: u64) -> Result<Report, Error> {
+    let len = (setting.data_bytes / size_of::<u64>()).max(1);
+    let setup = Instant::now();
+    let mut memory = Buffer::<u64>::zeroed(&setting.placement, len)?;
+    memory.announce(Pattern::Random);
+    let shares = crew::map(setting.split(&mut memory, 1), |(first, part)| {
+        let store = ObjectStore::build(part, first);
+        let objects = store.objects();
+        Share {
+            store,
+            zipf: Zipf::new(objects, YCSB_THETA),
+            places: Permutation::new(objects, 2),
+            rng: XorShift::new(first as u64),
+        }
+    });
+    let setup_seconds = setup.elapsed().as_secs_f64();
+
+    let per_thread = requests.div_ceil(setting.threads.max(1) as u64);
+    let (repetitions, shares) =
+        crew::run(setting, shares, AfterLimit::Continue, |share, _, watch| serve(share, per_thread, watch));
+
+    let verify = Instant::now();
+    let mut wrong: u64 = shares.iter().map(|share| share.store.wrong()).sum();
+    let mut checksum = 0u64;
+    if setting.verify {
+        for (digest, right) in crew::map(shares, |share| share.store.verify()) {
+            checksum = checksum.wrapping_add(digest);
+            wrong += u64::from(!right);
+        }
+    }
+    Ok(Report {
+        workload: "objects",
+        operation: "requests",
+        placement: setting.placement.name(),
+        data_bytes: len * size_of::<u64>(),
+        threads: setting.threads,
+        setup_seconds,
+        repetitions,
+        verify_seconds: verify.elapsed().as_secs_f64(),
+        // What was read was checked anyway.
+        verified: Verified::of(setting.verify || wrong > 0, wrong),
+        checksum,
+        latencies: Vec::new(),
+    })
+}
+
+fn serve(share: &mut Share, requests: u64, watch: &Watch) -> crew::Done {
+    let (mut bytes, mut done) = (0, 0);
+    while done < requests && share.store.objects() > 0 {
+        let batch = BATCH.min(requests - done);
+        for _ in 0..batch {
+            let random = share.rng.next_u64();
+            let number = share.places.apply(share.zipf.rank(random));
+            // The lowest bits do not reach the rank.
+            bytes += if random & 1 == 0 { share.store.read(number) } else { share.store.update(number, mix(random)) };
+        }
+        done += batch;
+        if watch.is_over() {
+            break;
+        }
+    }
+    (bytes, done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::Placement;
+
+    #[test]
+    fn tables_are_verified_and_deterministic() {
+        let setting =
+            Setting { data_bytes: 2 << 20, placement: Placement::Heap, threads: 2, repetitions: 2, limit: None, verify: true };
+        let (first, second) = (objects(&setting, 20_000).expect("objects"), objects(&setting, 20_000).expect("objects"));
+        assert_eq!(first.verified, Verified::Right);
+        assert_eq!(first.checksum, second.checksum);
+        assert_eq!(first.repetitions[1].operations, 20_000);
+    }
+}
