@@ -31,3 +31,6 @@ mod cli;
 
 /// Put it here if it measures memory against `--near`.
 mod budget;
+
+/// Put it here if it is about the workloads of `nearfar bench`, or about what that prints.
+mod bench;

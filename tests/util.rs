@@ -63,7 +63,9 @@ pub fn nearfar_bin() -> PathBuf {
         }
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut build = Command::new(cargo);
-        build.args(["build", "--release", "--quiet", "-p", "nearfar", "-p", "nearfar-preload"]).current_dir(root());
+        build
+            .args(["build", "--release", "--quiet", "-p", "nearfar", "-p", "nearfar-preload", "-p", "nearfar-kernels"])
+            .current_dir(root());
         assert!(build.status().expect("cargo runs").success(), "the release build failed");
         root().join("target/release/nearfar")
     })

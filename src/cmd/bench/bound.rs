@@ -1,7 +1,8 @@
 //! What the device under far can do, measured between the runs, and the limit that this sets to each case.
 //!
 //! A bound uses the best of the device's samples, so that noise cannot make nearfar look better than it is. Does not decide policy:
-//! the sweep bound is that of any policy (no policy reads less than data minus near per sweep).
+//! the sweep bound is that of any policy (no policy reads less than data minus near per sweep, nor writes less than what changes
+//! minus near).
 
 use super::case::{Case, Limit};
 use super::sample::median;
@@ -42,6 +43,30 @@ pub struct Bound {
     pub because: String,
 }
 
+/// Bytes that a sweep moves whatever the policy: what near cannot hold must be read, and what changes and near could not hold even
+/// if it kept nothing else must be written. A policy that keeps what is written reaches both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Least {
+    bytes_in: u64,
+    bytes_out: u64,
+}
+
+impl Least {
+    fn of(case: &Case) -> Option<Self> {
+        let Limit::Sweep { touched_percent, written_percent } = case.limit else { return None };
+        let touched = case.data_bytes * touched_percent / 100;
+        let written = touched * written_percent / 100;
+        let beyond_near = |bytes: u64| bytes.saturating_sub(case.near_bytes);
+        Some(Self { bytes_in: beyond_near(touched), bytes_out: beyond_near(written) })
+    }
+
+    /// `None` where nothing must be written.
+    fn reads_per_write(&self) -> Option<usize> {
+        let ratio = self.bytes_in as f64 / self.bytes_out as f64;
+        (self.bytes_out > 0).then_some(ratio.round().max(1.0) as usize)
+    }
+}
+
 impl Device {
     /// Takes one more sample of what `case` needs, with a file of `bytes` in `far`.
     pub fn sample(&mut self, far: &Path, bytes: u64, case: &Case, threads: usize) -> Result<()> {
@@ -52,11 +77,11 @@ impl Device {
             .with_context(|| format!("cannot measure the device under {}", far.display()))?;
         self.direct = file.is_direct();
         match case.limit {
-            Limit::Sweep { written_percent, .. } => {
+            Limit::Sweep { .. } => {
                 self.read.push(file.read(DEPTH)?.bytes_per_s());
-                if let Some(reads_per_write) = 100u64.checked_div(written_percent) {
+                if let Some(reads_per_write) = Least::of(case).and_then(|least| least.reads_per_write()) {
                     self.write.push(file.write(DEPTH)?.bytes_per_s());
-                    self.mixed.push(file.read_and_write(DEPTH, reads_per_write as usize)?.bytes_per_s());
+                    self.mixed.push(file.read_and_write(DEPTH, reads_per_write)?.bytes_per_s());
                 }
                 self.pages.push(file.read_random(DEPTH, PAGES_TIME)?.bytes_per_s());
             }
@@ -74,26 +99,27 @@ impl Device {
         let best = |samples: &[f64]| samples.iter().copied().reduce(f64::max);
         match case.limit {
             Limit::None => None,
-            Limit::Sweep { touched_percent, written_percent } => {
+            Limit::Sweep { touched_percent, .. } => {
                 let read = best(&self.read)?;
-                let touched = case.data_bytes * touched_percent / 100;
-                let bytes_in = touched.saturating_sub(case.near_bytes) as f64;
+                let Least { bytes_in, bytes_out } = Least::of(case)?;
                 let how = format!("1 MiB to and from huge pages, {DEPTH} at once, {}", self.io());
                 let pages =
                     best(&self.pages).map_or(String::new(), |rate| format!("; page by page it reads {:.2} GB/s", rate / 1e9));
                 let pages_of = if touched_percent < 100 { "of pages " } else { "" };
-                let first = format!("a sweep reads the {:.0} MB {pages_of}that near cannot hold", bytes_in / 1e6);
-                if written_percent == 0 {
-                    let because = format!("{first}; device: read {:.2} GB/s ({how}){pages}", read / 1e9);
-                    return Some(Bound { rate: work? / (bytes_in / read), because });
+                let first = format!("a sweep must read the {:.0} MB {pages_of}that near cannot hold", bytes_in as f64 / 1e6);
+                if bytes_out == 0 {
+                    let because =
+                        format!("{first}; near holds all that it changes; device: read {:.2} GB/s ({how}){pages}", read / 1e9);
+                    return Some(Bound { rate: work? / (bytes_in as f64 / read), because });
                 }
                 let (write, mixed) = (best(&self.write)?, best(&self.mixed)?);
-                let bytes_out = bytes_in * written_percent as f64 / 100.0;
                 // A device that reads and writes at once may beat the sum; the shorter time is the bound.
+                let (bytes_in, bytes_out) = (bytes_in as f64, bytes_out as f64);
                 let seconds = (bytes_in / read + bytes_out / write).min((bytes_in + bytes_out) / mixed);
                 let because = format!(
-                    "{first} and writes the changed {written_percent} % of it; device: read {:.2}, write {:.2}, mixed in that \
-                     proportion {:.2} GB/s ({how}){pages}",
+                    "{first} and write the {:.0} MB of changed ones that near could not hold either; device: read {:.2}, write {:.2}, \
+                     mixed in that proportion {:.2} GB/s ({how}){pages}",
+                    bytes_out / 1e6,
                     read / 1e9,
                     write / 1e9,
                     mixed / 1e9
@@ -144,9 +170,23 @@ mod tests {
     #[test]
     fn sweep_bound_takes_the_best_device() {
         let device = Device { direct: true, read: vec![0.5e9, 1e9], write: vec![1e9], mixed: vec![0.1e9], ..Device::default() };
-        let bound = device.bound(&triad(SIZES), Some(3e9), 2).expect("measured");
-        assert!((bound.rate - 3e9 / (2.0 + 0.66)).abs() < 1e6, "{}", bound.rate);
-        assert!(device.bound(&triad(SIZES), None, 2).is_none());
+        let [streams, columns] = [2, 4].map(|index| cases(Suite::Sweeps, SIZES).swap_remove(index));
+        // 2 GB in, and 2 or 0.5 GB out.
+        assert!((device.bound(&streams, Some(3e9), 2).expect("measured").rate - 3e9 / 4.0).abs() < 1e6);
+        assert!((device.bound(&columns, Some(3e9), 2).expect("measured").rate - 3e9 / 2.5).abs() < 1e6);
+        assert!(device.bound(&streams, None, 2).is_none());
+        let both = Device { mixed: vec![2e9], ..device };
+        assert!((both.bound(&streams, Some(3e9), 2).expect("measured").rate - 3e9 / 2.0).abs() < 1e6);
+    }
+
+    #[test]
+    fn only_what_near_cannot_hold_must_be_moved() {
+        let [streams, columns] = [2, 4].map(|index| Least::of(&cases(Suite::Sweeps, SIZES).swap_remove(index)).expect("a sweep"));
+        assert_eq!((streams.reads_per_write(), columns.reads_per_write()), (Some(1), Some(4)));
+        // A third of the data is written, and near holds it.
+        let triad = Least::of(&triad(SIZES)).expect("a sweep");
+        assert_eq!((triad.bytes_in, triad.bytes_out, triad.reads_per_write()), (2_000_000_000, 0, None));
+        assert_eq!(Least::of(&cases(Suite::Random, SIZES).remove(0)), None);
     }
 
     #[test]

@@ -100,6 +100,8 @@ pub struct Case {
     pub metric: Metric,
     /// True when a repetition is a fixed amount of work, so that running out of time gives only a bound of the rate.
     pub fixed_work: bool,
+    /// Whether the data is read back at the end: not where counters are to be those of the measured part alone.
+    pub read_back: bool,
     /// Length of most runs.
     pub length: Length,
     /// Length of runs under kernel swap, which is too slow for the same.

@@ -66,7 +66,7 @@ fn kernel_arguments(case: &Case, rival: Rival, places: &Places, threads: usize) 
         add("--seconds", &seconds.to_string());
     }
     // Reading the data back through kernel swap would take longer than all the rest; the kernel's swap is trusted.
-    add("--verify", &if rival == Rival::Swap { "none" } else { "full" });
+    add("--verify", &if rival == Rival::Swap || !case.read_back { "none" } else { "full" });
     let map = places.far.join(format!(".nearfar-bench-{}.map", std::process::id()));
     match rival {
         Rival::MappedFile => add("--mmap-file", &map),

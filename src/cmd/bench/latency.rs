@@ -63,6 +63,8 @@ pub fn touches(sizes: Sizes, title: &str, options: &[(&str, u64)], length: Lengt
         rivals: &[Rival::Nearfar],
         metric: Metric::OperationsPerS("touches"),
         fixed_work: false,
+        // Every touch is checked.
+        read_back: false,
         threads: Some(1),
         length,
         limit: Limit::None,
