@@ -31,7 +31,8 @@ fn sweeps_in_every_order_are_right() {
     right_data(&["reverse", "--bytes", "66M"]);
     right_data(&["reverse", "--bytes", "66M", "--update"]);
     right_data(&["streams", "--bytes", "66M", "--update"]);
-    right_data(&["columns", "--bytes", "66M"]);
+    // Less data: its walk is all small reads, and slow on a busy disk.
+    right_data(&["columns", "--bytes", "40M"]);
 }
 
 #[test]
