@@ -12,3 +12,4 @@ pub mod tier;
 pub mod mode;
 pub mod stats;
 pub mod policy;
+pub mod trace;

@@ -69,14 +69,14 @@ fn adaptive_keeps_its_share_of_loops_when_evicting_in_bursts() {
                 let data = units * percent / 100;
                 let sizes = |i: u64| {
                     if i.is_multiple_of(5) {
-                        (Unit::chunk(i as usize, 3), pages / 3 + 1)
+                        Access::read(Unit::chunk(i as usize, 3), pages / 3 + 1)
                     } else {
-                        (Unit::block(i as usize), pages)
+                        Access::read(Unit::block(i as usize), pages)
                     }
                 };
                 for mixed in [false, true] {
-                    let one = |i: u64| if mixed { sizes(i % data) } else { (Unit::block((i % data) as usize), pages) };
-                    let lap: u64 = (0..data).map(|i| u64::from(one(i).1)).sum();
+                    let one = |i: u64| if mixed { sizes(i % data) } else { Access::read(Unit::block((i % data) as usize), pages) };
+                    let lap: u64 = (0..data).map(|i| u64::from(one(i).pages)).sum();
                     let mut policy = policy("adaptive");
                     let mut near = Replay::new(capacity, capacity / LIMBO_SHARE, policy.as_mut());
                     near.evict_ahead(burst);
@@ -150,14 +150,14 @@ fn adaptive_with_units_of_all_sizes() {
     let mut state = 1;
     let size = |number: u64| {
         if number.is_multiple_of(3) {
-            (Unit::block(number as usize), 512)
+            Access::read(Unit::block(number as usize), 512)
         } else {
-            (Unit::chunk(number as usize, 3), 1 + (number % 16) as u32)
+            Access::read(Unit::chunk(number as usize, 3), 1 + (number % 16) as u32)
         }
     };
     let loops: Vec<Access> = (0..40 * 600).map(|i| size(i % 600)).collect();
     let mix: Vec<Access> = (0..40 * 600).map(|_| size(crate::policy::evict_random::xorshift(&mut state) % 600)).collect();
-    let total: u64 = (0..600).map(|n| u64::from(size(n).1)).sum();
+    let total: u64 = (0..600).map(|n| u64::from(size(n).pages)).sum();
     for trace in [loops, mix] {
         let tally = replay(&trace, total / 2, total / 64, policy("adaptive").as_mut());
         // Bytes, not visits: large units count more.

@@ -1,14 +1,51 @@
 //! Replay of a trace of unit accesses against eviction policies and against Belady's optimum.
 //!
 //! Near holds `capacity` pages in all; the last part of it, `limbo` pages, is a FIFO of victims that come back without I/O. A
-//! policy sees what it sees in the pager: arrivals, never hits. The whole trace is in memory; prefetch and time are left out.
+//! policy sees what it sees in the pager: arrivals, never hits; being rescued from limbo is the only reference bit there is.
+//! The whole trace is in memory; prefetch and time are left out.
 
 use crate::policy::units::UnitMap;
 use crate::policy::{Arrival, Evict, Unit, evict_by_name};
 use std::collections::{BTreeSet, VecDeque};
 
-/// One visit to a unit of so many pages.
-pub type Access = (Unit, u32);
+/// What is done to a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// It is read.
+    Read,
+    /// It is changed: when it leaves near it must be written.
+    Write,
+    /// It is touched for the first time since it holds nothing: zeros are given, nothing is read.
+    Fresh,
+    /// The program gives it up: it holds nothing any more.
+    Discard,
+}
+
+/// One visit to a unit, or its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The unit.
+    pub unit: Unit,
+    /// Its pages.
+    pub pages: u32,
+    /// What is done to it.
+    pub act: Act,
+}
+
+impl Access {
+    /// A visit that reads.
+    pub const fn read(unit: Unit, pages: u32) -> Self {
+        Self { unit, pages, act: Act::Read }
+    }
+
+    fn is_visit(&self) -> bool {
+        self.act != Act::Discard
+    }
+
+    fn writes(&self) -> bool {
+        matches!(self.act, Act::Write | Act::Fresh)
+    }
+}
 
 /// What a replay counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,14 +58,18 @@ pub struct Tally {
     pub rescued: u64,
     /// Visits that had to read from far.
     pub misses: u64,
+    /// First touches: they read nothing whatever the policy does, and count neither as hit nor as miss.
+    pub fresh: u64,
     /// Pages read from far.
     pub pages_in: u64,
+    /// Pages of changed units that were written when they left view.
+    pub pages_out: u64,
 }
 
 impl Tally {
-    /// Share of the visits that needed no read, 0 to 1 (0 for an empty trace).
+    /// Share of the visits to data that needed no read, 0 to 1 (0 for an empty trace).
     pub fn hit_rate(&self) -> f64 {
-        (self.hits + self.rescued) as f64 / self.accesses.max(1) as f64
+        (self.hits + self.rescued) as f64 / (self.accesses - self.fresh).max(1) as f64
     }
 
     /// What was counted since `earlier`.
@@ -38,9 +79,32 @@ impl Tally {
             hits: self.hits - earlier.hits,
             rescued: self.rescued - earlier.rescued,
             misses: self.misses - earlier.misses,
+            fresh: self.fresh - earlier.fresh,
             pages_in: self.pages_in - earlier.pages_in,
+            pages_out: self.pages_out - earlier.pages_out,
         }
     }
+
+    /// A visit that found nothing in near.
+    fn absent(&mut self, access: &Access) {
+        if access.act == Act::Fresh {
+            self.fresh += 1;
+        } else {
+            self.misses += 1;
+            self.pages_in += u64::from(access.pages);
+        }
+    }
+
+    fn leaves(&mut self, held: Held) {
+        self.pages_out += if held.dirty { u64::from(held.pages) } else { 0 };
+    }
+}
+
+/// A unit in near.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    pages: u32,
+    dirty: bool,
 }
 
 /// A near memory under one policy, step by step.
@@ -49,7 +113,7 @@ pub struct Replay<'a> {
     room: u64,
     burst: u64,
     limbo_room: u64,
-    resident: UnitMap<u32>,
+    resident: UnitMap<Held>,
     limbo: UnitMap<(u32, u64)>,
     /// Victims in order; an entry whose stamp differs from `limbo`'s was rescued since.
     order: VecDeque<(Unit, u64)>,
@@ -84,23 +148,27 @@ impl<'a> Replay<'a> {
         self.burst = pages.min(self.room / 2);
     }
 
-    /// Visits one unit. A unit keeps the size of its first visit while it is in near.
-    pub fn access(&mut self, (unit, pages): Access) {
+    /// Visits one unit, or ends it. A unit keeps the size of its first visit while it is in near.
+    pub fn access(&mut self, access: Access) {
+        if !access.is_visit() {
+            self.discard(access.unit);
+            return;
+        }
         self.tally.accesses += 1;
-        if self.resident.contains_key(&unit) {
+        if let Some(held) = self.resident.get_mut(&access.unit) {
+            held.dirty |= access.writes();
             self.tally.hits += 1;
             return;
         }
-        let (pages, arrival) = match self.limbo.remove(&unit) {
+        let (pages, arrival) = match self.limbo.remove(&access.unit) {
             Some((pages, _)) => {
                 self.limbo_pages -= u64::from(pages);
                 self.tally.rescued += 1;
                 (pages, Arrival::Rescued)
             }
             None => {
-                self.tally.misses += 1;
-                self.tally.pages_in += u64::from(pages);
-                (pages, Arrival::Demanded)
+                self.tally.absent(&access);
+                (access.pages, if access.act == Act::Fresh { Arrival::Touched } else { Arrival::Demanded })
             }
         };
         // Room is made first, as in the pager: the newcomer cannot be its own victim.
@@ -109,18 +177,29 @@ impl<'a> Replay<'a> {
             let Some(victim) = self.policy.victim() else { break };
             self.release(victim);
         }
-        self.resident.insert(unit, pages);
+        self.resident.insert(access.unit, Held { pages, dirty: access.writes() });
         self.resident_pages += u64::from(pages);
-        self.policy.insert(unit, pages, arrival);
+        self.policy.insert(access.unit, pages, arrival);
+    }
+
+    fn discard(&mut self, unit: Unit) {
+        self.policy.remove(unit);
+        if let Some(held) = self.resident.remove(&unit) {
+            self.resident_pages -= u64::from(held.pages);
+        }
+        if let Some((pages, _)) = self.limbo.remove(&unit) {
+            self.limbo_pages -= u64::from(pages);
+        }
     }
 
     fn release(&mut self, victim: Unit) {
-        let Some(pages) = self.resident.remove(&victim) else { return };
-        self.resident_pages -= u64::from(pages);
+        let Some(held) = self.resident.remove(&victim) else { return };
+        self.tally.leaves(held);
+        self.resident_pages -= u64::from(held.pages);
         self.stamp += 1;
-        self.limbo.insert(victim, (pages, self.stamp));
+        self.limbo.insert(victim, (held.pages, self.stamp));
         self.order.push_back((victim, self.stamp));
-        self.limbo_pages += u64::from(pages);
+        self.limbo_pages += u64::from(held.pages);
         while self.limbo_pages > self.limbo_room {
             let Some((unit, stamp)) = self.order.pop_front() else { break };
             if let Some(&(pages, current)) = self.limbo.get(&unit)
@@ -145,75 +224,85 @@ pub fn replay(trace: &[Access], capacity: u64, limbo: u64, policy: &mut dyn Evic
     near.tally()
 }
 
-/// Position of the next visit to the same unit for each visit, `usize::MAX` when there is none.
-fn next_visits(trace: &[Access]) -> Vec<usize> {
+/// Position of the next visit that needs what the unit holds now, for each visit; `usize::MAX` when there is none.
+pub(super) fn next_visits(trace: &[Access]) -> Vec<usize> {
     let mut seen: UnitMap<usize> = UnitMap::default();
     let mut next = vec![usize::MAX; trace.len()];
-    for (at, &(unit, _)) in trace.iter().enumerate().rev() {
-        if let Some(later) = seen.insert(unit, at) {
+    for (at, access) in trace.iter().enumerate().rev() {
+        let later = if access.is_visit() { seen.insert(access.unit, at) } else { seen.remove(&access.unit) };
+        if access.is_visit()
+            && let Some(later) = later
+        {
             next[at] = later;
         }
     }
     next
 }
 
-/// Belady's MIN with `capacity` pages: evicts the unit whose next visit is furthest away. No policy can miss less when all
-/// units have the same size; with different sizes it is a good yardstick, not a bound.
-pub fn belady(trace: &[Access], capacity: u64) -> Tally {
-    let next = next_visits(trace);
-    let mut tally = Tally { accesses: trace.len() as u64, ..Tally::default() };
-    let mut resident: UnitMap<(usize, u32)> = UnitMap::default();
-    let mut by_next: BTreeSet<(usize, Unit)> = BTreeSet::new();
-    let mut used = 0;
-    for (at, &(unit, pages)) in trace.iter().enumerate() {
-        if let Some((due, size)) = resident.get(&unit).copied() {
-            tally.hits += 1;
-            by_next.remove(&(due, unit));
-            by_next.insert((next[at], unit));
-            resident.insert(unit, (next[at], size));
-            continue;
+/// A near that knows for each visit how much its unit is worth from then on: the least worth leaves.
+struct Ranked {
+    tally: Tally,
+    resident: UnitMap<(usize, Held)>,
+    order: BTreeSet<(usize, Unit)>,
+    used: u64,
+}
+
+impl Ranked {
+    fn new() -> Self {
+        Self { tally: Tally::default(), resident: UnitMap::default(), order: BTreeSet::new(), used: 0 }
+    }
+
+    /// Visits a unit that has `rank` from now on; victims are taken from the low ranks.
+    fn access(&mut self, access: &Access, rank: usize, capacity: u64) {
+        let old = self.resident.remove(&access.unit);
+        if let Some((rank, held)) = old {
+            self.order.remove(&(rank, access.unit));
+            self.used -= u64::from(held.pages);
         }
-        tally.misses += 1;
-        tally.pages_in += u64::from(pages);
-        while used + u64::from(pages) > capacity {
-            let Some((_, victim)) = by_next.pop_last() else { break };
-            if let Some((_, size)) = resident.remove(&victim) {
-                used -= u64::from(size);
+        if !access.is_visit() {
+            return;
+        }
+        self.tally.accesses += 1;
+        let mut held = Held { pages: access.pages, dirty: access.writes() };
+        match old {
+            Some((_, before)) => {
+                self.tally.hits += 1;
+                held = Held { pages: before.pages, dirty: before.dirty || held.dirty };
+            }
+            None => self.tally.absent(access),
+        }
+        self.used += u64::from(held.pages);
+        while self.used > capacity {
+            let Some((_, victim)) = self.order.pop_first() else { break };
+            if let Some((_, gone)) = self.resident.remove(&victim) {
+                self.used -= u64::from(gone.pages);
+                self.tally.leaves(gone);
             }
         }
-        by_next.insert((next[at], unit));
-        resident.insert(unit, (next[at], pages));
-        used += u64::from(pages);
+        self.order.insert((rank, access.unit));
+        self.resident.insert(access.unit, (rank, held));
     }
-    tally
+}
+
+/// Belady's MIN with `capacity` pages: evicts the unit whose next visit is furthest away. No policy can miss less when all
+/// units have the same size; with different sizes it is a good yardstick, not a bound. It is not the least that must be
+/// written: of two units that are needed equally late it knows not which is clean.
+pub fn belady(trace: &[Access], capacity: u64) -> Tally {
+    let next = next_visits(trace);
+    let mut near = Ranked::new();
+    for (at, access) in trace.iter().enumerate() {
+        near.access(access, usize::MAX - next[at], capacity);
+    }
+    near.tally
 }
 
 /// True LRU with `capacity` pages, which sees every hit: what a pager with reference bits could do. For comparison.
 pub fn lru(trace: &[Access], capacity: u64) -> Tally {
-    let mut tally = Tally { accesses: trace.len() as u64, ..Tally::default() };
-    let mut resident: UnitMap<(usize, u32)> = UnitMap::default();
-    let mut by_last: BTreeSet<(usize, Unit)> = BTreeSet::new();
-    let mut used = 0;
-    for (at, &(unit, pages)) in trace.iter().enumerate() {
-        if let Some((last, size)) = resident.insert(unit, (at, pages)) {
-            tally.hits += 1;
-            by_last.remove(&(last, unit));
-            by_last.insert((at, unit));
-            resident.insert(unit, (at, size));
-            continue;
-        }
-        tally.misses += 1;
-        tally.pages_in += u64::from(pages);
-        by_last.insert((at, unit));
-        used += u64::from(pages);
-        while used > capacity && by_last.len() > 1 {
-            let Some((_, victim)) = by_last.pop_first() else { break };
-            if let Some((_, size)) = resident.remove(&victim) {
-                used -= u64::from(size);
-            }
-        }
+    let mut near = Ranked::new();
+    for (at, access) in trace.iter().enumerate() {
+        near.access(access, at, capacity);
     }
-    tally
+    near.tally
 }
 
 /// One line of [`table`].

@@ -2,7 +2,7 @@
 
 use crate::policy::Unit;
 use crate::policy::evict_random::xorshift;
-use crate::policy::replay::Access;
+use crate::policy::replay::{Access, Act};
 
 /// Builds traces from simple parts, each appended to what is there.
 #[derive(Clone, Debug)]
@@ -10,19 +10,27 @@ pub struct Trace {
     accesses: Vec<Access>,
     pages: u32,
     state: u64,
+    written: u64,
 }
 
 impl Trace {
     /// An empty trace of units of `pages` pages: 512 makes whole blocks, 16 or less chunks.
     pub fn new(pages: u32) -> Self {
-        Self { accesses: Vec::new(), pages, state: 0x2545_f491_4f6c_dd1d }
+        Self { accesses: Vec::new(), pages, state: 0x2545_f491_4f6c_dd1d, written: 0 }
+    }
+
+    /// From now on visits to one unit in `every` change it: always the same units, as with arrays of which some are results.
+    pub fn writing(mut self, every: u64) -> Self {
+        self.written = every;
+        self
     }
 
     /// Visits unit number `number`.
     pub fn visit(&mut self, number: u64) {
+        let act = if self.written > 0 && number.is_multiple_of(self.written) { Act::Write } else { Act::Read };
         let number = number as usize;
         let unit = if self.pages > 16 { Unit::block(number) } else { Unit::chunk(number / 32, number % 32) };
-        self.accesses.push((unit, self.pages));
+        self.accesses.push(Access { unit, pages: self.pages, act });
     }
 
     /// `laps` sweeps over units `first..first + count`.
@@ -92,6 +100,18 @@ impl Trace {
         self
     }
 
+    /// LU decomposition of a matrix of `panels` panels of `width` units, right-looking: each panel is read again for every one
+    /// behind it, which is changed; what is left shrinks.
+    pub fn lu(mut self, first: u64, panels: u64, width: u64) -> Self {
+        for done in 0..panels {
+            for panel in done + 1..panels {
+                (0..width).for_each(|i| self.visit(first + done * width + i));
+                (0..width).for_each(|i| self.visit(first + panel * width + i));
+            }
+        }
+        self
+    }
+
     /// A sweep over `count` units, repeated, with one zipf-distributed visit to `hot` other units after every `every` of it.
     pub fn sweep_and_zipf(mut self, count: u64, hot: u64, skew: f64, every: u64, visits: u64) -> Self {
         let sampler = Zipf::new(hot, skew);
@@ -113,6 +133,44 @@ impl Trace {
     fn random(&mut self) -> u64 {
         xorshift(&mut self.state)
     }
+}
+
+/// The traces by which policies are judged, for a near of `c` units of `pages` pages; each third unit is changed when visited.
+/// The first part of a name says what it is like, a number how much data there is in nears.
+pub fn all(c: u64, pages: u32) -> Vec<(&'static str, Vec<Access>)> {
+    let t = || Trace::new(pages).writing(3);
+    let list = [
+        ("sweep 1.05", t().sweep(0, c * 21 / 20, 20)),
+        ("sweep 1.25", t().sweep(0, c * 5 / 4, 20)),
+        ("sweep 2", t().sweep(0, c * 2, 20)),
+        ("sweep 4", t().sweep(0, c * 4, 20)),
+        ("sweep 8", t().sweep(0, c * 8, 20)),
+        ("up and down 2", t().zigzag(0, c * 2, 20)),
+        ("random 2", t().uniform(0, c * 2, c * 40)),
+        ("random 4", t().uniform(0, c * 4, c * 40)),
+        ("zipf 0.7, 4", t().zipf(0, c * 4, 0.7, c * 40)),
+        ("zipf 1.0, 8", t().zipf(0, c * 8, 1.0, c * 40)),
+        ("zipf 1.2, 8", t().zipf(0, c * 8, 1.2, c * 40)),
+        ("scan 4 + zipf", t().sweep_and_zipf(c * 4, c, 0.9, 2, c * 40)),
+        ("scan 2 + hot", t().sweep_and_zipf(c * 2, c / 4, 0.5, 1, c * 40)),
+        ("phases of loops 0.9", t().sweep(0, c * 9 / 10, 10).sweep(c * 10, c * 9 / 10, 10).sweep(0, c * 9 / 10, 10)),
+        (
+            "phases, random 0.9",
+            t().uniform(0, c * 9 / 10, c * 10).uniform(c * 10, c * 9 / 10, c * 10).uniform(c * 20, c * 9 / 10, c * 10),
+        ),
+        ("phases of loops 2", t().sweep(0, c * 2, 10).sweep(c * 10, c * 2, 10)),
+        ("drift 0.5", t().drift(0, c * 10, c / 2, c * 60)),
+        ("drift 0.95", t().drift(0, c * 10, c * 95 / 100, c * 60)),
+        ("stencil 2, thin", t().stencil(0, c * 2, c / 50, 10)),
+        ("stencil 2", t().stencil(0, c * 2, c / 10, 10)),
+        ("stencil 2, wide", t().stencil(0, c * 2, c / 4, 10)),
+        ("tiles 0.5 of 4", t().tiles(0, c * 4, c / 2, 5, 4)),
+        ("tiles 0.9 of 4", t().tiles(0, c * 4, c * 9 / 10, 5, 4)),
+        ("tiles 1.5 of 6", t().tiles(0, c * 6, c * 3 / 2, 5, 4)),
+        ("lu 2", t().lu(0, 20, c / 10)),
+        ("lu 1.2", t().lu(0, 12, c / 10)),
+    ];
+    list.map(|(name, trace)| (name, trace.done())).into()
 }
 
 /// Zipf by inversion of the cumulative weights.
