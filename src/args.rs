@@ -35,6 +35,15 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub stats: Option<PathBuf>,
 
+    /// Record which pages the program visits to this file, for "nearfar bench policies --trace FILE"; the program is slowed
+    /// down a lot, its results are the same (see docs/policies.md)
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+
+    /// With --trace: how much each process has in view at a time; visits to what is in view are not seen
+    #[arg(long, value_name = "SIZE", default_value = "8M", requires = "trace")]
+    pub trace_window: String,
+
     /// Show one status line on standard error while the program runs
     #[arg(long)]
     pub live: bool,

@@ -14,6 +14,7 @@ mod outcome;
 mod summary;
 mod live;
 mod runfile;
+mod trace_file;
 mod request;
 mod cmd;
 

@@ -7,6 +7,7 @@ use crate::exit::refuse;
 use crate::far_dir::FarDir;
 use crate::machine::{self, MemoryLimit};
 use crate::runfile::Target;
+use crate::trace_file::TraceFile;
 use crate::{library, program};
 use nearfar_core::addr::PAGE;
 use nearfar_core::mode::Mode;
@@ -35,6 +36,8 @@ pub struct RunRequest {
     pub far: String,
     /// Where the counters go.
     pub stats: Option<Target>,
+    /// Where visits are recorded.
+    pub trace: Option<TraceFile>,
     /// Show a status line.
     pub live: bool,
     /// Print errors only.
@@ -68,7 +71,12 @@ impl RunRequest {
         settings.denied = denied.0;
         let far = far_name(&settings);
         let stats = args.stats.map(Target::new).transpose()?;
-        Ok(Self { program, argv: args.program, library, settings, far, stats, live: args.live, quiet: args.quiet, notes })
+        let trace = args.trace.map(|path| TraceFile::new(&path, &args.trace_window, near, &mut settings)).transpose()?;
+        if trace.is_some() {
+            notes.push("a trace is recorded: the program is slowed down, and this run's figures say nothing of others".into());
+        }
+        let (live, quiet) = (args.live, args.quiet);
+        Ok(Self { program, argv: args.program, library, settings, far, stats, trace, live, quiet, notes })
     }
 }
 

@@ -26,6 +26,7 @@ mod metadata;
 mod results;
 mod table;
 mod settings;
+mod policies;
 
 pub(super) use case::{Case, Effort, Sizes};
 pub(super) use cases::{gemm, triad};
@@ -54,7 +55,10 @@ const PROGRAM_LIMIT: Duration = Duration::from_secs(180);
 
 /// Measure nearfar beside all-DRAM, kernel swap and mmap of a file, on this machine's own disk
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct BenchArgs {
+    #[command(subcommand)]
+    replay: Option<Replay>,
     /// What to measure [default: everything]
     #[arg(value_enum, value_name = "SUITE")]
     suites: Vec<Suite>,
@@ -84,8 +88,17 @@ pub struct BenchArgs {
     json: Option<PathBuf>,
 }
 
+/// What is computed rather than measured.
+#[derive(Debug, clap::Subcommand)]
+enum Replay {
+    Policies(policies::PoliciesArgs),
+}
+
 /// Runs the suites. Exits with 1 when a run failed or gave wrong data; a missed target is a result, not a failure.
 pub fn run(args: BenchArgs) -> Result<ExitCode> {
+    if let Some(Replay::Policies(args)) = args.replay {
+        return policies::run(&args);
+    }
     let conditions = Conditions::here(&args.far);
     let effort = match (args.smoke, args.quick) {
         (true, _) => Effort::Smoke,

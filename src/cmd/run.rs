@@ -29,6 +29,9 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
             say::line(note);
         }
     }
+    if let Some(trace) = &request.trace {
+        trace.create()?;
+    }
     let (job, segment) = Job::create(request.settings.clone()).context("the job segment cannot be created")?;
     let signals = Signals::catch().context("signals cannot be caught")?;
     let start = Instant::now();
@@ -131,6 +134,9 @@ impl Watch {
 fn report(request: &RunRequest, outcome: &Outcome) {
     if !request.quiet {
         say::raw(&summary::summary(outcome, request.settings.near_bytes, &request.far));
+        if let Some(trace) = &request.trace {
+            say::line(trace.summary());
+        }
     }
     let Some(target) = &request.stats else { return };
     let ran = Ran {

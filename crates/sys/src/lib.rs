@@ -22,6 +22,7 @@ pub mod rlimit;
 pub mod proc_maps;
 pub mod uffd;
 pub mod file;
+pub mod append;
 pub mod io;
 pub mod io_uring;
 pub mod io_threads;

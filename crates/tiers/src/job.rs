@@ -39,9 +39,14 @@ pub struct Settings {
     pub emu_latency_ns: u64,
     /// Bits of `sys::kernel::Denied`.
     pub denied: u32,
+    /// Chunks that a process that records its visits keeps in view; 0 when nothing is recorded.
+    pub trace_window: u32,
     /// Bytes of `far_dir` in use.
     far_dir_len: u32,
     far_dir: [u8; PATH_BYTES],
+    /// Bytes of `trace` in use.
+    trace_len: u32,
+    trace: [u8; PATH_BYTES],
 }
 
 impl Settings {
@@ -55,8 +60,11 @@ impl Settings {
             emu_bytes_per_s: 0,
             emu_latency_ns: 0,
             denied: 0,
+            trace_window: 0,
             far_dir_len: far_dir.len() as u32,
             far_dir: [0; PATH_BYTES],
+            trace_len: 0,
+            trace: [0; PATH_BYTES],
         };
         settings.far_dir.get_mut(..far_dir.len()).ok_or(Errno(libc::ENAMETOOLONG))?.copy_from_slice(far_dir.as_bytes());
         Ok(settings)
@@ -66,6 +74,18 @@ impl Settings {
     pub fn far_dir(&self) -> &str {
         let bytes = self.far_dir.get(..self.far_dir_len as usize).unwrap_or_default();
         std::str::from_utf8(bytes).unwrap_or_default()
+    }
+
+    /// Has visits recorded to the file at `path`, with `window` chunks in view.
+    pub fn set_trace(&mut self, path: &[u8], window: u32) -> Result<(), Errno> {
+        self.trace.get_mut(..path.len()).ok_or(Errno(libc::ENAMETOOLONG))?.copy_from_slice(path);
+        (self.trace_len, self.trace_window) = (path.len() as u32, window);
+        Ok(())
+    }
+
+    /// The file that visits are recorded to.
+    pub fn trace(&self) -> &[u8] {
+        self.trace.get(..self.trace_len as usize).unwrap_or_default()
     }
 }
 

@@ -14,5 +14,6 @@ pub mod region;
 pub mod frame;
 pub mod arena;
 pub mod guard;
+pub mod recorder;
 pub mod pager;
 pub mod memory;

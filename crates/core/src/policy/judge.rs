@@ -75,7 +75,8 @@ fn adaptive_keeps_its_share_of_loops_when_evicting_in_bursts() {
                     }
                 };
                 for mixed in [false, true] {
-                    let one = |i: u64| if mixed { sizes(i % data) } else { Access::read(Unit::block((i % data) as usize), pages) };
+                    let one =
+                        |i: u64| if mixed { sizes(i % data) } else { Access::read(Unit::block((i % data) as usize), pages) };
                     let lap: u64 = (0..data).map(|i| u64::from(one(i).pages)).sum();
                     let mut policy = policy("adaptive");
                     let mut near = Replay::new(capacity, capacity / LIMBO_SHARE, policy.as_mut());

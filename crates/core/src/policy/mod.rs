@@ -11,8 +11,10 @@ pub mod evict_random;
 pub mod evict_s3fifo;
 pub mod evict_freeze;
 pub mod evict_adaptive;
+pub mod fetch_chunk;
 pub mod stream;
 pub mod replay;
+pub mod learned;
 pub mod traces;
 #[cfg(test)]
 mod judge;

@@ -240,7 +240,7 @@ pub(super) fn next_visits(trace: &[Access]) -> Vec<usize> {
 }
 
 /// A near that knows for each visit how much its unit is worth from then on: the least worth leaves.
-struct Ranked {
+pub(super) struct Ranked {
     tally: Tally,
     resident: UnitMap<(usize, Held)>,
     order: BTreeSet<(usize, Unit)>,
@@ -248,12 +248,12 @@ struct Ranked {
 }
 
 impl Ranked {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { tally: Tally::default(), resident: UnitMap::default(), order: BTreeSet::new(), used: 0 }
     }
 
     /// Visits a unit that has `rank` from now on; victims are taken from the low ranks.
-    fn access(&mut self, access: &Access, rank: usize, capacity: u64) {
+    pub(super) fn access(&mut self, access: &Access, rank: usize, capacity: u64) {
         let old = self.resident.remove(&access.unit);
         if let Some((rank, held)) = old {
             self.order.remove(&(rank, access.unit));
@@ -284,6 +284,12 @@ impl Ranked {
     }
 }
 
+impl Ranked {
+    pub(super) fn tally(&self) -> Tally {
+        self.tally
+    }
+}
+
 /// Belady's MIN with `capacity` pages: evicts the unit whose next visit is furthest away. No policy can miss less when all
 /// units have the same size; with different sizes it is a good yardstick, not a bound. It is not the least that must be
 /// written: of two units that are needed equally late it knows not which is clean.
@@ -293,7 +299,7 @@ pub fn belady(trace: &[Access], capacity: u64) -> Tally {
     for (at, access) in trace.iter().enumerate() {
         near.access(access, usize::MAX - next[at], capacity);
     }
-    near.tally
+    near.tally()
 }
 
 /// True LRU with `capacity` pages, which sees every hit: what a pager with reference bits could do. For comparison.
@@ -302,7 +308,7 @@ pub fn lru(trace: &[Access], capacity: u64) -> Tally {
     for (at, access) in trace.iter().enumerate() {
         near.access(access, at, capacity);
     }
-    near.tally
+    near.tally()
 }
 
 /// One line of [`table`].

@@ -110,7 +110,11 @@ fn other_files_are_no_traces() {
 /// A change of the format that this test does not follow is a change of the version.
 #[test]
 fn the_format_is_that_of_the_document() {
-    let records = vec![visit(0x100, true, Found::Limbo, 5), Record::Out { page: 0xff, changed: true }, Record::Gone { page: 0x100, pages: 300 }];
+    let records = vec![
+        visit(0x100, true, Found::Limbo, 5),
+        Record::Out { page: 0xff, changed: true },
+        Record::Gone { page: 0x100, pages: 300 },
+    ];
     let bytes = file(&[Batch { process: Process { pid: 0x0102, since_ns: 3 }, number: 4, dropped: 6, records }]);
     let head = b"nftrace\n\x01\0\0\0\x40\0\0\0nftb\x0b\0\0\0\x02\x01\0\0\x04\0\0\0\x03\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x06\0\0\0\0\0\0\0\x03\0\0\0";
     assert_eq!(bytes[..head.len()], head[..]);

@@ -212,7 +212,9 @@ impl Memory {
     /// Makes `len` bytes of memory writable in the ledger; may begin to page. False when the memory cannot be had.
     pub(super) fn commit(&self, inner: &mut Inner, len: usize) -> bool {
         let pages = len.div_ceil(PAGE);
-        if inner.pager.is_none() && !inner.charge_passive(pages) {
+        // Visits are recorded from the first page on: nobody would see them while memory is ordinary.
+        let traced = inner.job.settings().trace_window > 0 && !inner.refused;
+        if inner.pager.is_none() && (traced || !inner.charge_passive(pages)) {
             if inner.activate() {
                 self.guard_fds(inner);
             } else {

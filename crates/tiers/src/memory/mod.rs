@@ -143,9 +143,16 @@ impl Memory {
         self.common.event.clear();
     }
 
-    /// At exit: writes gauges a last time. Memory stays served until the process is gone.
+    /// At exit: writes gauges and what was recorded a last time. Memory stays served until the process is gone.
     pub fn finish(&self) {
-        let mut inner = self.enter();
-        inner.publish();
+        let flusher = {
+            let mut inner = self.enter();
+            inner.publish();
+            inner.pager.as_ref().and_then(crate::pager::Pager::flusher)
+        };
+        // Without the lock: the file may be slow, and other threads of the program still run.
+        if let Some(flusher) = flusher {
+            flusher.flush();
+        }
     }
 }

@@ -13,6 +13,7 @@ use std::ops::Range;
 impl Pager {
     /// The program gives up the content of `range` (page aligned): it reads as zeros from now on, near or far.
     pub fn discard(&mut self, range: Extent) {
+        self.record_gone(range);
         for number in range.blocks() {
             if !self.blocks.contains_key(&number) {
                 continue;
@@ -145,6 +146,7 @@ impl Pager {
             } else {
                 self.settle_units(new, 0..BLOCK_PAGES, Arrival::Touched);
             }
+            self.record_gone(block_extent(old));
             self.let_go(block_extent(old));
         }
         blocks
@@ -185,7 +187,7 @@ impl Pager {
         for page in bits.iter() {
             block.state[page] = PageState::Resident;
         }
-        if bits.count() == BLOCK_PAGES && self.is_movable(number) {
+        if bits.count() == BLOCK_PAGES && self.recorder.is_none() && self.is_movable(number) {
             self.block(number).huge = true;
             self.evict.insert(Unit::block(number), BLOCK_PAGES as u32, Arrival::Touched);
         } else {

@@ -215,6 +215,7 @@ impl Pager {
                 dirty.set(page);
             }
         }
+        self.record_out(number, &mask, dirty.count() > 0);
         self.count(Counter::EvictedZeroBytes, (zeros.count() * PAGE) as u64);
         self.count(Counter::EvictedCleanBytes, (clean * PAGE) as u64);
         if dirty.count() > 0 {

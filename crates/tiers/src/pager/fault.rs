@@ -67,6 +67,10 @@ impl Pager {
             self.woke(Extent::new(fault.addr, PAGE));
             return;
         }
+        if self.is_window_overrun() {
+            self.starve(fault, now);
+            return;
+        }
         match self.block(number).state[page] {
             PageState::Resident => self.serve_stale(fault, now),
             PageState::Empty => self.serve_zeros(fault, now),
@@ -94,6 +98,7 @@ impl Pager {
 
     pub(super) fn decide(&mut self, fault: PageFault, found: Found, now: u64) -> Fetch {
         let room = self.room();
+        self.record_visit(fault, found, now);
         let fault = Fault { page: page_of(fault.addr) as u64, thread: fault.thread, found, write: fault.write, now_ns: now };
         self.fetch.on_fault(&fault, &room, &Blocks(&self.blocks))
     }
@@ -370,8 +375,14 @@ impl Pager {
     /// A block that has become complete in small pages: one huge page and one unit from now on. It would be moved, written
     /// and read in pieces for ever.
     fn make_huge(&mut self, number: usize, arrival: Arrival) {
+        // Visits to a part of a huge page would not be seen.
+        let whole_again = self.recorder.is_none();
         let block = self.block(number);
-        let complete = block.holds.is_empty() && !block.shared && !block.pinned && block.all(0..BLOCK_PAGES, PageState::Resident);
+        let complete = whole_again
+            && block.holds.is_empty()
+            && !block.shared
+            && !block.pinned
+            && block.all(0..BLOCK_PAGES, PageState::Resident);
         if !complete || !self.is_movable(number) || !frame_bytes::collapse(block_extent(number)) {
             return;
         }

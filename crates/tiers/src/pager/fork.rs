@@ -72,6 +72,7 @@ impl Pager {
             self.uffd.deny_move();
         }
         self.log.after_fork();
+        self.renew_recorder();
         self.hollow = 0;
         self.awake = super::stats::Waking::new(nearfar_sys::kernel::Denied(self.job.settings().denied));
         let alive: Option<OwnedFd> = self.pipe.take().map(|(_reader, writer)| writer);

@@ -5,7 +5,7 @@
 //!
 //! `fault` looks at a page and decides; `read` brings data; `rescue` takes it from limbo; `evict` takes units out and writes
 //! them; `transfer` is what is under way to and from far; `room` finds frames;
-//! `discard` follows the program's own unmapping; `fork` splits the world in two.
+//! `window` keeps most of near out of view while visits are recorded; `discard` follows the program's own unmapping; `fork` splits the world in two.
 
 mod discard;
 mod evict;
@@ -18,6 +18,7 @@ mod room;
 mod start;
 mod stats;
 mod transfer;
+mod window;
 
 use crate::bits::Bits;
 use crate::block::{Block, Frames, Hold, HoldId, Phase};
@@ -26,6 +27,7 @@ use crate::frame::FramePool;
 use crate::hash_map::Map;
 use crate::job::{Job, Slot};
 use crate::log::Log;
+use crate::recorder::Recorder;
 use crate::region::Regions;
 use nearfar_core::addr::{BLOCK, Extent, PAGE, block_start};
 use nearfar_core::policy::{Evict, Prefetch, Run};
@@ -99,6 +101,8 @@ pub struct Pager {
     awake: stats::Waking,
     meter: stats::Meter,
     resting: bool,
+    /// Visits are recorded (`window`).
+    recorder: Option<Recorder>,
     metadata_pages: usize,
     over_since_ns: u64,
     pipe: Option<(std::os::fd::OwnedFd, std::os::fd::OwnedFd)>,
@@ -128,6 +132,7 @@ impl Pager {
         let mut fds = vec![self.uffd.as_raw_fd()];
         fds.extend(self.awake.fd());
         fds.extend(self.far.fds());
+        fds.extend(self.recorder.iter().flat_map(Recorder::fds));
         fds
     }
 

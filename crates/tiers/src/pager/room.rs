@@ -175,6 +175,7 @@ impl Pager {
         self.adjust_capacity();
         let mut more = false;
         if !self.resting {
+            self.keep_window();
             more = self.evict_ahead();
             self.hollow_out();
             self.retry_starved();
@@ -244,7 +245,7 @@ impl Pager {
             let urgent = !self.starved.is_empty() || have < aim / 2;
             self.evicting = have < aim && (self.evicting || urgent || have + BATCH <= aim);
             // A queue of writes deeper than this only delays the reads.
-            if !self.evicting || self.writing_pages >= self.queue_pages() || self.write_ops >= WRITE_OPS {
+            if !self.evicting || !self.can_write_more() {
                 return false;
             }
             if !urgent && postponed {
@@ -270,6 +271,11 @@ impl Pager {
                 }
             }
         }
+    }
+
+    /// False while so much is being written that more would only delay reads.
+    pub(super) fn can_write_more(&self) -> bool {
+        self.writing_pages < self.queue_pages() && self.write_ops < WRITE_OPS
     }
 
     fn far_full(&mut self, errno: nearfar_sys::errno::Errno) {

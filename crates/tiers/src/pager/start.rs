@@ -11,6 +11,7 @@ use crate::job::{Job, Slot};
 use crate::region::Regions;
 use nearfar_core::addr::{Extent, block_extent};
 use nearfar_core::policy;
+use nearfar_core::policy::fetch_chunk::ChunkFetch;
 use nearfar_core::policy::stream::StreamFetch;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::kernel::Denied;
@@ -55,7 +56,9 @@ impl Pager {
             Err(why) => return Err((regions, why)),
         };
         let capacity = job.near_pages();
-        let Some(evict) = policy::evict_by_name("adaptive", capacity) else {
+        let recorder = Self::open_recorder(job);
+        let recording = recorder.is_some();
+        let Some(evict) = policy::evict_by_name(if recording { "fifo" } else { "adaptive" }, capacity) else {
             return Err((regions, Start::Space(Errno::EINVAL)));
         };
         let mut pager = Pager {
@@ -72,7 +75,7 @@ impl Pager {
             free_holds: Vec::new(),
             serial: 0,
             evict,
-            fetch: Box::new(StreamFetch::default()),
+            fetch: if recording { Box::new(ChunkFetch) } else { Box::new(StreamFetch::default()) },
             capacity,
             aside: 0,
             limbo_huge: VecDeque::new(),
@@ -97,6 +100,7 @@ impl Pager {
             awake: super::stats::Waking::new(denied),
             meter: super::stats::Meter::default(),
             resting: false,
+            recorder,
             metadata_pages: 0,
             over_since_ns: 0,
             pipe: None,

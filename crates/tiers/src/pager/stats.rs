@@ -123,7 +123,8 @@ impl Pager {
         let holds = self.holds.capacity() * size_of::<Option<crate::block::Hold>>();
         let hashes = self.far.used_bytes() as usize / nearfar_core::addr::BLOCK * BLOCK_PAGES * 8;
         let units = self.evict.resident_pages() / 16 * PER_UNIT;
-        (blocks + holds + hashes + self.frames.metadata_bytes()) as u64 + units
+        let records = self.recorder.as_ref().map_or(0, crate::recorder::Recorder::metadata_bytes);
+        (blocks + holds + hashes + self.frames.metadata_bytes() + records) as u64 + units
     }
 
     /// Writes the gauges.
