@@ -60,6 +60,19 @@ fn bad_near_budgets() {
 }
 
 #[test]
+fn bad_traces() {
+    refused(&["--near", "64M", "--trace", "/tmp"], &starter(), &["--trace", "directory"]);
+    refused(&["--near", "64M", "--trace", "/dev/null"], &starter(), &["--trace", "ordinary file"]);
+    refused(&["--near", "64M", "--trace", "/nonexistent/x.nft"], &starter(), &["--trace", "/nonexistent/x.nft", "No such"]);
+    for window in ["33M", "64K", "many"] {
+        refused(&["--near", "64M", "--trace", "x.nft", "--trace-window", window], &starter(), &["--trace-window", window]);
+    }
+    let output = nearfar(["bench", "policies", "--trace", "/proc/self/status"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("not a trace"));
+}
+
+#[test]
 fn bad_programs() {
     refused(&["--near", "64M"], &["/nonexistent/program".as_ref()], &["/nonexistent/program", "No such file"]);
     refused(&["--near", "64M"], &["no-such-program-anywhere".as_ref()], &["no-such-program-anywhere", "PATH"]);

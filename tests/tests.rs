@@ -34,3 +34,6 @@ mod budget;
 
 /// Put it here if it is about the workloads of `nearfar bench`, or about what that prints.
 mod bench;
+
+/// Put it here if it is about what `run --trace` records.
+mod trace;

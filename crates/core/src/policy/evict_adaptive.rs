@@ -13,9 +13,14 @@
 //! - Of two units that come back equally soon, the one that is written each time costs twice: ghosts that were are taken into
 //!   MAIN in exchange for units that are not known to be. A loop that reads two arrays and writes a third keeps the third.
 //!
+//! - While IN is large its hits are worth knowing too: a few of its units are drawn at random and let go early. Those that come
+//!   back before they would have left are hits that IN would have had. IN does not shrink while that rate is as good as
+//!   MAIN's. Victims that are to tell MAIN's rate are drawn at random as well: its oldest may be just what a sweep comes to next.
+//!
 //! Limbo is a ghost that costs no I/O: a newcomer rescued from limbo makes IN a little longer, one rescued twice goes to MAIN.
 //! Rejected: set duelling between S3-FIFO and freezing; with a few hundred 2 MiB units, leader sets are too small to tell.
 
+use crate::policy::evict_random::xorshift;
 use crate::policy::units::Lists;
 use crate::policy::{Arrival, Evict, Unit};
 
@@ -29,7 +34,9 @@ const LEFT: usize = GHOSTS + WINDOWS;
 const WINDOWS: usize = 3;
 /// Ghosts of both that are too old to tell of rates, but had to be written.
 const PAST: usize = LEFT + WINDOWS;
-const LISTS: usize = PAST + 1;
+/// Ghosts of units that IN let go early.
+const DRAWN: usize = PAST + 1;
+const LISTS: usize = DRAWN + 1;
 /// Windows of time in which rates are compared, in eighths of the capacity, of misses. A short window favours what comes back
 /// soon, so only equal windows compare; a long one dilutes it. The longest is how long ghosts are kept: two capacities of
 /// names cost about 0.3 % of near when units are chunks, far less when they are blocks.
@@ -40,7 +47,7 @@ const PROBE: u32 = 32;
 /// near is exchanged before it has earned its place.
 const PROBES: u64 = 90;
 /// A ghost goes to MAIN when it was away for less than this share of the mean absence from MAIN.
-const SOONER: f64 = 0.35;
+const SOONER: f64 = 0.25;
 /// A ghost that is written each time goes to MAIN, in exchange for one that is not, when it was away for less than this multiple of
 /// the mean absence from MAIN: in a loop it is two.
 const NO_LATER: f64 = 2.5;
@@ -50,6 +57,16 @@ const WRITTEN_SHARE: u32 = 4;
 const PAST_MOST: usize = 8;
 /// IN grows when newcomers' rate is this many times MAIN's.
 const BETTER: f64 = 2.0;
+/// IN's own rate is measured where it is at least this part of near,
+const LARGE: f64 = 0.25;
+/// by one victim in this many,
+const DRAW: u32 = 16;
+/// as long as fewer than one part in this many of near are away for it,
+const DRAWS: u64 = 64;
+/// for this part of the capacity, of misses.
+const DRAWN_WINDOW: u64 = 2;
+/// As good: this share of MAIN's rate.
+const AS_GOOD: f64 = 0.9;
 /// Pages by which IN grows and shrinks per page of misses.
 const GROW: f64 = 2.0;
 const SHRINK: f64 = 0.5;
@@ -109,9 +126,13 @@ pub struct Adaptive {
     /// Pages that IN needs because of rescues and bursts.
     floor: f64,
     windows: [Pair; WINDOWS],
+    /// Rate at which IN's units are visited while they are there.
+    inside: Rate,
     /// Size of large newcomers lately, in pages.
     newcomer: u32,
     turn: u32,
+    draw_turn: u32,
+    state: u64,
     /// MAIN took back a victim from limbo; IN makes room for it, or a sweep through MAIN would rescue one unit after another.
     owed: bool,
     /// Which part of MAIN the next probe comes from: the parts take turns by size.
@@ -129,8 +150,11 @@ impl Adaptive {
             target: 0.0,
             floor: 0.0,
             windows,
+            inside: Rate::default(),
             newcomer: 0,
             turn: 0,
+            draw_turn: 0,
+            state: 0x9e37_79b9_7f4a_7c15,
             owed: false,
             costly_turn: 0.0,
         };
@@ -155,6 +179,8 @@ impl Adaptive {
         let step = f64::from(pages);
         let keep = (1.0 - step / self.span()).max(0.5);
         let span = self.span();
+        let drawn_away = self.lists.pages(DRAWN) as f64 * step;
+        self.inside.pass(keep, drawn_away);
         let (mut grow, mut shrink) = (false, false);
         let (mut newcomers_away, mut main_away) = (0.0, 0.0);
         for window in 0..WINDOWS {
@@ -168,6 +194,11 @@ impl Adaptive {
             // The last window has all there is to know of MAIN.
             shrink = main > newcomers && pair.main.back > span / 256.0;
         }
+        // Windows of one length compare; of MAIN's the second is as long as that of what was drawn.
+        let main = self.windows[1].main.measured(span / 512.0);
+        if self.is_large() && self.inside.measured(span / 256.0) > AS_GOOD * main.max(f64::MIN_POSITIVE) {
+            shrink = false;
+        }
         if grow {
             self.target += GROW * step;
         } else if shrink {
@@ -179,8 +210,17 @@ impl Adaptive {
         self.age();
     }
 
+    fn is_large(&self) -> bool {
+        self.lists.pages(IN) as f64 > LARGE * self.span()
+    }
+
     /// Moves ghosts on to the next window, and forgets them after the last. O(1) amortised.
     fn age(&mut self) {
+        while let Some(&node) = self.lists.back(DRAWN)
+            && self.clock - node.time > self.capacity / DRAWN_WINDOW
+        {
+            self.lists.pop(DRAWN);
+        }
         for first in [GHOSTS, LEFT] {
             for (window, eighths) in WINDOW_EIGHTHS.into_iter().enumerate() {
                 let most = self.capacity / 8 * eighths;
@@ -216,6 +256,19 @@ impl Adaptive {
             let rate = if main { &mut pair.main } else { &mut pair.newcomers };
             rate.back += f64::from(pages);
         }
+    }
+
+    /// A newcomer of which nothing is known.
+    fn enter(&mut self, unit: Unit, pages: u32) {
+        self.lists.push(IN, unit, pages, 0, 0);
+        self.lists.bear(unit, self.clock);
+        self.fill();
+    }
+
+    /// Makes a random unit of `list` its oldest.
+    fn draw(&mut self, list: usize) {
+        let state = &mut self.state;
+        self.lists.draw(list, || xorshift(state));
     }
 
     /// Pages in both parts of MAIN.
@@ -270,10 +323,17 @@ impl Evict for Adaptive {
                 self.lists.update(unit, pages, |mark| mark);
                 return;
             }
+            Some((DRAWN, &node)) => {
+                // Only what IN would still have had: a visit later than that would have missed.
+                if self.clock - node.born < self.lists.pages(IN) {
+                    self.inside.back += f64::from(pages);
+                }
+                self.enter(unit, pages);
+                return;
+            }
             Some((list, &node)) => (list, node),
             None => {
-                self.lists.push(IN, unit, pages, 0, 0);
-                self.fill();
+                self.enter(unit, pages);
                 return;
             }
         };
@@ -301,6 +361,7 @@ impl Evict for Adaptive {
             to = COSTLY;
         }
         self.lists.push(to, unit, pages, mark, 0);
+        self.lists.bear(unit, self.clock);
         self.fill();
     }
 
@@ -334,12 +395,26 @@ impl Evict for Adaptive {
                 self.lists.shift(IN, to, 0, 0);
             }
         }
+        if list == IN && self.is_large() && self.lists.pages(DRAWN) < self.capacity / DRAWS {
+            self.draw_turn += 1;
+            if self.draw_turn >= DRAW {
+                self.draw_turn = 0;
+                self.draw(IN);
+                return self.lists.shift(IN, DRAWN, 0, self.clock);
+            }
+        }
         if list == IN {
             let mark = self.lists.back(IN)?.mark;
             return self.lists.shift(IN, GHOSTS, mark, self.clock);
         }
+        if !over {
+            self.draw(list);
+        }
         while self.lists.back(list)?.mark > 0 {
             self.lists.shift(list, list, 0, 0);
+            if !over {
+                self.draw(list);
+            }
         }
         self.lists.shift(list, LEFT, 0, self.clock)
     }

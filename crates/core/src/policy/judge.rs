@@ -1,6 +1,6 @@
 //! Tests that every eviction policy must pass, and the targets of the default one, judged by replay.
 
-use crate::policy::replay::{Access, LIMBO_SHARE, Replay, Tally, belady, lru, replay, table};
+use crate::policy::replay::{Access, Act, LIMBO_SHARE, Replay, Tally, belady, lru, replay, table};
 use crate::policy::traces::Trace;
 use crate::policy::units::UnitMap;
 use crate::policy::{Arrival, EVICT_NAMES, Evict, Unit, evict_by_name};
@@ -115,10 +115,6 @@ fn adaptive_is_near_the_best_fixed_policy() {
             ("stencil", 0.95, t().stencil(0, c * 2, c / 50, 10)),
             ("stencil of wide planes", 0.95, t().stencil(0, c * 2, c / 10, 10)),
             ("tiles", 0.95, t().tiles(0, c * 4, c * 9 / 10, 5, 4)),
-            // Known to be short of 0.9: kept as floors.
-            ("up and down", 0.8, t().zigzag(0, c * 2, 20)),
-            ("stencil of very wide planes", 0.7, t().stencil(0, c * 2, c / 4, 10)),
-            ("tiles larger than near", 0.7, t().tiles(0, c * 6, c * 3 / 2, 5, 4)),
         ];
         for (name, least, trace) in traces {
             let trace = trace.done();
@@ -134,6 +130,31 @@ fn adaptive_is_near_the_best_fixed_policy() {
             assert!(ours >= least * best, "{c} units, {name}: {ours:.3}, best fixed {best:.3}");
         }
     }
+}
+
+/// Every trace that `nearfar bench policies` replays, at four sizes. The target is 0.95; what is known to be short of it is named,
+/// with what it reaches as the floor.
+#[test]
+fn adaptive_on_every_trace() {
+    const SHORT: [(&str, f64); 4] =
+        [("up and down 2", 0.89), ("stencil 2, wide", 0.80), ("tiles 1.5 of 6", 0.75), ("lu 2", 0.93)];
+    let mut below = Vec::new();
+    for (c, pages) in [(150, 512), (400, 512), (1200, 64), (4000, 16)] {
+        let capacity = c * u64::from(pages);
+        for (name, mut trace) in crate::policy::traces::all(c, pages) {
+            // Hits alone compare where nothing is written: otherwise some are given up to save writes.
+            trace.iter_mut().for_each(|access| access.act = Act::Read);
+            let rate = |name: &str| replay(&trace, capacity, capacity / LIMBO_SHARE, policy(name).as_mut()).hit_rate();
+            let best = EVICT_NAMES[1..].iter().map(|name| rate(name)).fold(0.0, f64::max);
+            let ratio = rate("adaptive") / best;
+            let least = SHORT.iter().find(|(short, _)| *short == name).map_or(0.95, |&(_, floor)| floor);
+            println!("{c} x {pages}, {name}: {ratio:.3} of the best fixed");
+            if ratio < least {
+                below.push(format!("{c} units, {name}: {ratio:.3}"));
+            }
+        }
+    }
+    assert!(below.is_empty(), "{below:?}");
 }
 
 /// A new working set that fits is in near after it was missed at most twice and a half.

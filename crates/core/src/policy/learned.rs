@@ -6,10 +6,13 @@
 
 use crate::policy::Unit;
 use crate::policy::replay::{Access, Act, Ranked, Tally, next_visits};
+use crate::policy::units::UnitMap;
 use std::collections::HashMap;
 
 /// Visits that must agree before the log is believed.
 const CONTEXT: usize = 4;
+/// Visits by which a unit may be late.
+const LATE: usize = 64;
 
 /// Follows the log of visits.
 struct Log<'a> {
@@ -38,12 +41,17 @@ pub fn learned(trace: &[Access], capacity: u64) -> Tally {
     let next = next_visits(trace);
     let mut log = Log { trace, seen: HashMap::new(), recent: [Unit::block(0); CONTEXT], at: None };
     let mut near = Ranked::new();
+    let mut last: UnitMap<usize> = UnitMap::default();
     for (now, access) in trace.iter().enumerate() {
         let at = if access.act == Act::Discard { None } else { log.follow(now) };
         // Only what has happened is known.
         let due = at.filter(|&at| next[at] <= now).map(|at| now + (next[at] - at));
-        // Without a prediction: after all that are predicted, the most recent first, which keeps what came first.
-        let due = due.unwrap_or(usize::MAX / 2 + now);
+        let unknown = usize::MAX / 2 + now;
+        let before = last.insert(access.unit, now);
+        // Without a prediction: after the same time as the last time.
+        let due = due.or(before.map(|before| now + (now - before))).unwrap_or(unknown);
+        // What did not come when it was due is not known any more.
+        near.rank_again(usize::MAX - now.saturating_sub(LATE), usize::MAX - unknown);
         near.access(access, usize::MAX - due, capacity);
     }
     near.tally()

@@ -114,6 +114,8 @@ pub struct Replay<'a> {
     burst: u64,
     limbo_room: u64,
     resident: UnitMap<Held>,
+    /// What far has, in whatever version.
+    backed: UnitMap<()>,
     limbo: UnitMap<(u32, u64)>,
     /// Victims in order; an entry whose stamp differs from `limbo`'s was rescued since.
     order: VecDeque<(Unit, u64)>,
@@ -134,6 +136,7 @@ impl<'a> Replay<'a> {
             burst: 0,
             limbo_room: limbo,
             resident: UnitMap::default(),
+            backed: UnitMap::default(),
             limbo: UnitMap::default(),
             order: VecDeque::new(),
             limbo_pages: 0,
@@ -168,7 +171,13 @@ impl<'a> Replay<'a> {
             }
             None => {
                 self.tally.absent(&access);
-                (access.pages, if access.act == Act::Fresh { Arrival::Touched } else { Arrival::Demanded })
+                if access.act == Act::Fresh {
+                    self.backed.remove(&access.unit);
+                    (access.pages, Arrival::Touched)
+                } else {
+                    self.backed.insert(access.unit, ());
+                    (access.pages, Arrival::Demanded)
+                }
             }
         };
         // Room is made first, as in the pager: the newcomer cannot be its own victim.
@@ -184,6 +193,7 @@ impl<'a> Replay<'a> {
 
     fn discard(&mut self, unit: Unit) {
         self.policy.remove(unit);
+        self.backed.remove(&unit);
         if let Some(held) = self.resident.remove(&unit) {
             self.resident_pages -= u64::from(held.pages);
         }
@@ -195,6 +205,9 @@ impl<'a> Replay<'a> {
     fn release(&mut self, victim: Unit) {
         let Some(held) = self.resident.remove(&victim) else { return };
         self.tally.leaves(held);
+        // As in the pager: what far never had says nothing of the future.
+        let known = self.backed.insert(victim, ()).is_some();
+        self.policy.left(victim, if held.dirty && known { held.pages } else { 0 });
         self.resident_pages -= u64::from(held.pages);
         self.stamp += 1;
         self.limbo.insert(victim, (held.pages, self.stamp));
@@ -250,6 +263,19 @@ pub(super) struct Ranked {
 impl Ranked {
     pub(super) fn new() -> Self {
         Self { tally: Tally::default(), resident: UnitMap::default(), order: BTreeSet::new(), used: 0 }
+    }
+
+    /// Units that rank above `limit` get `rank`.
+    pub(super) fn rank_again(&mut self, limit: usize, rank: usize) {
+        while let Some(&(high, unit)) = self.order.last()
+            && high > limit
+        {
+            self.order.remove(&(high, unit));
+            self.order.insert((rank, unit));
+            if let Some(entry) = self.resident.get_mut(&unit) {
+                entry.0 = rank;
+            }
+        }
     }
 
     /// Visits a unit that has `rank` from now on; victims are taken from the low ranks.

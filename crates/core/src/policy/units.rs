@@ -1,7 +1,7 @@
 //! Ordered lists of units with one index over all of them: the data structure under every eviction policy.
 //!
 //! A unit is in at most one of `N` lists. Every call is O(1); nodes are recycled, so that a policy whose number of units is
-//! steady does not allocate. 32 bytes a unit and about 20 in the index. Decides nothing.
+//! steady does not allocate. 40 bytes a unit and about 20 in the index. Decides nothing.
 
 use crate::policy::Unit;
 use std::collections::HashMap;
@@ -39,6 +39,8 @@ pub(crate) struct Node {
     pub unit: Unit,
     /// Policy's own time stamp.
     pub time: u64,
+    /// When the policy says that it came; kept when it changes lists.
+    pub born: u64,
     pub pages: u32,
     prev: u32,
     next: u32,
@@ -82,7 +84,7 @@ impl<const N: usize> Lists<N> {
     /// Puts `unit` at the front of `list`, out of any list it was in.
     pub fn push(&mut self, list: usize, unit: Unit, pages: u32, mark: u8, time: u64) {
         let written = self.take(unit).is_some_and(|node| node.written);
-        let node = Node { unit, time, pages, prev: NIL, next: self.ends[list].front, list: list as u8, mark, written };
+        let node = Node { unit, time, born: 0, pages, prev: NIL, next: self.ends[list].front, list: list as u8, mark, written };
         let slot = match self.spare.pop() {
             Some(slot) => {
                 self.nodes[slot as usize] = node;
@@ -97,6 +99,13 @@ impl<const N: usize> Lists<N> {
         self.link(slot);
     }
 
+    /// Notes when `unit` came.
+    pub fn bear(&mut self, unit: Unit, born: u64) {
+        if let Some(&slot) = self.index.get(&unit) {
+            self.nodes[slot as usize].born = born;
+        }
+    }
+
     /// Takes `unit` out of its list.
     pub fn take(&mut self, unit: Unit) -> Option<Node> {
         let slot = self.index.remove(&unit)?;
@@ -108,6 +117,32 @@ impl<const N: usize> Lists<N> {
     /// The oldest of `list`.
     pub fn back(&self, list: usize) -> Option<&Node> {
         self.nodes.get(self.ends[list].back as usize)
+    }
+
+    /// Makes a random unit of `list` its oldest, where one is found in a few tries: lists are large parts of all nodes.
+    pub fn draw(&mut self, list: usize, mut random: impl FnMut() -> u64) {
+        const TRIES: usize = 16;
+        for _ in 0..TRIES {
+            let slot = (random() >> 16) as usize % self.nodes.len().max(1);
+            let Some(&Node { unit, list: is_in, pages, .. }) = self.nodes.get(slot) else { return };
+            // Spare nodes are in no list, and the index knows them no more.
+            if usize::from(is_in) != list || self.index.get(&unit) != Some(&(slot as u32)) {
+                continue;
+            }
+            let slot = slot as u32;
+            self.unlink(slot);
+            let ends = &mut self.ends[list];
+            let last = std::mem::replace(&mut ends.back, slot);
+            ends.count += 1;
+            ends.pages += u64::from(pages);
+            match last {
+                NIL => ends.front = slot,
+                last => self.nodes[last as usize].next = slot,
+            }
+            let node = &mut self.nodes[slot as usize];
+            (node.prev, node.next) = (last, NIL);
+            return;
+        }
     }
 
     /// Takes out the oldest of `list`.
@@ -206,6 +241,31 @@ mod tests {
         let order: Vec<_> = std::iter::from_fn(|| lists.pop(0)).map(|node| node.unit.block_number()).collect();
         assert_eq!(order, [3, 4, 1]);
         assert!(lists.back(0).is_none() && lists.shift(0, 1, 0, 0).is_none());
+    }
+
+    #[test]
+    fn what_is_drawn_is_the_oldest_and_nothing_is_lost() {
+        let mut lists = Lists::<2>::new();
+        let mut state = 1;
+        for block in 0..40 {
+            lists.push(block % 2, Unit::block(block), 3, 0, 0);
+        }
+        lists.take(Unit::block(7));
+        let mut firsts = std::collections::HashSet::new();
+        for _ in 0..200 {
+            lists.draw(1, || crate::policy::evict_random::xorshift(&mut state));
+            firsts.insert(lists.back(1).map(|node| node.unit));
+            assert_eq!((lists.count(1), lists.pages(1), lists.count(0)), (19, 57, 20));
+        }
+        assert!(firsts.len() > 15, "{firsts:?}");
+        let rest: std::collections::HashSet<_> =
+            std::iter::from_fn(|| lists.pop(1)).map(|node| node.unit.block_number()).collect();
+        assert_eq!(rest, (0..40).filter(|n| n % 2 == 1 && *n != 7).collect());
+        lists.push(1, Unit::block(1), 3, 0, 0);
+        lists.draw(1, || crate::policy::evict_random::xorshift(&mut state));
+        assert_eq!(lists.pop(1).map(|node| node.unit), Some(Unit::block(1)));
+        lists.draw(1, || 0);
+        assert!(lists.back(1).is_none());
     }
 
     #[test]
