@@ -132,11 +132,6 @@ fn results_are_the_same_while_visits_are_recorded() {
     for name in ["mremap_moves.c"] {
         TestProgram::source(name).options(options).same().ok();
     }
-    let mix = ["bytes=96M", "threads=2", "seconds=3", "seed=21"];
-    TestProgram::source("verify_mix.c").args(mix).options(options).self_checked().paged();
-    let little = ["--trace-window", "1M"];
-    TestProgram::source("verify_mix.c").near("32M").args(mix).options(options).options(little).self_checked().paged();
-    TestProgram::source("verify_mix.c").near("256M").args(mix).options(options).self_checked();
 }
 
 /// Where the trace cannot be written any more, the program goes on.
