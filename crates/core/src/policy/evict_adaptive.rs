@@ -293,7 +293,9 @@ impl Evict for Adaptive {
             let queued = if list < LEFT || list == PAST { self.lists.pages(IN) } else { 0 };
             let away = (self.clock - node.time + queued) as f64;
             let absence = away * self.windows[WINDOWS - 1].rates(self.span()).1;
-            if absence < SOONER || (node.written && absence < NO_LATER && self.lists.count(MAIN) > 0) {
+            // Rates are known of what comes back within the windows only.
+            let sooner = list != PAST && absence < SOONER;
+            if sooner || (node.written && absence < NO_LATER && self.lists.count(MAIN) > 0) {
                 to = MAIN;
             }
         }
@@ -416,6 +418,15 @@ mod tests {
         for all in [false, true] {
             let (read, written) = laps(600, 200, |_| all);
             assert!(read < 420.0 && written <= read, "{all}: {read} {written}");
+        }
+        for (blocks, every) in [(250, 3), (400, 3), (1000, 3), (1600, 3), (1600, 7), (1600, 1), (3000, 2)] {
+            let (read, written) = laps(blocks, 200, |block| block % every == 0);
+            println!("{blocks} blocks, 1/{every} written: {read} read, {written} written");
+            assert!(read < 1.05 * (blocks - 200) as f64 + 12.0, "{blocks} {every}: {read}");
+            assert!(
+                written < (blocks / every) as f64 - 150.0f64.min(0.8 * (blocks / every) as f64),
+                "{blocks} {every}: {written}"
+            );
         }
         // More is written than fits: near has no room for anything else.
         let (read, written) = laps(600, 200, |block| block < 400);
