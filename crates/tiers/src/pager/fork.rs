@@ -96,7 +96,6 @@ impl Pager {
         self.metadata_pages = 0;
         let resident = self.evict.resident_pages();
         self.job.force_charge(slot, resident);
-        slot.set_paging(true);
         self.resting = false;
     }
 }

@@ -7,6 +7,7 @@
 //! them; `transfer` is what is under way to and from far; `room` finds frames;
 //! `discard` follows the program's own unmapping; `fork` splits the world in two.
 
+mod check;
 mod discard;
 mod evict;
 mod fault;
@@ -98,6 +99,7 @@ pub struct Pager {
     copied_lately: usize,
     awake: stats::Waking,
     meter: stats::Meter,
+    watch: check::Watch,
     resting: bool,
     metadata_pages: usize,
     over_since_ns: u64,
@@ -157,6 +159,7 @@ impl Pager {
             self.postponed = woke;
             let more = self.pump();
             if !faults && !completions && !more {
+                self.check_now_and_then();
                 return;
             }
         }
@@ -290,24 +293,6 @@ impl Pager {
         for page in (0..nearfar_core::addr::BLOCK_PAGES).rev().filter(|&page| hold.populated.get(page)) {
             self.frames.give_page(hold.frames.addr(page));
         }
-    }
-
-    /// Checks every invariant of the page table; for tests and debugging.
-    pub fn check(&self) -> Result<(), String> {
-        for (number, block) in &self.blocks {
-            let mut held = Bits::default();
-            for &id in &block.holds {
-                let Some(Some(hold)) = self.holds.get(id) else { return Err(format!("block {number:#x}: hold {id} is gone")) };
-                for page in hold.mask.iter() {
-                    if held.get(page) {
-                        return Err(format!("block {number:#x}: page {page} is held twice"));
-                    }
-                    held.set(page);
-                }
-            }
-            block.check(&held).map_err(|what| format!("block {number:#x}: {what}"))?;
-        }
-        Ok(())
     }
 
     fn stop_io(&mut self, doing: &str, hold: &Hold, errno: Errno) -> ! {

@@ -96,6 +96,7 @@ impl Pager {
             copied_lately: 0,
             awake: super::stats::Waking::new(denied),
             meter: super::stats::Meter::default(),
+            watch: super::check::Watch::default(),
             resting: false,
             metadata_pages: 0,
             over_since_ns: 0,
@@ -109,7 +110,6 @@ impl Pager {
         for &range in scan {
             pager.take_in_present(range);
         }
-        slot.set_paging(true);
         Ok(pager)
     }
 
