@@ -17,6 +17,7 @@ use nearfar_sys::kernel::Denied;
 use nearfar_sys::map;
 use nearfar_sys::uffd::Uffd;
 use std::collections::VecDeque;
+use std::os::fd::AsRawFd;
 
 /// Why paging cannot start.
 #[derive(Debug)]
@@ -110,7 +111,13 @@ impl Pager {
         for &range in scan {
             pager.take_in_present(range);
         }
+        pager.keep_open();
         Ok(pager)
+    }
+
+    /// The program may close our descriptors by raw system calls. Where that cannot be helped, it is as before.
+    pub(super) fn keep_open(&self) {
+        let _ = nearfar_sys::keeper::keep(self.uffd.as_raw_fd());
     }
 
     fn open_parts(job: Job, denied: Denied) -> Result<(Uffd, Far, FramePool), Start> {
