@@ -67,6 +67,7 @@ impl RunRequest {
         settings.heap_all = args.heap == Heap::All;
         settings.denied = denied.0;
         settings.check_rounds = check_rounds()?;
+        settings.core_on_stop = std::env::var_os("NEARFAR_CORE").is_some_and(|text| text == "1");
         let far = far_name(&settings);
         let stats = args.stats.map(Target::new).transpose()?;
         Ok(Self { program, argv: args.program, library, settings, far, stats, live: args.live, quiet: args.quiet, notes })

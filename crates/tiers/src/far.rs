@@ -226,7 +226,11 @@ impl Far {
     }
 
     /// Checks the books against the places that have an owner, and the operations under way at each place.
-    pub fn check(&self, owned: impl Iterator<Item = Place>, under_way: &HashMap<Place, u32, impl BuildHasher>) -> Result<(), String> {
+    pub fn check(
+        &self,
+        owned: impl Iterator<Item = Place>,
+        under_way: &HashMap<Place, u32, impl BuildHasher>,
+    ) -> Result<(), String> {
         let own = self.backend.own();
         let mut used: HashSet<u32> = HashSet::new();
         used.extend(owned.filter(|place| place.store == own).map(|place| place.index));

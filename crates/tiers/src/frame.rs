@@ -14,6 +14,8 @@ use nearfar_sys::map::{self, RW};
 use std::collections::HashMap;
 
 const NURSERY_SLOTS: usize = 4096;
+/// Empty slots of the nursery that a check looks at.
+const LAST_USED: usize = 32;
 
 /// Pages present in a 2 MiB slot that is used in small pieces.
 #[derive(Default)]
@@ -269,7 +271,8 @@ impl FramePool {
         }
         for &page in self.free_pages.iter().chain(pages) {
             let (start, index) = (round_down(page, BLOCK), page % BLOCK / PAGE);
-            let known = self.small.get(&start).is_some_and(|slot| slot.masks[page % BLOCK / CHUNK] >> (page % CHUNK / PAGE) & 1 == 1);
+            let known =
+                self.small.get(&start).is_some_and(|slot| slot.masks[page % BLOCK / CHUNK] >> (page % CHUNK / PAGE) & 1 == 1);
             let bits = slots.entry(start).or_default();
             if !known || bits.get(index) {
                 return Err(format!("page {page:#x} is not of its slot, or used twice"));
@@ -280,13 +283,22 @@ impl FramePool {
             let total: u32 = slot.masks.iter().map(|mask| mask.count_ones()).sum();
             let used = slots.get(start).map_or(0, Bits::count);
             if total != u32::from(slot.total) || total as usize != used {
-                return Err(format!("slot {start:#x} has {total} pages, counted {}, of which {used} are in use or free", slot.total));
+                return Err(format!(
+                    "slot {start:#x} has {total} pages, counted {}, of which {used} are in use or free",
+                    slot.total
+                ));
             }
         }
-        let chunks = self.small.values().filter(|slot| !slot.broken).flat_map(|slot| slot.masks).filter(|&mask| mask == 0).count();
+        let chunks =
+            self.small.values().filter(|slot| !slot.broken).flat_map(|slot| slot.masks).filter(|&mask| mask == 0).count();
         if chunks != self.empty_chunks.len() {
             return Err(format!("{chunks} chunks are empty, listed {}", self.empty_chunks.len()));
         }
+        // Of the nursery's many empty slots only those that were used last: the others never were.
+        let idle = self.nursery_free.len().saturating_sub(LAST_USED);
+        self.nursery_free[..idle].iter().for_each(|addr| {
+            slots.remove(addr);
+        });
         for (&start, bits) in &slots {
             populated += bits.count();
             let mut there = full;

@@ -42,6 +42,8 @@ pub struct Settings {
     pub denied: u32,
     /// The page table is checked in every so many rounds of a pager; 0: never (NEARFAR_CHECK).
     pub check_rounds: u32,
+    /// A program that must be stopped ends by SIGABRT and leaves a core file (NEARFAR_CORE).
+    pub core_on_stop: bool,
     /// Bytes of `far_dir` in use.
     far_dir_len: u32,
     far_dir: [u8; PATH_BYTES],
@@ -59,6 +61,7 @@ impl Settings {
             emu_latency_ns: 0,
             denied: 0,
             check_rounds: 0,
+            core_on_stop: false,
             far_dir_len: far_dir.len() as u32,
             far_dir: [0; PATH_BYTES],
         };

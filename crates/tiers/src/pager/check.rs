@@ -4,7 +4,7 @@
 //! Everything that is known twice is compared, so that a slip in the books is found where it happens, not days later as a
 //! frame that is missing or a byte that is wrong. Costs milliseconds and more: it is for tests.
 
-use super::{Pager, page_addr, pages_extent};
+use super::{Pager, page_index};
 use crate::bits::Bits;
 use crate::block::{Block, Frames, Hold, PageState, Phase};
 use crate::far::Place;
@@ -85,18 +85,18 @@ impl Pager {
             }
         }
         block.check(&held)?;
+        let mut ours = Bits::default();
+        for (part, _) in self.regions.parts(block_extent(number)) {
+            ours.add(&Bits::of(page_index(part.start)..page_index(part.end - 1) + 1));
+        }
         // What is not in view must not be there: the program would see it without asking.
         let mut stray = Bits::of(0..BLOCK_PAGES);
         frame_bytes::absent_pages(block_extent(number), |page| stray.clear(page));
-        let stray = stray.iter().find(|&page| {
-            block.state[page] != PageState::Resident && self.regions.find(page_addr(number, page)).is_some()
-        });
-        if let Some(page) = stray {
+        if let Some(page) = stray.iter().find(|&page| block.state[page] != PageState::Resident && ours.get(page)) {
             return Err(format!("page {page} is {:?}, and in view", block.state[page]));
         }
-        for page in (0..BLOCK_PAGES).filter(|&page| block.state[page] != PageState::Empty) {
-            let view = pages_extent(number, page..page + 1);
-            ensure!(self.regions.find(view.start).is_some(), "page {page} is {:?} and belongs to no region", block.state[page]);
+        if let Some(page) = (0..BLOCK_PAGES).find(|&page| block.state[page] != PageState::Empty && !ours.get(page)) {
+            return Err(format!("page {page} is {:?} and belongs to no region", block.state[page]));
         }
         Ok(block.pages_in(0..BLOCK_PAGES, PageState::Resident).count())
     }
@@ -112,7 +112,8 @@ impl Pager {
         for (id, hold) in self.holds.iter().enumerate() {
             ensure!((seen[id] == 1) == hold.is_none(), "hold {id} is in use and free, or neither");
             let Some(hold) = hold else { continue };
-            self.check_hold(id, hold).map_err(|what| format!("hold {id}, {:?} of block {:#x}: {what}", hold.phase, hold.block))?;
+            self.check_hold(id, hold)
+                .map_err(|what| format!("hold {id}, {:?} of block {:#x}: {what}", hold.phase, hold.block))?;
             let pages = hold.populated.count();
             match hold.phase {
                 Phase::Reading => ahead += if hold.prefetch { pages } else { 0 },

@@ -36,11 +36,14 @@ use nearfar_sys::event::now_ns;
 use nearfar_sys::process;
 use nearfar_sys::uffd::Uffd;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use start::Start;
 
 /// Exit status of a program that was stopped because its data could not be kept right.
 pub const EXIT_STOPPED: i32 = 86;
+
+static CORE_ON_STOP: AtomicBool = AtomicBool::new(false);
 
 /// A thread that waits for a page.
 struct Wait {
@@ -306,6 +309,9 @@ impl Pager {
 pub fn stop(why: &str) -> ! {
     let text = format!("nearfar: stopped process {}: {why}\n", process::pid());
     process::write_stderr(text.as_bytes());
+    if CORE_ON_STOP.load(Ordering::Relaxed) {
+        process::abort_now()
+    }
     process::exit_now(EXIT_STOPPED)
 }
 

@@ -50,6 +50,7 @@ impl Pager {
     pub fn start(job: Job, slot: &'static Slot, regions: Regions, scan: &[Extent]) -> Result<Pager, (Regions, Start)> {
         let settings = job.settings();
         let denied = Denied(settings.denied);
+        super::CORE_ON_STOP.store(settings.core_on_stop, std::sync::atomic::Ordering::Relaxed);
         let parts = Self::open_parts(job, denied);
         let (uffd, far, frames) = match parts {
             Ok(parts) => parts,
