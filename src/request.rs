@@ -66,6 +66,8 @@ impl RunRequest {
         settings.min_size = min_size;
         settings.heap_all = args.heap == Heap::All;
         settings.denied = denied.0;
+        settings.check_rounds = check_rounds()?;
+        settings.core_on_stop = std::env::var_os("NEARFAR_CORE").is_some_and(|text| text == "1");
         let far = far_name(&settings);
         let stats = args.stats.map(Target::new).transpose()?;
         Ok(Self { program, argv: args.program, library, settings, far, stats, live: args.live, quiet: args.quiet, notes })
@@ -90,6 +92,13 @@ fn near_bytes(text: &str, limit: MemoryLimit) -> anyhow::Result<u64> {
         return Err(refuse(format_args!("--near {text} is too little to work with; write {} or more", Bytes(MIN_NEAR).exact())));
     }
     Ok(bytes / PAGE as u64 * PAGE as u64)
+}
+
+/// Tests and people who look for a bug have the page table checked in every so many rounds of each pager.
+fn check_rounds() -> anyhow::Result<u32> {
+    let Some(text) = std::env::var_os("NEARFAR_CHECK") else { return Ok(0) };
+    let number = text.to_str().and_then(|text| text.parse().ok());
+    number.ok_or_else(|| refuse(format_args!("NEARFAR_CHECK={} is not a number of rounds", text.display())))
 }
 
 fn check_mode(text: &str) -> anyhow::Result<()> {

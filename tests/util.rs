@@ -86,7 +86,9 @@ pub fn has(name: &str) -> Result<(), String> {
         Err(error) => Err(format!("{program}: {error}")),
     };
     match name {
-        "gcc" | "g++" | "gfortran" | "rustc" | "stress-ng" | "sqlite3" | "python3" | "java" => answers(name, &["--version"]),
+        "gcc" | "g++" | "gfortran" | "rustc" | "stress-ng" | "sqlite3" | "python3" | "java" | "gdb" => {
+            answers(name, &["--version"])
+        }
         "lmp" => answers("lmp", &["-help"]),
         "numpy" => answers("python3", &["-c", "import numpy"]),
         "openmp" => answers("sh", &["-c", "echo 'int main(){return 0;}' | gcc -fopenmp -x c - -o /dev/null"]),
@@ -465,4 +467,23 @@ fn describe(pid: u32) -> String {
         text += &format!("    {}\n    {}\n", signals.join(" "), of("stack").lines().take(8).collect::<Vec<_>>().join(" < "));
     }
     text
+}
+
+/// Bytes free on the disk of the far directory.
+pub fn free_bytes(dir: &Path) -> u64 {
+    let output = Command::new("df").args(["--output=avail", "-B1"]).arg(dir).output().expect("df");
+    String::from_utf8_lossy(&output.stdout).lines().nth(1).and_then(|line| line.trim().parse().ok()).expect("df prints a number")
+}
+
+/// Waits until none of `pids` lives.
+pub fn wait_gone(pids: &[u32]) {
+    let begin = Instant::now();
+    let lives = |pid: &&u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+    };
+    while let Some(pid) = pids.iter().find(lives) {
+        assert!(begin.elapsed() < Duration::from_secs(20), "process {pid} still lives");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }

@@ -79,6 +79,7 @@ counters! {
     MoveFallbacks, "move_fallbacks", "count", Sum, "Pages copied because the kernel refused to move them.";
     PinnedSkips, "pinned_skips", "count", Sum, "Evictions given up because the kernel held the page (direct I/O in flight, mlock).";
     Forks, "forks", "count", Sum, "Forks taken while data was in far.";
+    Checks, "page_table_checks", "count", Sum, "Checks of the whole page table against itself and the kernel (NEARFAR_CHECK; 0 in ordinary runs).";
 }
 
 /// Number of counters.

@@ -16,6 +16,7 @@ pub mod shared;
 pub mod signal;
 pub mod thread;
 pub mod process;
+pub mod keeper;
 pub mod child;
 pub mod place;
 pub mod rlimit;

@@ -11,6 +11,7 @@ use nearfar_core::addr::BLOCK;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::pipe;
 use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// Where a block's far copy is: 2 MiB at `index * 2 MiB` of a store.
@@ -222,6 +223,35 @@ impl Far {
         self.dying.clear();
         (self.next, self.secured, self.used) = (0, 0, 0);
         Ok(())
+    }
+
+    /// Checks the books against the places that have an owner, and the operations under way at each place.
+    pub fn check(
+        &self,
+        owned: impl Iterator<Item = Place>,
+        under_way: &HashMap<Place, u32, impl BuildHasher>,
+    ) -> Result<(), String> {
+        let own = self.backend.own();
+        let mut used: HashSet<u32> = HashSet::new();
+        used.extend(owned.filter(|place| place.store == own).map(|place| place.index));
+        for place in &self.dying {
+            if !used.insert(place.index) || !self.busy.contains_key(place) {
+                return Err(format!("{place:?} was given up, and is owned or idle"));
+            }
+        }
+        if used.len() as u64 != self.used {
+            return Err(format!("{} places are in use, counted {}", used.len(), self.used));
+        }
+        for &index in self.free.iter().chain(&self.deferred) {
+            if !used.insert(index) || index >= self.next {
+                return Err(format!("place {index} is free, and in use or free again"));
+            }
+        }
+        if used.len() != self.next as usize || self.born.len() != self.next as usize {
+            return Err(format!("{} of {} places are neither free nor in use", self.next as usize - used.len(), self.next));
+        }
+        let same = self.busy.len() == under_way.len() && self.busy.iter().all(|(place, ops)| under_way.get(place) == Some(ops));
+        if same { Ok(()) } else { Err("the operations under way are not those that places know of".to_owned()) }
     }
 
     /// Descriptors that the program must not close.

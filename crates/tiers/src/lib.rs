@@ -2,9 +2,12 @@
 //!
 //! Modules are listed lowest first; a module uses only modules above it in this list.
 
+pub mod sync;
 pub mod bits;
 pub mod frame_bytes;
 pub mod hash_map;
+pub mod own_fds;
+pub mod ledger;
 pub mod job;
 pub mod backend;
 pub mod far;

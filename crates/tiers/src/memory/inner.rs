@@ -52,9 +52,7 @@ impl Inner {
 
     fn join(job: Job) -> Result<&'static Slot, Errno> {
         // After an exec this is the same process with new memory: what the old image had is gone.
-        while let Some(old) = job.slot_of_own_past() {
-            job.bury(old);
-        }
+        job.bury_own_past();
         job.join().ok_or(Errno(libc::EAGAIN))
     }
 

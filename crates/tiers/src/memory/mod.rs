@@ -16,23 +16,20 @@ mod thread;
 
 use crate::guard::{self, Entered};
 use crate::job::Job;
+use crate::own_fds::OwnFds;
 use inner::Inner;
 use nearfar_core::addr::Extent;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::event::Event;
 use std::cell::UnsafeCell;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI32, Ordering};
-
-/// Descriptors of ours that the program must not close.
-const OWN_FDS: usize = 64;
 
 struct Common {
     inner: Mutex<Inner>,
     event: Event,
     blocks: Extent,
     maps: Extent,
-    own_fds: [AtomicI32; OWN_FDS],
+    own_fds: OwnFds,
     // The lock between `fork_prepare` and its end; touched only by the thread that holds it.
     forking: UnsafeCell<Option<Entered<Inner>>>,
 }
@@ -51,7 +48,7 @@ impl Memory {
     pub fn start(job: Job) -> Result<Memory, Errno> {
         let inner = Inner::new(job)?;
         let (blocks, maps) = (inner.arena.blocks(), inner.arena.maps());
-        let own_fds = [const { AtomicI32::new(-1) }; OWN_FDS];
+        let own_fds = OwnFds::default();
         let event = Event::new()?;
         let common = Common { inner: Mutex::new(inner), event, blocks, maps, own_fds, forking: UnsafeCell::new(None) };
         let memory = Memory { common: Box::leak(Box::new(common)) };
@@ -71,16 +68,14 @@ impl Memory {
 
     /// True when `fd` is ours: the program must not close or replace it (paged memory would read as zeros).
     pub fn is_own_fd(&self, fd: i32) -> bool {
-        fd >= 0 && self.common.own_fds.iter().any(|own| own.load(Ordering::Relaxed) == fd)
+        self.common.own_fds.contains(fd)
     }
 
     fn guard_fds(&self, inner: &Inner) {
         use std::os::fd::AsRawFd;
         let mut fds = inner.pager.as_ref().map_or_else(Vec::new, |pager| pager.own_fds());
         fds.insert(0, self.common.event.as_raw_fd());
-        for (index, own) in self.common.own_fds.iter().enumerate() {
-            own.store(fds.get(index).copied().unwrap_or(-1), Ordering::Relaxed);
-        }
+        self.common.own_fds.set(&fds);
     }
 
     /// True when `addr` lies in the part of the arena that `alloc` hands out (no lock; the test of `free` and `realloc`).
@@ -98,7 +93,12 @@ impl Memory {
         let mut inner = self.enter();
         if self.commit(&mut inner, len) {
             let attr = crate::region::Attr { prot: nearfar_sys::map::RW, arena: false };
-            self.manage(&mut inner, Extent::new(addr, len), attr);
+            let range = Extent::new(addr, len);
+            self.manage(&mut inner, range, attr);
+            // Whoever ran before us may have used it.
+            if let Some(pager) = &mut inner.pager {
+                pager.take_in_present(range);
+            }
         }
     }
 

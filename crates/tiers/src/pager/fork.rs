@@ -78,6 +78,7 @@ impl Pager {
         if let Err(errno) = self.far.after_fork(alive) {
             super::stop(&format!("a forked child cannot open far memory of its own: {errno}"));
         }
+        self.keep_open();
         if let Err(why) = self.register_all() {
             super::stop(&format!("a forked child cannot page: {why}"));
         }
@@ -96,7 +97,6 @@ impl Pager {
         self.metadata_pages = 0;
         let resident = self.evict.resident_pages();
         self.job.force_charge(slot, resident);
-        slot.set_paging(true);
         self.resting = false;
     }
 }

@@ -7,6 +7,7 @@
 //! them; `transfer` is what is under way to and from far; `room` finds frames;
 //! `discard` follows the program's own unmapping; `fork` splits the world in two.
 
+mod check;
 mod discard;
 mod evict;
 mod fault;
@@ -35,11 +36,14 @@ use nearfar_sys::event::now_ns;
 use nearfar_sys::process;
 use nearfar_sys::uffd::Uffd;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use start::Start;
 
 /// Exit status of a program that was stopped because its data could not be kept right.
 pub const EXIT_STOPPED: i32 = 86;
+
+static CORE_ON_STOP: AtomicBool = AtomicBool::new(false);
 
 /// A thread that waits for a page.
 struct Wait {
@@ -98,6 +102,7 @@ pub struct Pager {
     copied_lately: usize,
     awake: stats::Waking,
     meter: stats::Meter,
+    watch: check::Watch,
     resting: bool,
     metadata_pages: usize,
     over_since_ns: u64,
@@ -157,6 +162,7 @@ impl Pager {
             self.postponed = woke;
             let more = self.pump();
             if !faults && !completions && !more {
+                self.check_now_and_then();
                 return;
             }
         }
@@ -292,24 +298,6 @@ impl Pager {
         }
     }
 
-    /// Checks every invariant of the page table; for tests and debugging.
-    pub fn check(&self) -> Result<(), String> {
-        for (number, block) in &self.blocks {
-            let mut held = Bits::default();
-            for &id in &block.holds {
-                let Some(Some(hold)) = self.holds.get(id) else { return Err(format!("block {number:#x}: hold {id} is gone")) };
-                for page in hold.mask.iter() {
-                    if held.get(page) {
-                        return Err(format!("block {number:#x}: page {page} is held twice"));
-                    }
-                    held.set(page);
-                }
-            }
-            block.check(&held).map_err(|what| format!("block {number:#x}: {what}"))?;
-        }
-        Ok(())
-    }
-
     fn stop_io(&mut self, doing: &str, hold: &Hold, errno: Errno) -> ! {
         let place = hold.place.map_or_else(String::new, |place| format!(" at offset {}", place.offset(0)));
         let what = self.far.backend().describe();
@@ -321,6 +309,9 @@ impl Pager {
 pub fn stop(why: &str) -> ! {
     let text = format!("nearfar: stopped process {}: {why}\n", process::pid());
     process::write_stderr(text.as_bytes());
+    if CORE_ON_STOP.load(Ordering::Relaxed) {
+        process::abort_now()
+    }
     process::exit_now(EXIT_STOPPED)
 }
 

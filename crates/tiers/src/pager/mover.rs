@@ -71,8 +71,11 @@ impl Pager {
                 Err((done, why)) => {
                     if done > 0 {
                         // Put back what went, so that the caller sees all or nothing.
-                        if self.uffd.move_pages(view.start, slot, done, true).is_err() {
-                            super::stop("the kernel took pages out of view and refuses to put them back");
+                        if let Err((back, again)) = self.uffd.move_pages(view.start, slot, done, true) {
+                            super::stop(&format!(
+                                "the kernel took {done} bytes at {:#x} out of view ({why:?}) and puts back only {back} ({again:?})",
+                                view.start
+                            ));
                         }
                     }
                     if why != Refused::Busy || !shared || !first {

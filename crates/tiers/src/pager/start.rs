@@ -17,6 +17,7 @@ use nearfar_sys::kernel::Denied;
 use nearfar_sys::map;
 use nearfar_sys::uffd::Uffd;
 use std::collections::VecDeque;
+use std::os::fd::AsRawFd;
 
 /// Why paging cannot start.
 #[derive(Debug)]
@@ -49,6 +50,7 @@ impl Pager {
     pub fn start(job: Job, slot: &'static Slot, regions: Regions, scan: &[Extent]) -> Result<Pager, (Regions, Start)> {
         let settings = job.settings();
         let denied = Denied(settings.denied);
+        super::CORE_ON_STOP.store(settings.core_on_stop, std::sync::atomic::Ordering::Relaxed);
         let parts = Self::open_parts(job, denied);
         let (uffd, far, frames) = match parts {
             Ok(parts) => parts,
@@ -96,6 +98,7 @@ impl Pager {
             copied_lately: 0,
             awake: super::stats::Waking::new(denied),
             meter: super::stats::Meter::default(),
+            watch: super::check::Watch::default(),
             resting: false,
             metadata_pages: 0,
             over_since_ns: 0,
@@ -109,8 +112,13 @@ impl Pager {
         for &range in scan {
             pager.take_in_present(range);
         }
-        slot.set_paging(true);
+        pager.keep_open();
         Ok(pager)
+    }
+
+    /// The program may close our descriptors by raw system calls. Where that cannot be helped, it is as before.
+    pub(super) fn keep_open(&self) {
+        let _ = nearfar_sys::keeper::keep(self.uffd.as_raw_fd());
     }
 
     fn open_parts(job: Job, denied: Denied) -> Result<(Uffd, Far, FramePool), Start> {

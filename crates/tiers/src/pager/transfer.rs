@@ -7,6 +7,7 @@
 use super::Pager;
 use crate::block::{Frames, HoldId, Phase};
 use crate::far::Place;
+use crate::hash_map::Map;
 use crate::log::Slot;
 use nearfar_core::addr::PAGE;
 use nearfar_core::stats::Counter;
@@ -43,6 +44,19 @@ impl Transfers {
         });
         self.slots[token] = Some(transfer);
         token as u64
+    }
+
+    /// Operations in which a hold takes part, for checks.
+    pub(super) fn ops_of(&self, id: HoldId, serial: u64) -> u32 {
+        let under_way = self.slots.iter().flatten().chain(self.gathered.iter().map(|(transfer, ..)| transfer));
+        under_way.map(|transfer| transfer.holds.iter().filter(|&&member| member == (id, serial)).count() as u32).sum()
+    }
+
+    /// Operations under way at each place, for checks.
+    pub(super) fn places(&self) -> Map<Place, u32> {
+        let mut places = Map::default();
+        self.slots.iter().flatten().for_each(|transfer| *places.entry(transfer.place).or_insert(0) += 1);
+        places
     }
 
     fn take(&mut self, token: u64) -> Option<Transfer> {
