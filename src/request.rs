@@ -66,6 +66,11 @@ impl RunRequest {
         settings.min_size = min_size;
         settings.heap_all = args.heap == Heap::All;
         settings.denied = denied.0;
+        settings.encrypt = args.encrypt;
+        settings.faults = args.faults.parse().map_err(|error| refuse(format_args!("{error}")))?;
+        if settings.faults.any() {
+            notes.push(format!("far fails on purpose: {}", settings.faults));
+        }
         let far = far_name(&settings);
         let stats = args.stats.map(Target::new).transpose()?;
         Ok(Self { program, argv: args.program, library, settings, far, stats, live: args.live, quiet: args.quiet, notes })

@@ -5,6 +5,7 @@
 //! by whoever next finds it dead. The segment is reached by path (`/proc/PID/fd/N` of the command), so that programs that
 //! close all descriptors keep it. Nothing here allocates.
 
+use nearfar_core::faults::Faults;
 use nearfar_core::stats::{COUNTER_COUNT, COUNTERS, Combine, Counter, Snapshot};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::process;
@@ -13,7 +14,7 @@ use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-const MAGIC: u64 = u64::from_le_bytes(*b"nearfar2");
+const MAGIC: u64 = u64::from_le_bytes(*b"nearfar3");
 /// Processes that can be under one job at a time.
 pub const SLOT_COUNT: usize = 1024;
 const PATH_BYTES: usize = 1024;
@@ -39,6 +40,10 @@ pub struct Settings {
     pub emu_latency_ns: u64,
     /// Bits of `sys::kernel::Denied`.
     pub denied: u32,
+    /// Far data are encrypted.
+    pub encrypt: bool,
+    /// What goes wrong on purpose.
+    pub faults: Faults,
     /// Bytes of `far_dir` in use.
     far_dir_len: u32,
     far_dir: [u8; PATH_BYTES],
@@ -55,6 +60,8 @@ impl Settings {
             emu_bytes_per_s: 0,
             emu_latency_ns: 0,
             denied: 0,
+            encrypt: false,
+            faults: Faults::default(),
             far_dir_len: far_dir.len() as u32,
             far_dir: [0; PATH_BYTES],
         };

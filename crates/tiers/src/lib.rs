@@ -5,6 +5,7 @@
 pub mod bits;
 pub mod frame_bytes;
 pub mod hash_map;
+pub mod xts;
 pub mod job;
 pub mod backend;
 pub mod far;
