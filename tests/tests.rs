@@ -29,6 +29,9 @@ mod fork;
 /// Put it here if it is about options, messages and exit codes of the command.
 mod cli;
 
+/// Put it here if far fails, is slow, full or read by others: right data or a clear stop, and no hang.
+mod faults;
+
 /// Put it here if it measures memory against `--near`.
 mod budget;
 
