@@ -68,6 +68,11 @@ impl RunRequest {
         settings.denied = denied.0;
         settings.check_rounds = check_rounds()?;
         settings.core_on_stop = std::env::var_os("NEARFAR_CORE").is_some_and(|text| text == "1");
+        settings.encrypt = args.encrypt;
+        settings.faults = args.faults.parse().map_err(|error| refuse(format_args!("{error}")))?;
+        if settings.faults.any() {
+            notes.push(format!("far fails on purpose: {}", settings.faults));
+        }
         let far = far_name(&settings);
         let stats = args.stats.map(Target::new).transpose()?;
         Ok(Self { program, argv: args.program, library, settings, far, stats, live: args.live, quiet: args.quiet, notes })

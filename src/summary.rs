@@ -34,6 +34,12 @@ pub fn summary(outcome: &Outcome, near: u64, far: &str) -> String {
     } else {
         line(format_args!("fits in near: nothing was paged (peak {peak} of {}, {wall:.1} s)", Bytes(near)));
     }
+    let retries = outcome.counters.get(Counter::FarRetries);
+    if retries > 0 {
+        line(format_args!(
+            "far failed or gave back wrong bytes {retries} times, and was right when tried again: is the device failing?"
+        ));
+    }
     let over = outcome.counters.get(Counter::OverBudget);
     if over > 0 {
         line(format_args!("near was exceeded by up to {}: everything else was pinned (mlock, I/O in flight)", Bytes(over)));

@@ -41,6 +41,8 @@ mod kills;
 
 /// Everything at once, for as long as one likes: `make soak MINUTES=n`.
 mod soak;
+/// Put it here if far fails, is slow, full or read by others: right data or a clear stop, and no hang.
+mod faults;
 
 /// Put it here if it measures memory against `--near`.
 mod budget;

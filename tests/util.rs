@@ -246,11 +246,22 @@ impl TestProgram {
         let _machine = machine();
         let scratch = Scratch::new();
         let command = self.command_under_nearfar(&scratch);
-        let mut outcome = self.run(command, &scratch);
-        let text = fs::read_to_string(scratch.0.join("run.json")).ok();
-        outcome.stats = text.map(|text| serde_json::from_str(&text).expect("--stats is JSON"));
+        let outcome = self.outcome(command, &scratch);
         assert_eq!(names_in(&scratch.far()), [""; 0], "left behind in the far directory");
         outcome
+    }
+
+    /// Runs `command`, which is `command_under_nearfar` of `scratch` or starts that.
+    pub fn outcome(&self, command: Command, scratch: &Scratch) -> Outcome {
+        let mut outcome = self.run(command, scratch);
+        let text = fs::read_to_string(scratch.0.join("run.json")).ok();
+        outcome.stats = text.map(|text| serde_json::from_str(&text).expect("--stats is JSON"));
+        outcome
+    }
+
+    /// What the environment of a run has besides.
+    pub fn environment(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.env.iter().map(|(name, value)| (name, value))
     }
 
     /// Runs it both ways; standard output and status must be the same. Returns the outcome under nearfar.
@@ -282,7 +293,7 @@ impl TestProgram {
         let create = |path: &Path| fs::File::create(path).expect("scratch file");
         command.stdout(create(&stdout)).stderr(create(&stderr)).current_dir(scratch.work()).process_group(0);
         command.stdin(self.stdin.as_ref().map_or(Stdio::null(), |path| fs::File::open(path).expect("input").into()));
-        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.envs(self.environment());
         let begin = Instant::now();
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let (status, peak_resident) = self.wait(&mut child, begin);

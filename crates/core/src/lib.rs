@@ -10,5 +10,6 @@ pub mod addr;
 pub mod ranges;
 pub mod tier;
 pub mod mode;
+pub mod faults;
 pub mod stats;
 pub mod policy;

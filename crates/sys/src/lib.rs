@@ -7,6 +7,7 @@
 pub mod arch;
 pub mod errno;
 pub mod map;
+pub mod secret;
 pub mod pagemap;
 pub mod aside;
 pub mod event;

@@ -6,6 +6,7 @@
 //! close all descriptors keep it. Nothing here allocates.
 
 use crate::ledger::{ACCOUNTS, Account, Accounts, Ledger};
+use nearfar_core::faults::Faults;
 use nearfar_core::stats::{COUNTER_COUNT, COUNTERS, Combine, Counter, Snapshot};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::process;
@@ -44,6 +45,10 @@ pub struct Settings {
     pub check_rounds: u32,
     /// A program that must be stopped ends by SIGABRT and leaves a core file (NEARFAR_CORE).
     pub core_on_stop: bool,
+    /// Far data are encrypted.
+    pub encrypt: bool,
+    /// What goes wrong on purpose.
+    pub faults: Faults,
     /// Bytes of `far_dir` in use.
     far_dir_len: u32,
     far_dir: [u8; PATH_BYTES],
@@ -62,6 +67,8 @@ impl Settings {
             denied: 0,
             check_rounds: 0,
             core_on_stop: false,
+            encrypt: false,
+            faults: Faults::default(),
             far_dir_len: far_dir.len() as u32,
             far_dir: [0; PATH_BYTES],
         };

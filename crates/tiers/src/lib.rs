@@ -8,6 +8,7 @@ pub mod frame_bytes;
 pub mod hash_map;
 pub mod own_fds;
 pub mod ledger;
+pub mod xts;
 pub mod job;
 pub mod backend;
 pub mod far;

@@ -76,6 +76,13 @@ impl Log {
         }
     }
 
+    /// Nothing is written to `place` any more.
+    pub fn avoid(&mut self, far: &mut Far, place: Place) {
+        if self.open.is_some_and(|(open, _)| open == place) {
+            self.close(far);
+        }
+    }
+
     fn close(&mut self, far: &mut Far) {
         if let Some((place, _)) = self.open.take()
             && self.live.get(&place) == Some(&0)

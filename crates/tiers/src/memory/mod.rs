@@ -13,6 +13,7 @@ mod inner;
 mod maps;
 mod remap;
 mod thread;
+mod watchdog;
 
 use crate::guard::{self, Entered};
 use crate::job::Job;

@@ -46,6 +46,7 @@ fn run(common: &'static Common) {
     let mut fds = vec![event];
     let mut ready = [false; 8];
     let mut looking = Looking::default();
+    let mut watched = false;
     loop {
         let mut patience = PASSIVE_LOOK_MS;
         let (mut awaited, mut postponed) = (false, false);
@@ -62,6 +63,11 @@ fn run(common: &'static Common) {
                 memory.guard_fds(&inner);
                 continue;
             }
+        }
+        // Not while passive: nobody waits for anything then. The process may end meanwhile; nobody waits for this either.
+        if fds.len() > 1 && !watched {
+            memory.start_watchdog();
+            watched = true;
         }
         let start = now_ns();
         if !looking.sees(&fds, &mut ready, awaited || postponed, start) {

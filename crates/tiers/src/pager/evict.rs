@@ -218,7 +218,10 @@ impl Pager {
         self.count(Counter::EvictedZeroBytes, (zeros.count() * PAGE) as u64);
         self.count(Counter::EvictedCleanBytes, (clean * PAGE) as u64);
         if dirty.count() > 0 {
-            if !whole && dirty.count() < CHUNK_PAGES {
+            // A block whose place is spoilt moves when it leaves whole: other parts may be on their way to where it is.
+            let place = self.block(number).place;
+            let spoilt = place.is_some_and(|place| self.far.is_spoilt(place));
+            if !whole && (dirty.count() < CHUNK_PAGES || spoilt) {
                 self.write_to_log(id, number, dirty, &fresh, &frames)?;
             } else {
                 self.write_in_place(id, number, dirty, &zeros, &fresh, &frames)?;
@@ -313,9 +316,7 @@ impl Pager {
                 }
             }
             for run in others.runs(0, |_| false) {
-                if let Err(errno) = self.far.copy(old, new, run) {
-                    super::stop(&format!("copying far memory that a forked process still reads failed: {errno}"));
-                }
+                self.copy_far(number, old, new, run);
             }
             self.far.free(old);
         }
@@ -323,11 +324,7 @@ impl Pager {
         Ok(new)
     }
 
-    pub(super) fn write_ended(&mut self, id: HoldId, result: Result<(), Errno>) {
-        if let Err(errno) = result {
-            let hold = self.end_hold(id);
-            self.stop_io("writing", &hold, errno);
-        }
+    pub(super) fn write_ended(&mut self, id: HoldId) {
         if self.hold(id).ops > 0 {
             return;
         }
@@ -366,8 +363,10 @@ impl Pager {
         let hold = self.end_hold(id);
         let block = self.block(hold.block);
         for page in hold.mask.iter() {
+            if !hold.zeros.get(page) && !block.far_valid.get(page) {
+                super::stop("internal error: a page was to leave near that far does not have; please report this");
+            }
             block.state[page] = if hold.zeros.get(page) { PageState::Empty } else { PageState::Far };
-            debug_assert!(hold.zeros.get(page) || block.far_valid.get(page), "limbo page without a far copy");
         }
         self.recycle(&hold);
         self.forget_if_blank(hold.block);

@@ -4,8 +4,8 @@
 //! `relocate`, `protect_changed` and `fork_*`, under the same lock. Nothing here blocks on far, except copies that a fork makes necessary.
 //!
 //! `fault` looks at a page and decides; `read` brings data; `rescue` takes it from limbo; `evict` takes units out and writes
-//! them; `transfer` is what is under way to and from far; `room` finds frames;
-//! `discard` follows the program's own unmapping; `fork` splits the world in two.
+//! them; `transfer` is what is under way to and from far; `retry` is what happens when that fails; `room` finds frames;
+//! `discard` follows the program's own unmapping; `fork` splits the world in two; `watch` tells who waits for what.
 
 mod check;
 mod discard;
@@ -15,15 +15,18 @@ mod fork;
 mod mover;
 mod read;
 mod rescue;
+mod retry;
 mod room;
 mod start;
 mod stats;
 mod transfer;
+mod watch;
 
 use crate::bits::Bits;
 use crate::block::{Block, Frames, Hold, HoldId, Phase};
 use crate::far::Far;
 use crate::frame::FramePool;
+use crate::guard;
 use crate::hash_map::Map;
 use crate::job::{Job, Slot};
 use crate::log::Log;
@@ -31,7 +34,6 @@ use crate::region::Regions;
 use nearfar_core::addr::{BLOCK, Extent, PAGE, block_start};
 use nearfar_core::policy::{Evict, Prefetch, Run};
 use nearfar_core::stats::Counter;
-use nearfar_sys::errno::Errno;
 use nearfar_sys::event::now_ns;
 use nearfar_sys::process;
 use nearfar_sys::uffd::Uffd;
@@ -39,6 +41,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use start::Start;
+pub use watch::Stuck;
 
 /// Exit status of a program that was stopped because its data could not be kept right.
 pub const EXIT_STOPPED: i32 = 86;
@@ -92,6 +95,7 @@ pub struct Pager {
     starved: VecDeque<Starved>,
     starved_since_ns: u64,
     told_starving: bool,
+    told_trouble: bool,
     ops: u32,
     write_ops: u32,
     evicting: bool,
@@ -138,7 +142,7 @@ impl Pager {
 
     /// How long the pager thread may sleep without any event, in ms.
     pub fn patience_ms(&self) -> i32 {
-        if !self.starved.is_empty() {
+        if !self.starved.is_empty() || self.transfers.are_postponed() {
             5
         } else if self.job.processes() > 1 {
             20
@@ -154,6 +158,7 @@ impl Pager {
         // Threads that were just given pages ask for more very soon, or run: evicting would interrupt their CPUs.
         let mut woke = false;
         loop {
+            guard::note_turn();
             let faults = self.serve_faults();
             // What threads wait for is on its way before anything else is done.
             self.far.backend().flush();
@@ -211,6 +216,7 @@ impl Pager {
             phase,
             wanted: false,
             prefetch: false,
+            again: 0,
             ops: 0,
             writing: Bits::default(),
             place: None,
@@ -298,11 +304,6 @@ impl Pager {
         }
     }
 
-    fn stop_io(&mut self, doing: &str, hold: &Hold, errno: Errno) -> ! {
-        let place = hold.place.map_or_else(String::new, |place| format!(" at offset {}", place.offset(0)));
-        let what = self.far.backend().describe();
-        stop(&format!("{doing} far memory in {what}{place} failed: {errno}"))
-    }
 }
 
 /// Ends the process with a message: its data cannot be kept right. Never returns to the program.
