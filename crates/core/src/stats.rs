@@ -79,6 +79,7 @@ counters! {
     MoveFallbacks, "move_fallbacks", "count", Sum, "Pages copied because the kernel refused to move them.";
     PinnedSkips, "pinned_skips", "count", Sum, "Evictions given up because the kernel held the page (direct I/O in flight, mlock).";
     Forks, "forks", "count", Sum, "Forks taken while data was in far.";
+    CallsCaught, "calls_caught", "count", Sum, "System calls on paged memory that were caught and looked after, where userfaultfd misses the kernel's own accesses (docs/user-mode.md).";
 }
 
 /// Number of counters.

@@ -10,9 +10,12 @@
 
 mod blocks;
 mod inner;
+mod lend;
 mod maps;
 mod remap;
 mod thread;
+
+pub use lend::CallLoan;
 
 use crate::guard::{self, Entered};
 use crate::job::Job;
@@ -28,6 +31,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 const OWN_FDS: usize = 64;
 
 struct Common {
+    job: Job,
     inner: Mutex<Inner>,
     event: Event,
     blocks: Extent,
@@ -53,7 +57,7 @@ impl Memory {
         let (blocks, maps) = (inner.arena.blocks(), inner.arena.maps());
         let own_fds = [const { AtomicI32::new(-1) }; OWN_FDS];
         let event = Event::new()?;
-        let common = Common { inner: Mutex::new(inner), event, blocks, maps, own_fds, forking: UnsafeCell::new(None) };
+        let common = Common { job, inner: Mutex::new(inner), event, blocks, maps, own_fds, forking: UnsafeCell::new(None) };
         let memory = Memory { common: Box::leak(Box::new(common)) };
         memory.guard_fds(&memory.enter());
         Ok(memory)
@@ -96,6 +100,9 @@ impl Memory {
     /// Takes a static array (.bss) of the program under management: anonymous private memory mapped by others.
     pub fn adopt(&self, addr: usize, len: usize) {
         let mut inner = self.enter();
+        if !inner.may_manage(Extent::new(addr, len)) {
+            return;
+        }
         if self.commit(&mut inner, len) {
             let attr = crate::region::Attr { prot: nearfar_sys::map::RW, arena: false };
             self.manage(&mut inner, Extent::new(addr, len), attr);
@@ -105,6 +112,7 @@ impl Memory {
     /// Before fork(2), in the forking thread: brings everything to rest and holds the lock until one of the next two.
     pub fn fork_prepare(&self) {
         let mut inner = self.enter();
+        inner.forking_thread = nearfar_sys::process::tid();
         if let Some(pager) = &mut inner.pager {
             pager.fork_prepare();
             // Address space that is free now may have been hidden while it was managed; the child needs all of the arena.
