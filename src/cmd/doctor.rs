@@ -74,7 +74,12 @@ fn table(rows: &[Row]) -> Table {
 
 fn examine(far: &Path, denied: Denied) -> Vec<Row> {
     let paging = request::paging(denied);
-    let mut rows = vec![userfaultfd(paging, seccomp::is_available()), moving(paging.filter(|_| !denied.has("move"))), io_uring(denied), waking(denied)];
+    let mut rows = vec![
+        userfaultfd(paging, seccomp::is_available()),
+        moving(paging.filter(|_| !denied.has("move"))),
+        io_uring(denied),
+        waking(denied),
+    ];
     rows.extend(far_rows(far, denied));
     rows.push(match library::find() {
         Ok(path) => row("library", State::Good, path.display().to_string()),

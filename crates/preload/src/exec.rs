@@ -4,8 +4,8 @@
 //! may be the child of vfork, which shares the parent's memory and never comes back to free it.
 //! glibc's execl, execle and execlp (variadic) reach the kernel without passing here; they mostly keep the environment.
 
-use crate::{errno, user_mode};
 use crate::next::Next;
+use crate::{errno, user_mode};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::map::OwnedMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -199,9 +199,7 @@ fn missing() -> c_int {
 pub unsafe fn execve(path: *const c_char, argv: Strings, envp: Strings) -> c_int {
     // SAFETY: passed on to the caller.
     unsafe {
-        with_job(envp, |envp| {
-            lending(path, argv, envp, || EXECVE.get().map_or_else(missing, |next| next(path, argv, envp)))
-        })
+        with_job(envp, |envp| lending(path, argv, envp, || EXECVE.get().map_or_else(missing, |next| next(path, argv, envp))))
     }
 }
 
@@ -221,9 +219,7 @@ pub unsafe fn execv(path: *const c_char, argv: Strings) -> c_int {
 pub unsafe fn execvpe(file: *const c_char, argv: Strings, envp: Strings) -> c_int {
     // SAFETY: passed on to the caller.
     unsafe {
-        with_job(envp, |envp| {
-            lending(file, argv, envp, || EXECVPE.get().map_or_else(missing, |next| next(file, argv, envp)))
-        })
+        with_job(envp, |envp| lending(file, argv, envp, || EXECVPE.get().map_or_else(missing, |next| next(file, argv, envp))))
     }
 }
 
@@ -243,9 +239,7 @@ pub unsafe fn execvp(file: *const c_char, argv: Strings) -> c_int {
 pub unsafe fn fexecve(fd: c_int, argv: Strings, envp: Strings) -> c_int {
     // SAFETY: passed on to the caller.
     unsafe {
-        with_job(envp, |envp| {
-            lending(null(), argv, envp, || FEXECVE.get().map_or_else(missing, |next| next(fd, argv, envp)))
-        })
+        with_job(envp, |envp| lending(null(), argv, envp, || FEXECVE.get().map_or_else(missing, |next| next(fd, argv, envp))))
     }
 }
 
@@ -310,9 +304,8 @@ unsafe fn with_copies(child: Child, envp: Strings, go: impl FnOnce(&Child, Strin
     // SAFETY: null or null-terminated arrays of C strings, and a C string.
     let (argv, envp, file) =
         unsafe { (copied(child.argv), copied(envp), (!child.file.is_null()).then(|| CStr::from_ptr(child.file).to_owned())) };
-    let array = |strings: &[CString]| -> Vec<*const c_char> {
-        strings.iter().map(|string| string.as_ptr()).chain([null()]).collect()
-    };
+    let array =
+        |strings: &[CString]| -> Vec<*const c_char> { strings.iter().map(|string| string.as_ptr()).chain([null()]).collect() };
     let (argv_array, envp_array) = (array(&argv), array(&envp));
     let attributes = child.attributes.cast::<libc::posix_spawnattr_t>();
     // SAFETY: null or attributes of the program, plain data.

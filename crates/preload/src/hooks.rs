@@ -2,7 +2,7 @@
 //!
 //! A symbol is added here and nowhere else. Under test nothing is exported: the test runner keeps the C library's functions.
 
-use crate::{descriptors, exec, fork, heap, last_thread, maps, signals};
+use crate::{async_io, descriptors, exec, fork, heap, last_thread, maps, signals};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 macro_rules! hooks {
@@ -114,6 +114,15 @@ hooks! {
     sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int = signals::sigaltstack(new, old);
     pthread_create(thread: Void, attr: *const libc::pthread_attr_t, entry: Void, arg: Void) -> c_int
         = signals::pthread_create(thread, attr, entry, arg);
+    aio_read(block: Void) -> c_int = async_io::read(block);
+    aio_read64(block: Void) -> c_int = async_io::read(block);
+    aio_write(block: Void) -> c_int = async_io::write(block);
+    aio_write64(block: Void) -> c_int = async_io::write(block);
+    lio_listio(mode: c_int, list: *const Void, count: c_int, event: Void) -> c_int
+        = async_io::list(mode, list, count, event);
+    lio_listio64(mode: c_int, list: *const Void, count: c_int, event: Void) -> c_int
+        = async_io::list(mode, list, count, event);
+
     pthread_exit(value: Void) -> ! = last_thread::pthread_exit(value);
 
     fork() -> libc::pid_t = fork::fork();

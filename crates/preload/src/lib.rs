@@ -45,5 +45,6 @@ mod maps;
 pub mod raw_syscall;
 mod descriptors;
 mod signals;
+mod async_io;
 mod last_thread;
 pub mod hooks;

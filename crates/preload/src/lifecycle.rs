@@ -127,7 +127,8 @@ fn start() -> Option<&'static Managed> {
     };
     let settings = job.settings();
     if settings.user_only
-        && let Err(errno) = user_mode::start(&memory, user_mode::Process { managed: managed_even_inside, is_this: is_this_process })
+        && let Err(errno) =
+            user_mode::start(&memory, user_mode::Process { managed: managed_even_inside, is_this: is_this_process })
     {
         job.note_unmanaged();
         unmanaged(&format_args!("system calls cannot be caught, which this user's userfaultfd makes necessary ({errno})"));

@@ -1,5 +1,6 @@
 //! What the program may do with signals while SIGSYS is ours (`user_mode`): everything, only SIGSYS itself stays open and keeps
-//! our handler, and signal stacks and stacks of threads that lie in paged memory stay in near, since the kernel writes there.
+//! our handler. Signal stacks that lie in paged memory stay in near, since the kernel writes there; threads get other stacks
+//! than those, since the C library hands the kernel parts of a stack while all signals are blocked.
 //!
 //! In all other processes these functions pass on.
 
@@ -239,24 +240,54 @@ pub unsafe fn sigaltstack(new: *const stack_t, old: *mut stack_t) -> c_int {
     0
 }
 
-/// pthread_create(3). The kernel writes into what the C library keeps on a thread's stack.
+/// `pthread_attr_t` as glibc has had it since threads have been in it.
+#[repr(C)]
+struct Attributes {
+    scheduling: [c_int; 2],
+    flags: c_int,
+    guard: usize,
+    stack_end: usize,
+    stack_len: usize,
+}
+const HAS_STACK: c_int = 8;
+
+/// Attributes without the stack that they name, when that is paged memory. The C library then takes one of its own, as large.
+///
+/// # Safety
+/// `attr` is null or valid.
+unsafe fn without_paged_stack(attr: *const libc::pthread_attr_t) -> Option<libc::pthread_attr_t> {
+    if attr.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's promise. A plain copy shares what the original points to, and lives shorter.
+    let mut copy = unsafe { attr.read() };
+    // SAFETY: the layout of this C library; it is checked against what the library says of the stack.
+    let inner = unsafe { &mut *(&raw mut copy).cast::<Attributes>() };
+    let (mut start, mut len) = (null_mut(), 0);
+    // SAFETY: valid attributes; the locals are filled.
+    let known = unsafe { libc::pthread_attr_getstack(attr, &mut start, &mut len) } == 0;
+    let named = known && inner.flags & HAS_STACK != 0 && start.addr().checked_add(len) == Some(inner.stack_end);
+    if !named || !managed().is_some_and(|managed| managed.is_paged(start.addr())) {
+        return None;
+    }
+    inner.flags &= !HAS_STACK;
+    inner.stack_end = 0;
+    Some(copy)
+}
+
+/// pthread_create(3).
 ///
 /// # Safety
 /// As for the function.
 pub unsafe fn pthread_create(thread: Void, attr: *const libc::pthread_attr_t, entry: Void, arg: Void) -> c_int {
     let Some(next) = PTHREAD_CREATE.get() else { return libc::ENOSYS };
-    // SAFETY: passed on to the caller.
-    let create = || unsafe { next(thread, attr, entry, arg) };
     if !is_active() || managed().is_none() {
-        return create();
+        // SAFETY: passed on to the caller.
+        return unsafe { next(thread, attr, entry, arg) };
     }
-    if !attr.is_null() {
-        let (mut start, mut len) = (null_mut(), 0);
-        // SAFETY: attributes of the program; the locals are filled.
-        let known = unsafe { libc::pthread_attr_getstack(attr, &mut start, &mut len) } == 0;
-        if known && len > 0 && !keep(Extent { start: start.addr(), end: start.addr().saturating_add(len) }) {
-            return libc::EAGAIN;
-        }
-    }
-    user_mode::off_paged_stack(create)
+    // SAFETY: passed on to the caller.
+    let other = unsafe { without_paged_stack(attr) };
+    let attr = other.as_ref().map_or(attr, std::ptr::from_ref);
+    // SAFETY: passed on to the caller.
+    user_mode::off_paged_stack(|| unsafe { next(thread, attr, entry, arg) })
 }

@@ -17,8 +17,8 @@ use nearfar_sys::call_memory::{self, Lender, entry};
 use nearfar_sys::errno::{Errno, call};
 use nearfar_sys::{gate, map, process, task};
 use nearfar_tiers::memory::Memory;
-use std::sync::{Mutex, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 /// What the program has set for SIGSYS: shown to it, and called for signals that are not ours.
@@ -179,7 +179,8 @@ impl<'a> Thread<'a> {
     }
 
     fn args(&mut self) -> [usize; 6] {
-        [libc::REG_RDI, libc::REG_RSI, libc::REG_RDX, libc::REG_R10, libc::REG_R8, libc::REG_R9].map(|reg| *self.reg(reg) as usize)
+        [libc::REG_RDI, libc::REG_RSI, libc::REG_RDX, libc::REG_R10, libc::REG_R8, libc::REG_R9]
+            .map(|reg| *self.reg(reg) as usize)
     }
 
     /// The call is over, with this result.

@@ -159,9 +159,9 @@ pub const COMMON: &[Entry] = &[
     (libc::SYS_epoll_pwait2, &[(1, Count(2, 16)), (3, TIME), (4, SIGSET)]),
     (libc::SYS_futex, &[(0, Bytes(4)), (3, TIME), (4, Bytes(4))]),
     (libc::SYS_futex_waitv, &[(0, Count(1, 24)), (3, TIME)]),
-    (454, &[(0, Bytes(4))]),             // futex_wake
-    (455, &[(0, Bytes(4)), (4, TIME)]),  // futex_wait
-    (456, &[(0, Bytes(48))]),            // futex_requeue
+    (454, &[(0, Bytes(4))]),            // futex_wake
+    (455, &[(0, Bytes(4)), (4, TIME)]), // futex_wait
+    (456, &[(0, Bytes(48))]),           // futex_requeue
     (libc::SYS_nanosleep, &[(0, TIME), (1, TIME)]),
     (libc::SYS_clock_nanosleep, &[(2, TIME), (3, TIME)]),
     (libc::SYS_wait4, &[(1, Bytes(4)), (3, Bytes(144))]),

@@ -16,8 +16,7 @@ pub const WATCHED_SHIFT: u32 = 44;
 /// See `WATCHED_SHIFT`.
 pub const WATCHED_PREFIX: usize = 3;
 /// The watched addresses.
-pub const WATCHED: Extent =
-    Extent { start: WATCHED_PREFIX << WATCHED_SHIFT, end: (WATCHED_PREFIX + 1) << WATCHED_SHIFT };
+pub const WATCHED: Extent = Extent { start: WATCHED_PREFIX << WATCHED_SHIFT, end: (WATCHED_PREFIX + 1) << WATCHED_SHIFT };
 /// Where the gate is: 64 KiB below.
 pub const GATE: usize = WATCHED.start - (64 << 10);
 

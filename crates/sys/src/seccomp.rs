@@ -71,7 +71,10 @@ fn branch(code: u16, k: u32, jt: usize, jf: usize) -> Insn {
 enum Rule {
     Allow,
     /// Catch when an argument of the mask is watched; also, when `everywhere` is set, from code of the process.
-    Watch { mask: u8, everywhere: bool },
+    Watch {
+        mask: u8,
+        everywhere: bool,
+    },
     Refuse,
 }
 

@@ -100,7 +100,10 @@ mod tests {
     fn lines_of_the_kernel() {
         assert_eq!(parse("running\n"), Doing::Running);
         assert_eq!(parse("-1 0x7ffc 0x7f00\n"), Doing::Waiting);
-        assert_eq!(parse("0 0x3 0x300000001000 0x10 0x0 0x0 0x0 0x7ffc 0x7f00\n"), Doing::In(0, [3, 0x3000_0000_1000, 16, 0, 0, 0]));
+        assert_eq!(
+            parse("0 0x3 0x300000001000 0x10 0x0 0x0 0x0 0x7ffc 0x7f00\n"),
+            Doing::In(0, [3, 0x3000_0000_1000, 16, 0, 0, 0])
+        );
         assert_eq!(doing(1 << 30), Some(Doing::Gone));
     }
 
@@ -108,7 +111,8 @@ mod tests {
     fn a_sleeping_thread_is_seen() {
         let (reader, mut writer) = std::io::pipe().expect("pipe");
         let thread = std::thread::spawn(move || std::io::Read::read(&mut { reader }, &mut [0; 9]));
-        let is_reading = |tid: &u32| matches!(doing(*tid), Some(Doing::In(nr, args)) if nr == libc::SYS_read as usize && args[2] == 9);
+        let is_reading =
+            |tid: &u32| matches!(doing(*tid), Some(Doing::In(nr, args)) if nr == libc::SYS_read as usize && args[2] == 9);
         while !others().iter().any(is_reading) {
             std::thread::yield_now();
         }

@@ -76,9 +76,7 @@ impl Inner {
 
     /// True when `range` can be paged: where system calls are caught, only the arena is watched.
     pub(super) fn may_manage(&self, range: Extent) -> bool {
-        !self.job.settings().user_only
-            || self.arena.maps().contains_extent(range)
-            || self.arena.blocks().contains_extent(range)
+        !self.job.settings().user_only || self.arena.maps().contains_extent(range) || self.arena.blocks().contains_extent(range)
     }
 
     pub(super) fn regions(&mut self) -> &mut Regions {

@@ -218,4 +218,3 @@ impl Lender for Populating<'_> {
         }
     }
 }
-
