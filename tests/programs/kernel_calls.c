@@ -145,7 +145,7 @@ static void children(void) {
     FILE *stream = popen(far_text("echo piped"), "r");
     char line[20];
     must(stream && fgets(line, sizeof line, stream) && strcmp(line, "piped\n") == 0 && pclose(stream) == 0);
-    for (int way = 0; way < 3; way++) {
+    for (int way = 0; way < 6; way++) {
         char **argv = map(MIB);
         char *program = far_text("/bin/sh");
         argv[0] = program, argv[1] = far_text("-c"), argv[2] = command, argv[3] = NULL;
@@ -154,6 +154,9 @@ static void children(void) {
         pid_t child;
         if (way == 0) must(posix_spawn(&child, program, NULL, NULL, argv, environ) == 0);
         if (way == 1 && (child = vfork()) == 0) { execv(program, on_stack); _exit(1); }
+        if (way == 3 && (child = fork()) == 0) { execl(program, argv[0], argv[1], argv[2], NULL); _exit(1); }
+        if (way == 4 && (child = vfork()) == 0) { execlp("sh", argv[0], "-e", "-u", "-f", "-C", argv[1], argv[2], NULL); _exit(1); }
+        if (way == 5 && (child = fork()) == 0) { execle(program, argv[0], "-e", "-u", "-f", argv[1], argv[2], NULL, environ); _exit(1); }
         if (way == 2 && (child = fork()) == 0) { execve(program, argv, environ); _exit(1); }
         must(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 7);
     }

@@ -2,7 +2,8 @@
 //!
 //! Only adds: our library to LD_PRELOAD, and NEARFAR_JOB, where they are missing. Nothing is built on a heap, since the caller
 //! may be the child of vfork, which shares the parent's memory and never comes back to free it.
-//! glibc's execl, execle and execlp (variadic) reach the kernel without passing here; they mostly keep the environment.
+//! execl, execle and execlp, which are variadic, come here by way of `exec_lists` on x86-64; elsewhere the C library's reach the
+//! kernel without passing here, and mostly keep the environment.
 
 use crate::next::Next;
 use crate::{errno, user_mode};

@@ -43,6 +43,8 @@ mod heap;
 mod maps;
 #[cfg(target_arch = "x86_64")]
 pub mod raw_syscall;
+#[cfg(target_arch = "x86_64")]
+pub mod exec_lists;
 mod descriptors;
 mod signals;
 mod async_io;

@@ -111,7 +111,7 @@ impl Transfer {
         let waits_for_all = flags & libc::MSG_WAITALL != 0 && flags & libc::MSG_PEEK == 0;
         let all = !reads || waits_for_all || kind == Kind::File;
         let whole = kind == Kind::Messages && number != libc::SYS_getrandom;
-        (!whole).then(|| Self { entry, args: *args, shape, buffers, most, all })
+        (!whole).then_some(Self { entry, args: *args, shape, buffers, most, all })
     }
 
     /// Makes the call; the result is as the kernel's. `mask` is the thread's signal mask, in force during the calls.
