@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 /// Other programs than those need no more than what is tested elsewhere: nothing of them is handed to the kernel.
 fn caught(program: TestProgram) {
-    let under = program.options(["--deny", "kernel-faults"]).limit_s(300).same().ok().paged();
+    let under = program.options(["--deny", "kernel-faults"]).limit_s(300).same().ok();
+    // Not `paged`: what is lent to the kernel may exceed near for a moment.
+    assert!(under.counter("bytes_in") > 0 && under.counter("bytes_out") > 0, "nothing was paged");
     assert!(under.counter("calls_caught") > 0, "no system call was caught");
 }
 
