@@ -13,6 +13,7 @@ use nearfar_core::mode::Mode;
 use nearfar_core::tier::{FarSpec, NearSpec};
 use nearfar_core::units::Bytes;
 use nearfar_sys::kernel::{self, DENY_NAMES, Denied, Paging};
+use nearfar_sys::seccomp;
 use nearfar_sys::uffd::Reach;
 use nearfar_tiers::job::Settings;
 use std::ffi::{OsStr, OsString};
@@ -54,7 +55,7 @@ impl RunRequest {
             return Err(refuse(format_args!("--min-size {} is below a page; write {PAGE} or more", args.min_size)));
         }
         let denied = parse_denied(&args.deny)?;
-        check_paging(denied)?;
+        let reach = check_paging(denied)?;
 
         let name = args.program.first().map(OsString::as_os_str).unwrap_or_default();
         let program = program::find(name, std::env::var_os("PATH").as_deref())?;
@@ -62,6 +63,9 @@ impl RunRequest {
         let library = library::find()?;
 
         let mut notes = Vec::new();
+        if reach == Reach::UserOnly {
+            notes.push(USER_ONLY.to_owned());
+        }
         let mut settings = far_settings(near, &args.far, denied, &mut notes)?;
         settings.min_size = min_size;
         settings.heap_all = args.heap == Heap::All;
@@ -73,6 +77,7 @@ impl RunRequest {
         if settings.faults.any() {
             notes.push(format!("far fails on purpose: {}", settings.faults));
         }
+        settings.user_only = reach == Reach::UserOnly;
         let far = far_name(&settings);
         let stats = args.stats.map(Target::new).transpose()?;
         Ok(Self { program, argv: args.program, library, settings, far, stats, live: args.live, quiet: args.quiet, notes })
@@ -133,23 +138,28 @@ pub fn parse_denied(list: &str) -> anyhow::Result<Denied> {
 
 /// What the kernel lets the pager do, less what is denied.
 pub fn paging(denied: Denied) -> Option<Paging> {
-    (!denied.has("uffd")).then(kernel::paging)
+    (!denied.has("uffd")).then(|| kernel::paging(denied))
 }
 
 /// How an ordinary user gets a userfaultfd that also serves the kernel's own accesses.
 pub const HOW_TO_GET_UFFD: &str = "as root: \"sysctl vm.unprivileged_userfaultfd=1\", or give the user access to /dev/userfaultfd, \
                                    or run with CAP_SYS_PTRACE";
 
-fn check_paging(denied: Denied) -> anyhow::Result<()> {
+/// Said where that is not to be had.
+const USER_ONLY: &str = "this user's userfaultfd misses the kernel's own accesses, so system calls on paged memory are caught one \
+                         by one, which costs some microseconds each; \"nearfar doctor\" tells what is not covered and how to get \
+                         the other kind";
+
+fn check_paging(denied: Denied) -> anyhow::Result<Reach> {
     let Some(paging) = paging(denied) else {
         return Err(refuse("userfaultfd is switched off by --deny; nearfar cannot page without it"));
     };
     match paging.reach {
-        Ok(Reach::UserAndKernel) => Ok(()),
-        Ok(Reach::UserOnly) => Err(refuse(format_args!(
+        Ok(Reach::UserOnly) if !seccomp::is_available() => Err(refuse(format_args!(
             "this user may only have a userfaultfd that misses the kernel's own accesses, so that read(2) into paged memory \
-             would fail; {HOW_TO_GET_UFFD}"
+             would fail, and system calls cannot be caught here (seccomp filters, on x86-64); {HOW_TO_GET_UFFD}"
         ))),
+        Ok(reach) => Ok(reach),
         Err(errno) => Err(refuse(format_args!(
             "this kernel or user has no userfaultfd ({errno}); {HOW_TO_GET_UFFD}; \"nearfar doctor\" tells more"
         ))),

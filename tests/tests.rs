@@ -24,6 +24,9 @@ mod pager;
 /// Put it here if the kernel, not the program, touches paged memory.
 mod kernel_access;
 
+/// Put it here if it is about users with fewer rights: the kernel's own accesses are not served.
+mod rights;
+
 /// Put it here if a process is copied: fork, raw clone, exec and spawn in a program with paged data.
 mod fork;
 

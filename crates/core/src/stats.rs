@@ -81,6 +81,7 @@ counters! {
     FarRetries, "far_retries", "count", Sum, "Reads and writes of far that failed, and reads that brought wrong bytes, all of which were tried again (0 in health).";
     Forks, "forks", "count", Sum, "Forks taken while data was in far.";
     Checks, "page_table_checks", "count", Sum, "Checks of the whole page table against itself and the kernel (NEARFAR_CHECK; 0 in ordinary runs).";
+    CallsCaught, "calls_caught", "count", Sum, "System calls on paged memory that were caught and looked after, where userfaultfd misses the kernel's own accesses (docs/user-mode.md).";
 }
 
 /// Number of counters.

@@ -49,6 +49,8 @@ pub struct Settings {
     pub encrypt: bool,
     /// What goes wrong on purpose.
     pub faults: Faults,
+    /// userfaultfd misses the kernel's own accesses: system calls on paged memory are caught instead.
+    pub user_only: bool,
     /// Bytes of `far_dir` in use.
     far_dir_len: u32,
     far_dir: [u8; PATH_BYTES],
@@ -69,6 +71,7 @@ impl Settings {
             core_on_stop: false,
             encrypt: false,
             faults: Faults::default(),
+            user_only: false,
             far_dir_len: far_dir.len() as u32,
             far_dir: [0; PATH_BYTES],
         };

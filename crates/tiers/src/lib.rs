@@ -17,6 +17,7 @@ pub mod block;
 pub mod region;
 pub mod frame;
 pub mod arena;
+pub mod loans;
 pub mod guard;
 pub mod pager;
 pub mod memory;

@@ -112,7 +112,10 @@ impl Memory {
         if from.start.is_multiple_of(BLOCK) && to.is_multiple_of(BLOCK) {
             let whole = len / BLOCK;
             let mut inner = self.enter();
+            let managed = inner.regions().uniform(Extent::new(to, len)).is_some();
             match &mut inner.pager {
+                // The target may be where nothing is paged.
+                _ if !managed => {}
                 Some(pager) => done = pager.relocate(from.start, to, whole) * BLOCK,
                 None => done = move_mapping(Extent::new(from.start, whole * BLOCK), to),
             }

@@ -3,7 +3,8 @@
 use super::Memory;
 use crate::arena::Arena;
 use crate::job::{Job, Slot};
-use crate::pager::Pager;
+use crate::loans::Loans;
+use crate::pager::{Pager, Start};
 use crate::region::{Attr, Regions};
 use nearfar_core::addr::{Extent, PAGE};
 use nearfar_core::stats::Counter;
@@ -27,6 +28,11 @@ pub struct Inner {
     // Ranges that a forked child is to find zeroed, or not at all (madvise).
     pub(super) wiped: Vec<Extent>,
     pub(super) kept_back: Vec<Extent>,
+    // Loans while passive; they move into the pager.
+    pub(super) loans: Loans,
+    // Where calls with structures are caught, once the handler is in place.
+    pub(super) caught_code: Option<Vec<Extent>>,
+    pub(super) forking_thread: u32,
 }
 
 impl Inner {
@@ -37,7 +43,7 @@ impl Inner {
         Ok(Self {
             job,
             slot,
-            arena: Arena::new(cache, !Denied(settings.denied).has("thp"))?,
+            arena: Arena::new(cache, !Denied(settings.denied).has("thp"), settings.user_only)?,
             regions: Regions::default(),
             pager: None,
             has_thread: false,
@@ -47,6 +53,9 @@ impl Inner {
             pins: Vec::new(),
             wiped: Vec::new(),
             kept_back: Vec::new(),
+            loans: Loans::default(),
+            caught_code: None,
+            forking_thread: 0,
         })
     }
 
@@ -61,6 +70,11 @@ impl Inner {
         // What the program mapped there itself (files, shared memory) is in no region, but taken.
         let inside = self.arena.maps().intersect(&range).filter(|_| range.start.is_multiple_of(PAGE));
         inside.is_some_and(|inside| self.arena.has_gap(&inside))
+    }
+
+    /// True when `range` can be paged: where system calls are caught, only the arena is watched.
+    pub(super) fn may_manage(&self, range: Extent) -> bool {
+        !self.job.settings().user_only || self.arena.maps().contains_extent(range) || self.arena.blocks().contains_extent(range)
     }
 
     pub(super) fn regions(&mut self) -> &mut Regions {
@@ -108,6 +122,7 @@ impl Inner {
     /// Ends what mlock did for `range`: the memory is about to be unmapped.
     pub(super) fn unpin(&mut self, range: Extent) {
         self.pins.retain(|pin| !pin.overlaps(&range));
+        self.loans().forget(range);
         if let Some(pager) = &mut self.pager {
             let _ = pager.pin(range, false);
         }
@@ -145,8 +160,16 @@ impl Inner {
         // From here on what is present counts, not what may be written.
         self.job.uncharge(self.slot, self.charged as u64);
         let charged = std::mem::take(&mut self.charged);
-        match Pager::start(self.job, self.slot, regions, &scan) {
+        self.regions = regions;
+        let caught = if self.job.settings().user_only { self.catch_calls() } else { Ok(()) };
+        let regions = std::mem::take(&mut self.regions);
+        let started = match caught {
+            Ok(()) => Pager::start(self.job, self.slot, regions, &scan),
+            Err(errno) => Err((regions, Start::Seccomp(errno))),
+        };
+        match started {
             Ok(mut pager) => {
+                pager.loans = std::mem::take(&mut self.loans);
                 for range in std::mem::take(&mut self.pins) {
                     let _ = pager.pin(range, true);
                 }
@@ -173,6 +196,8 @@ impl Inner {
             None => crate::pager::stop("too many processes under one nearfar run (1024); start fewer, or several runs"),
         };
         self.slot = slot;
+        let before = self.forking_thread;
+        self.loans().after_fork(before);
         slot.set(Counter::Committed, self.committed as u64);
         match &mut self.pager {
             Some(pager) => {

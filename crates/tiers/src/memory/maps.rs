@@ -41,11 +41,17 @@ impl Memory {
         let raw = |flags: i32| unsafe { map::mmap(addr, len, prot, flags, fd, off) };
         let Some(size) = round_up(len, PAGE).filter(|&size| size > 0) else { return raw(flags) };
         let ours = is_ours_to_manage(size, prot, flags);
+        // Where system calls are caught, only the arena is watched.
+        let elsewhere = !self.common.job.settings().user_only;
         if flags & libc::MAP_FIXED != 0 && flags & libc::MAP_FIXED_NOREPLACE != libc::MAP_FIXED_NOREPLACE {
             let quiet = if ours { flags & !POPULATING } else { flags };
-            return self.map_fixed(Extent::new(addr, size), prot, ours, &|| raw(quiet));
+            let ours = ours && (elsewhere || self.common.maps.contains_extent(Extent::new(addr, size)));
+            return self.map_fixed(Extent::new(addr, size), prot, ours, &|| raw(if ours { quiet } else { flags }));
         }
         if !ours {
+            return raw(flags);
+        }
+        if !elsewhere && ((1..HINT_LIMIT).contains(&addr) || flags & libc::MAP_FIXED_NOREPLACE == libc::MAP_FIXED_NOREPLACE) {
             return raw(flags);
         }
         let mut inner = self.enter();
@@ -58,8 +64,10 @@ impl Memory {
         // A wish for a certain place is the kernel's to grant; what comes of it is managed there.
         let start = raw(flags & !POPULATING)?;
         let range = Extent::new(start, size);
-        self.count_writable(&mut inner, size, prot);
-        self.manage(&mut inner, range, Attr { prot, arena: false });
+        if elsewhere {
+            self.count_writable(&mut inner, size, prot);
+            self.manage(&mut inner, range, Attr { prot, arena: false });
+        }
         Ok(start)
     }
 

@@ -10,10 +10,13 @@
 
 mod blocks;
 mod inner;
+mod lend;
 mod maps;
 mod remap;
 mod thread;
 mod watchdog;
+
+pub use lend::CallLoan;
 
 use crate::guard::{self, Entered};
 use crate::job::Job;
@@ -26,6 +29,7 @@ use std::cell::UnsafeCell;
 use std::sync::Mutex;
 
 struct Common {
+    job: Job,
     inner: Mutex<Inner>,
     event: Event,
     blocks: Extent,
@@ -51,7 +55,7 @@ impl Memory {
         let (blocks, maps) = (inner.arena.blocks(), inner.arena.maps());
         let own_fds = OwnFds::default();
         let event = Event::new()?;
-        let common = Common { inner: Mutex::new(inner), event, blocks, maps, own_fds, forking: UnsafeCell::new(None) };
+        let common = Common { job, inner: Mutex::new(inner), event, blocks, maps, own_fds, forking: UnsafeCell::new(None) };
         let memory = Memory { common: Box::leak(Box::new(common)) };
         memory.guard_fds(&memory.enter());
         Ok(memory)
@@ -92,6 +96,9 @@ impl Memory {
     /// Takes a static array (.bss) of the program under management: anonymous private memory mapped by others.
     pub fn adopt(&self, addr: usize, len: usize) {
         let mut inner = self.enter();
+        if !inner.may_manage(Extent::new(addr, len)) {
+            return;
+        }
         if self.commit(&mut inner, len) {
             let attr = crate::region::Attr { prot: nearfar_sys::map::RW, arena: false };
             let range = Extent::new(addr, len);
@@ -106,6 +113,7 @@ impl Memory {
     /// Before fork(2), in the forking thread: brings everything to rest and holds the lock until one of the next two.
     pub fn fork_prepare(&self) {
         let mut inner = self.enter();
+        inner.forking_thread = nearfar_sys::process::tid();
         if let Some(pager) = &mut inner.pager {
             pager.fork_prepare();
             // Address space that is free now may have been hidden while it was managed; the child needs all of the arena.

@@ -23,7 +23,7 @@ const BRIDGE: usize = 16;
 /// Why a unit stays where it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stays {
-    /// The kernel or mlock holds it: it goes back to the policy.
+    /// The kernel, mlock or a system call holds it: it goes back to the policy.
     Pinned,
     /// It is not there any more.
     Gone,
@@ -45,7 +45,8 @@ impl Pager {
             block.units &= unit.chunk_index().map_or(u32::MAX, |chunk| !(1 << chunk));
             return Err(Stays::Gone);
         }
-        if block.pinned || self.is_being_written(number, &pages) {
+        let pinned = block.pinned;
+        if pinned || self.loans.overlap(&super::pages_extent(number, pages.clone())) || self.is_being_written(number, &pages) {
             self.keep(unit, resident.count());
             return Err(Stays::Pinned);
         }

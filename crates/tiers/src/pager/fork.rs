@@ -64,7 +64,7 @@ impl Pager {
         self.wishes.clear();
         self.told_starving = false;
         let can_move = self.uffd.can_move();
-        match Uffd::open(false) {
+        match Uffd::open(self.job.settings().user_only) {
             Ok(uffd) => self.uffd = uffd,
             Err(errno) => super::stop(&format!("a forked child may not page: userfaultfd is refused ({errno})")),
         }

@@ -29,6 +29,7 @@ use crate::frame::FramePool;
 use crate::guard;
 use crate::hash_map::Map;
 use crate::job::{Job, Slot};
+use crate::loans::Loans;
 use crate::log::Log;
 use crate::region::Regions;
 use nearfar_core::addr::{BLOCK, Extent, PAGE, block_start};
@@ -68,6 +69,8 @@ pub struct Pager {
     slot: &'static Slot,
     /// The managed ranges; `Memory` keeps them up to date.
     pub regions: Regions,
+    /// What system calls of the program use now.
+    pub loans: Loans,
     uffd: Uffd,
     far: Far,
     log: Log,

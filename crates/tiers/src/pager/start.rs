@@ -8,6 +8,7 @@ use crate::frame::FramePool;
 use crate::frame_bytes;
 use crate::hash_map::Map;
 use crate::job::{Job, Slot};
+use crate::loans::Loans;
 use crate::region::Regions;
 use nearfar_core::addr::{Extent, block_extent};
 use nearfar_core::policy;
@@ -28,6 +29,8 @@ pub enum Start {
     Far(Errno),
     /// Address space or memory for tables is wanting.
     Space(Errno),
+    /// System calls on paged memory would have to be caught, and cannot be.
+    Seccomp(Errno),
     /// Some range cannot be paged.
     Register(Extent, Errno),
 }
@@ -36,6 +39,10 @@ impl std::fmt::Display for Start {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Start::Uffd(errno) => write!(f, "userfaultfd is refused ({errno}); `nearfar doctor` tells how to get it"),
+            Start::Seccomp(errno) => write!(
+                f,
+                "system calls on paged memory cannot be caught (seccomp: {errno}), which this user's userfaultfd makes necessary"
+            ),
             Start::Far(errno) => write!(f, "the far tier cannot be opened ({errno})"),
             Start::Space(errno) => write!(f, "no address space for frames ({errno}); is `ulimit -v` set?"),
             Start::Register(range, errno) => {
@@ -64,6 +71,7 @@ impl Pager {
             job,
             slot,
             regions,
+            loans: Loans::default(),
             uffd,
             far,
             log: crate::log::Log::default(),
@@ -126,7 +134,7 @@ impl Pager {
         if denied.has("uffd") {
             return Err(Start::Uffd(Errno(libc::EPERM)));
         }
-        let mut uffd = Uffd::open(false).map_err(Start::Uffd)?;
+        let mut uffd = Uffd::open(job.settings().user_only).map_err(Start::Uffd)?;
         if denied.has("move") {
             uffd.deny_move();
         }
