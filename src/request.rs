@@ -13,10 +13,12 @@ use nearfar_core::mode::Mode;
 use nearfar_core::tier::{FarSpec, NearSpec};
 use nearfar_core::units::Bytes;
 use nearfar_sys::kernel::{self, DENY_NAMES, Denied, Paging};
+use nearfar_sys::place;
 use nearfar_sys::uffd::Reach;
 use nearfar_tiers::job::Settings;
+use nearfar_tiers::mapped::Mapped;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Less near than this cannot hold the pager's own tables and a few blocks in flight.
 const MIN_NEAR: u64 = 16 << 20;
@@ -54,7 +56,7 @@ impl RunRequest {
             return Err(refuse(format_args!("--min-size {} is below a page; write {PAGE} or more", args.min_size)));
         }
         let denied = parse_denied(&args.deny)?;
-        check_paging(denied)?;
+        let kernel_paging = check_paging(denied)?;
 
         let name = args.program.first().map(OsString::as_os_str).unwrap_or_default();
         let program = program::find(name, std::env::var_os("PATH").as_deref())?;
@@ -66,6 +68,14 @@ impl RunRequest {
         settings.min_size = min_size;
         settings.heap_all = args.heap == Heap::All;
         settings.denied = denied.0;
+        if let Some(why) = kernel_paging {
+            settings.kernel_paging = true;
+            check_far_for_kernel(&settings)?;
+            notes.push(format!(
+                "{why}: the kernel pages a mapped file in {}, which is slower and holds near less closely (docs/limits.md)",
+                settings.far_dir()
+            ));
+        }
         let far = far_name(&settings);
         let stats = args.stats.map(Target::new).transpose()?;
         Ok(Self { program, argv: args.program, library, settings, far, stats, live: args.live, quiet: args.quiet, notes })
@@ -126,20 +136,41 @@ pub fn paging(denied: Denied) -> Option<Paging> {
 pub const HOW_TO_GET_UFFD: &str = "as root: \"sysctl vm.unprivileged_userfaultfd=1\", or give the user access to /dev/userfaultfd, \
                                    or run with CAP_SYS_PTRACE";
 
-fn check_paging(denied: Denied) -> anyhow::Result<()> {
+/// `None` when nearfar can page by itself; otherwise why the kernel must.
+fn check_paging(denied: Denied) -> anyhow::Result<Option<String>> {
     let Some(paging) = paging(denied) else {
-        return Err(refuse("userfaultfd is switched off by --deny; nearfar cannot page without it"));
+        return Ok(Some("userfaultfd is switched off by --deny".to_owned()));
     };
     match paging.reach {
-        Ok(Reach::UserAndKernel) => Ok(()),
+        Ok(Reach::UserAndKernel) => Ok(None),
         Ok(Reach::UserOnly) => Err(refuse(format_args!(
             "this user may only have a userfaultfd that misses the kernel's own accesses, so that read(2) into paged memory \
              would fail; {HOW_TO_GET_UFFD}"
         ))),
-        Err(errno) => Err(refuse(format_args!(
-            "this kernel or user has no userfaultfd ({errno}); {HOW_TO_GET_UFFD}; \"nearfar doctor\" tells more"
-        ))),
+        Err(errno) => Ok(Some(format!("there is no userfaultfd here ({errno})"))),
     }
+}
+
+/// The kernel can page only what is a file on a disk.
+fn check_far_for_kernel(settings: &Settings) -> anyhow::Result<()> {
+    if settings.emulated {
+        return Err(refuse(format_args!(
+            "--far {}: emulated far memory needs userfaultfd; name a directory",
+            far_name(settings)
+        )));
+    }
+    let dir = settings.far_dir();
+    let file_system = place::file_system(Path::new(dir)).map_err(|error| refuse(format_args!("far {dir}: {error}")))?;
+    if file_system.in_memory {
+        return Err(refuse(format_args!(
+            "far {dir} is a file system in memory, and without userfaultfd nothing would leave memory; name a directory on a disk"
+        )));
+    }
+    // As `Mapped::new` does it.
+    Mapped::new(Path::new(dir)).map_err(|error| {
+        refuse(format_args!("far {dir}: no large sparse file can be created there: {error}; is `ulimit -f` set?"))
+    })?;
+    Ok(())
 }
 
 fn far_settings(near: u64, text: &OsStr, denied: Denied, notes: &mut Vec<String>) -> anyhow::Result<Settings> {
@@ -220,7 +251,12 @@ mod tests {
     fn denied_facilities() {
         assert!(parse_denied("").expect("none").0 == 0 && parse_denied("move,io_uring").expect("two").has("move"));
         assert!(parse_denied("mov").expect_err("unknown").to_string().contains("io_uring"));
-        assert!(check_paging(Denied::parse("uffd").expect("known")).is_err());
+        assert!(check_paging(Denied::parse("uffd").expect("known")).expect("the kernel's turn").is_some());
+        let emulated = far_settings(1 << 30, OsStr::new("emu:bw=4G,lat=10us"), Denied(0), &mut Vec::new()).expect("emulated");
+        assert!(check_far_for_kernel(&emulated).is_err());
+        let in_memory = Settings::new(1 << 30, "/dev/shm").expect("short path");
+        assert!(check_far_for_kernel(&in_memory).is_err());
+        check_far_for_kernel(&Settings::new(1 << 30, "/var/tmp").expect("short path")).expect("a disk");
     }
 
     #[test]

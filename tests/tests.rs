@@ -29,6 +29,9 @@ mod fork;
 /// Put it here if it is about options, messages and exit codes of the command.
 mod cli;
 
+/// Put it here if it is about a system without userfaultfd, where the kernel pages.
+mod fallback;
+
 /// Put it here if it measures memory against `--near`.
 mod budget;
 

@@ -28,9 +28,9 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Reserves address space. `cache_limit` bounds the bytes of freed blocks that keep their pages.
-    pub fn new(cache_limit: usize, huge_pages: bool) -> Result<Self, Errno> {
-        let mut half = LARGEST;
+    /// Reserves address space, `most` bytes at most. `cache_limit` bounds the bytes of freed blocks that keep their pages.
+    pub fn new(cache_limit: usize, huge_pages: bool, most: usize) -> Result<Self, Errno> {
+        let mut half = LARGEST.min(most / 2);
         let whole = loop {
             match map::reserve(2 * half) {
                 Ok(range) => break range,
@@ -58,6 +58,16 @@ impl Arena {
     /// The half for allocations.
     pub fn blocks(&self) -> Extent {
         self.blocks
+    }
+
+    /// All of it.
+    pub fn whole(&self) -> Extent {
+        Extent { start: self.blocks.start, end: self.maps.end }
+    }
+
+    /// Address space that nobody has, of both halves.
+    pub fn free_ranges(&self) -> Vec<Extent> {
+        self.free_blocks.iter().chain(self.free_maps.iter()).collect()
     }
 
     /// The half for mappings.

@@ -39,6 +39,8 @@ pub struct Settings {
     pub emu_latency_ns: u64,
     /// Bits of `sys::kernel::Denied`.
     pub denied: u32,
+    /// There is no userfaultfd: the kernel pages a mapped spill file.
+    pub kernel_paging: bool,
     /// Bytes of `far_dir` in use.
     far_dir_len: u32,
     far_dir: [u8; PATH_BYTES],
@@ -55,6 +57,7 @@ impl Settings {
             emu_bytes_per_s: 0,
             emu_latency_ns: 0,
             denied: 0,
+            kernel_paging: false,
             far_dir_len: far_dir.len() as u32,
             far_dir: [0; PATH_BYTES],
         };

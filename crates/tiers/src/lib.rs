@@ -15,4 +15,5 @@ pub mod frame;
 pub mod arena;
 pub mod guard;
 pub mod pager;
+pub mod mapped;
 pub mod memory;
