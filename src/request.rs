@@ -13,11 +13,13 @@ use nearfar_core::mode::Mode;
 use nearfar_core::tier::{FarSpec, NearSpec};
 use nearfar_core::units::Bytes;
 use nearfar_sys::kernel::{self, DENY_NAMES, Denied, Paging};
+use nearfar_sys::place;
 use nearfar_sys::seccomp;
 use nearfar_sys::uffd::Reach;
 use nearfar_tiers::job::Settings;
+use nearfar_tiers::mapped::Mapped;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Less near than this cannot hold the pager's own tables and a few blocks in flight.
 const MIN_NEAR: u64 = 16 << 20;
@@ -55,7 +57,7 @@ impl RunRequest {
             return Err(refuse(format_args!("--min-size {} is below a page; write {PAGE} or more", args.min_size)));
         }
         let denied = parse_denied(&args.deny)?;
-        let reach = check_paging(denied)?;
+        let way = check_paging(denied);
 
         let name = args.program.first().map(OsString::as_os_str).unwrap_or_default();
         let program = program::find(name, std::env::var_os("PATH").as_deref())?;
@@ -63,7 +65,7 @@ impl RunRequest {
         let library = library::find()?;
 
         let mut notes = Vec::new();
-        if reach == Reach::UserOnly {
+        if matches!(way, Way::Caught) {
             notes.push(USER_ONLY.to_owned());
         }
         let mut settings = far_settings(near, &args.far, denied, &mut notes)?;
@@ -77,7 +79,20 @@ impl RunRequest {
         if settings.faults.any() {
             notes.push(format!("far fails on purpose: {}", settings.faults));
         }
-        settings.user_only = reach == Reach::UserOnly;
+        settings.user_only = matches!(way, Way::Caught);
+        if let Way::Kernel(why) = &way {
+            settings.kernel_paging = true;
+            check_far_for_kernel(&settings)?;
+            if settings.encrypt || settings.faults.any() {
+                return Err(refuse(format_args!(
+                    "{why}: the kernel would page a mapped file, which cannot be encrypted; {HOW_TO_GET_UFFD}"
+                )));
+            }
+            notes.push(format!(
+                "{why}: the kernel pages a mapped file in {}, which is slower and holds near less closely (docs/limits.md)",
+                settings.far_dir()
+            ));
+        }
         let far = far_name(&settings);
         let stats = args.stats.map(Target::new).transpose()?;
         Ok(Self { program, argv: args.program, library, settings, far, stats, live: args.live, quiet: args.quiet, notes })
@@ -145,25 +160,55 @@ pub fn paging(denied: Denied) -> Option<Paging> {
 pub const HOW_TO_GET_UFFD: &str = "as root: \"sysctl vm.unprivileged_userfaultfd=1\", or give the user access to /dev/userfaultfd, \
                                    or run with CAP_SYS_PTRACE";
 
-/// Said where that is not to be had.
+/// How this run pages.
+enum Way {
+    /// By a userfaultfd that serves the program and the kernel's own accesses.
+    Full,
+    /// By one that misses the kernel's own accesses: system calls on paged memory are caught.
+    Caught,
+    /// The kernel pages a mapped file; why.
+    Kernel(String),
+}
+
+/// Said where system calls are caught.
 const USER_ONLY: &str = "this user's userfaultfd misses the kernel's own accesses, so system calls on paged memory are caught one \
                          by one, which costs some microseconds each; \"nearfar doctor\" tells what is not covered and how to get \
                          the other kind";
 
-fn check_paging(denied: Denied) -> anyhow::Result<Reach> {
+fn check_paging(denied: Denied) -> Way {
     let Some(paging) = paging(denied) else {
-        return Err(refuse("userfaultfd is switched off by --deny; nearfar cannot page without it"));
+        return Way::Kernel("userfaultfd is switched off by --deny".to_owned());
     };
     match paging.reach {
-        Ok(Reach::UserOnly) if !seccomp::is_available() => Err(refuse(format_args!(
-            "this user may only have a userfaultfd that misses the kernel's own accesses, so that read(2) into paged memory \
-             would fail, and system calls cannot be caught here (seccomp filters, on x86-64); {HOW_TO_GET_UFFD}"
-        ))),
-        Ok(reach) => Ok(reach),
-        Err(errno) => Err(refuse(format_args!(
-            "this kernel or user has no userfaultfd ({errno}); {HOW_TO_GET_UFFD}; \"nearfar doctor\" tells more"
-        ))),
+        Ok(Reach::UserAndKernel) => Way::Full,
+        Ok(Reach::UserOnly) if seccomp::is_available() => Way::Caught,
+        Ok(Reach::UserOnly) => Way::Kernel(
+            "this user's userfaultfd misses the kernel's own accesses, and system calls cannot be caught here".to_owned(),
+        ),
+        Err(errno) => Way::Kernel(format!("there is no userfaultfd here ({errno})")),
     }
+}
+
+/// The kernel can page only what is a file on a disk.
+fn check_far_for_kernel(settings: &Settings) -> anyhow::Result<()> {
+    if settings.emulated {
+        return Err(refuse(format_args!(
+            "--far {}: emulated far memory needs userfaultfd; name a directory",
+            far_name(settings)
+        )));
+    }
+    let dir = settings.far_dir();
+    let file_system = place::file_system(Path::new(dir)).map_err(|error| refuse(format_args!("far {dir}: {error}")))?;
+    if file_system.in_memory {
+        return Err(refuse(format_args!(
+            "far {dir} is a file system in memory, and without userfaultfd nothing would leave memory; name a directory on a disk"
+        )));
+    }
+    // As `Mapped::new` does it.
+    Mapped::new(Path::new(dir)).map_err(|error| {
+        refuse(format_args!("far {dir}: no large sparse file can be created there: {error}; is `ulimit -f` set?"))
+    })?;
+    Ok(())
 }
 
 fn far_settings(near: u64, text: &OsStr, denied: Denied, notes: &mut Vec<String>) -> anyhow::Result<Settings> {
@@ -244,7 +289,12 @@ mod tests {
     fn denied_facilities() {
         assert!(parse_denied("").expect("none").0 == 0 && parse_denied("move,io_uring").expect("two").has("move"));
         assert!(parse_denied("mov").expect_err("unknown").to_string().contains("io_uring"));
-        assert!(check_paging(Denied::parse("uffd").expect("known")).is_err());
+        assert!(matches!(check_paging(Denied::parse("uffd").expect("known")), Way::Kernel(_)));
+        let emulated = far_settings(1 << 30, OsStr::new("emu:bw=4G,lat=10us"), Denied(0), &mut Vec::new()).expect("emulated");
+        assert!(check_far_for_kernel(&emulated).is_err());
+        let in_memory = Settings::new(1 << 30, "/dev/shm").expect("short path");
+        assert!(check_far_for_kernel(&in_memory).is_err());
+        check_far_for_kernel(&Settings::new(1 << 30, "/var/tmp").expect("short path")).expect("a disk");
     }
 
     #[test]

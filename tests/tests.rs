@@ -46,6 +46,8 @@ mod kills;
 mod soak;
 /// Put it here if far fails, is slow, full or read by others: right data or a clear stop, and no hang.
 mod faults;
+/// Put it here if it is about a system without userfaultfd, where the kernel pages.
+mod fallback;
 
 /// Put it here if it measures memory against `--near`.
 mod budget;

@@ -98,6 +98,8 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }
 
+const KERNEL_PAGES: &str = "the kernel pages a mapped file instead: slower, and near is held less closely";
+
 fn userfaultfd(paging: Option<Paging>, catching: bool) -> Row {
     let what = "userfaultfd";
     match paging.map(|paging| paging.reach) {
@@ -115,16 +117,18 @@ fn userfaultfd(paging: Option<Paging>, catching: bool) -> Row {
         ),
         Some(Ok(Reach::UserOnly)) => row(
             what,
-            State::No,
+            State::Slower,
             format!(
                 "this user's kind misses the kernel's own accesses (read(2) into paged memory would fail), and system calls \
-                 cannot be caught (seccomp filters, on x86-64); {HOW_TO_GET_UFFD}"
+                 cannot be caught (seccomp filters, on x86-64); {KERNEL_PAGES}; {HOW_TO_GET_UFFD}"
             ),
         ),
-        Some(Err(errno)) => {
-            row(what, State::No, format!("{errno}; {HOW_TO_GET_UFFD}; a container's seccomp filter may forbid it too"))
-        }
-        None => row(what, State::No, "switched off by --deny"),
+        Some(Err(errno)) => row(
+            what,
+            State::Slower,
+            format!("{errno}; {KERNEL_PAGES}; {HOW_TO_GET_UFFD}; a container's seccomp filter may forbid it too"),
+        ),
+        None => row(what, State::Slower, format!("switched off by --deny; {KERNEL_PAGES}")),
     }
 }
 
@@ -269,8 +273,8 @@ mod tests {
         let paging = |reach, can_move| Some(Paging { reach, can_move });
         assert_eq!(userfaultfd(paging(Ok(Reach::UserAndKernel), true), false).state, State::Good);
         assert_eq!(userfaultfd(paging(Ok(Reach::UserOnly), true), true).state, State::Slower);
-        for blocked in [paging(Ok(Reach::UserOnly), true), paging(Err(Errno(1)), false), None] {
-            assert_eq!(userfaultfd(blocked, false).state, State::No);
+        for kernel in [paging(Ok(Reach::UserOnly), true), paging(Err(Errno(1)), false), None] {
+            assert_eq!(userfaultfd(kernel, false).state, State::Slower);
         }
         assert_eq!(moving(paging(Ok(Reach::UserAndKernel), false)).state, State::Slower);
         assert_eq!(io_uring(Denied::parse("io_uring").expect("known")).state, State::Slower);

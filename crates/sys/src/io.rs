@@ -52,6 +52,19 @@ impl Op {
             }
         }
     }
+
+    /// Carries all of it out, waiting for it. A file that ends before it is an error.
+    pub fn finish(mut self) -> Result<(), Errno> {
+        while !self.is_empty() {
+            let done = self.carry_out()?;
+            if done == 0 {
+                return Err(Errno(libc::EIO));
+            }
+            self.offset += done as u64;
+            self.pieces = rest_of(&self.pieces, done);
+        }
+        Ok(())
+    }
 }
 
 /// What is left of `pieces` after their first `done` bytes.

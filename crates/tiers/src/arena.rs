@@ -44,10 +44,10 @@ fn reserve_watched(len: usize) -> Result<Extent, Errno> {
 }
 
 impl Arena {
-    /// Reserves address space, with `watched` where the filter for system calls looks. `cache_limit` bounds the bytes of freed
-    /// blocks that keep their pages.
-    pub fn new(cache_limit: usize, huge_pages: bool, watched: bool) -> Result<Self, Errno> {
-        let mut half = LARGEST;
+    /// Reserves address space, `most` bytes at most, with `watched` where the filter for system calls looks. `cache_limit` bounds
+    /// the bytes of freed blocks that keep their pages.
+    pub fn new(cache_limit: usize, huge_pages: bool, watched: bool, most: usize) -> Result<Self, Errno> {
+        let mut half = LARGEST.min(most / 2);
         let whole = loop {
             let reserved = if watched { reserve_watched(2 * half) } else { map::reserve(2 * half) };
             match reserved {
@@ -76,6 +76,16 @@ impl Arena {
     /// The half for allocations.
     pub fn blocks(&self) -> Extent {
         self.blocks
+    }
+
+    /// All of it.
+    pub fn whole(&self) -> Extent {
+        Extent { start: self.blocks.start, end: self.maps.end }
+    }
+
+    /// Address space that nobody has, of both halves.
+    pub fn free_ranges(&self) -> Vec<Extent> {
+        self.free_blocks.iter().chain(self.free_maps.iter()).collect()
     }
 
     /// The half for mappings.

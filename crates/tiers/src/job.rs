@@ -51,6 +51,8 @@ pub struct Settings {
     pub faults: Faults,
     /// userfaultfd misses the kernel's own accesses: system calls on paged memory are caught instead.
     pub user_only: bool,
+    /// There is no userfaultfd: the kernel pages a mapped spill file.
+    pub kernel_paging: bool,
     /// Bytes of `far_dir` in use.
     far_dir_len: u32,
     far_dir: [u8; PATH_BYTES],
@@ -72,6 +74,7 @@ impl Settings {
             encrypt: false,
             faults: Faults::default(),
             user_only: false,
+            kernel_paging: false,
             far_dir_len: far_dir.len() as u32,
             far_dir: [0; PATH_BYTES],
         };

@@ -20,4 +20,5 @@ pub mod arena;
 pub mod loans;
 pub mod guard;
 pub mod pager;
+pub mod mapped;
 pub mod memory;

@@ -12,6 +12,7 @@ mod blocks;
 mod inner;
 mod lend;
 mod maps;
+mod ordinary;
 mod remap;
 mod thread;
 mod watchdog;
@@ -27,6 +28,7 @@ use nearfar_sys::errno::Errno;
 use nearfar_sys::event::Event;
 use std::cell::UnsafeCell;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 struct Common {
     job: Job,
@@ -35,6 +37,8 @@ struct Common {
     blocks: Extent,
     maps: Extent,
     own_fds: OwnFds,
+    // More is in memory than may be, and only waiting helps.
+    crowded: AtomicBool,
     // The lock between `fork_prepare` and its end; touched only by the thread that holds it.
     forking: UnsafeCell<Option<Entered<Inner>>>,
 }
@@ -55,7 +59,8 @@ impl Memory {
         let (blocks, maps) = (inner.arena.blocks(), inner.arena.maps());
         let own_fds = OwnFds::default();
         let event = Event::new()?;
-        let common = Common { job, inner: Mutex::new(inner), event, blocks, maps, own_fds, forking: UnsafeCell::new(None) };
+        let (crowded, forking) = (AtomicBool::new(false), UnsafeCell::new(None));
+        let common = Common { job, inner: Mutex::new(inner), event, blocks, maps, own_fds, crowded, forking };
         let memory = Memory { common: Box::leak(Box::new(common)) };
         memory.guard_fds(&memory.enter());
         Ok(memory)
@@ -79,6 +84,7 @@ impl Memory {
     fn guard_fds(&self, inner: &Inner) {
         use std::os::fd::AsRawFd;
         let mut fds = inner.pager.as_ref().map_or_else(Vec::new, |pager| pager.own_fds());
+        fds.extend(inner.mapped.iter().flat_map(|mapped| mapped.own_fds()));
         fds.insert(0, self.common.event.as_raw_fd());
         self.common.own_fds.set(&fds);
     }
@@ -96,10 +102,7 @@ impl Memory {
     /// Takes a static array (.bss) of the program under management: anonymous private memory mapped by others.
     pub fn adopt(&self, addr: usize, len: usize) {
         let mut inner = self.enter();
-        if !inner.may_manage(Extent::new(addr, len)) {
-            return;
-        }
-        if self.commit(&mut inner, len) {
+        if inner.may_manage(Extent::new(addr, len)) && self.commit(&mut inner, len) {
             let attr = crate::region::Attr { prot: nearfar_sys::map::RW, arena: false };
             let range = Extent::new(addr, len);
             self.manage(&mut inner, range, attr);
@@ -114,6 +117,9 @@ impl Memory {
     pub fn fork_prepare(&self) {
         let mut inner = self.enter();
         inner.forking_thread = nearfar_sys::process::tid();
+        if let Some(mapped) = &mut inner.mapped {
+            mapped.fork_prepare();
+        }
         if let Some(pager) = &mut inner.pager {
             pager.fork_prepare();
             // Address space that is free now may have been hidden while it was managed; the child needs all of the arena.
@@ -130,6 +136,9 @@ impl Memory {
     pub fn fork_parent(&self) {
         // SAFETY: this thread has held the lock since `fork_prepare`.
         let Some(mut inner) = (unsafe { (*self.common.forking.get()).take() }) else { return };
+        if let Some(mapped) = &mut inner.mapped {
+            mapped.fork_parent();
+        }
         if let Some(pager) = &mut inner.pager {
             pager.fork_parent();
             self.guard_fds(&inner);
@@ -142,6 +151,7 @@ impl Memory {
         // SAFETY: this thread has held the lock since `fork_prepare`; the child has no other threads.
         let Some(mut inner) = (unsafe { (*self.common.forking.get()).take() }) else { return };
         inner.after_fork();
+        self.common.crowded.store(false, Ordering::Relaxed);
         self.renew_event();
         self.guard_fds(&inner);
         self.start_thread_if_needed(&mut inner);

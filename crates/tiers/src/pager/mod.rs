@@ -306,7 +306,6 @@ impl Pager {
             self.frames.give_page(hold.frames.addr(page));
         }
     }
-
 }
 
 /// Ends the process with a message: its data cannot be kept right. Never returns to the program.
