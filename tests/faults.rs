@@ -271,10 +271,18 @@ fn encrypted_mix() {
 
 #[test]
 fn encrypted_far_of_forks() {
+    // Each process has buffers of its own, which do not always fit beside the rest (docs/limits.md): 20 children are the worst.
+    let encrypted = |name: &str| TestProgram::source(name).options(["--encrypt"]);
+    let check = |program: TestProgram| {
+        let under = program.same().ok();
+        assert!(under.counter("bytes_in") > 0 && under.counter("bytes_out") > 0, "{program}: nothing was paged");
+        let over = under.counter("over_budget_bytes");
+        assert!(over < 21 * 2 * MIB, "{program}: near was exceeded by {over} bytes");
+    };
     for name in ["fork_parent_writes.c", "fork_chain.c", "fork_many.c", "fork_threads.c"] {
-        TestProgram::source(name).options(["--encrypt"]).same().ok().paged();
+        check(encrypted(name));
     }
-    TestProgram::source("fork_chain.c").options(["--encrypt"]).far("emu:bw=2G,lat=20us").same().ok().paged();
+    check(encrypted("fork_chain.c").far("emu:bw=2G,lat=20us"));
 }
 
 #[test]

@@ -21,7 +21,7 @@ use std::collections::{HashMap, VecDeque};
 use std::os::fd::RawFd;
 
 /// Bounce buffers take this part of near at the most: the writes that keep a device busy fit into it.
-const BOUNCE_SHARE: u64 = 32;
+const BOUNCE_SHARE: u64 = 64;
 /// The least holds one write of a whole block.
 const BOUNCE: (usize, usize) = (BLOCK, 16 << 20);
 
