@@ -6,7 +6,7 @@ CARGO ?= cargo
 NEARFAR := target/release/nearfar
 PREFIX ?= /usr/local
 
-.PHONY: all build demo test bench check docs install clean
+.PHONY: all build demo test bench check loom fuzz soak docs install clean
 
 all: build
 
@@ -33,6 +33,20 @@ check:
 	# In two steps: the command and the library are both called nearfar, and rustdoc would write both to one place.
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --workspace --exclude nearfar --no-deps --document-private-items
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --package nearfar --no-deps --document-private-items
+
+# State machines that several processes or threads share without a lock: every order of the steps of small models.
+loom:
+	RUSTFLAGS="--cfg loom" $(CARGO) test --release --package nearfar-tiers --target-dir target/loom --lib loom
+
+# Many more cases of the property tests than `make test` takes.
+fuzz:
+	PROPTEST_CASES=$${PROPTEST_CASES:-20000} $(CARGO) test --release --package nearfar-core
+
+# Everything at once, for as long as one likes, then SIGKILL at 200 random moments. Each round says how it can be repeated.
+MINUTES ?= 10
+soak: build
+	NEARFAR_SOAK_MINUTES=$(MINUTES) $(CARGO) test --release --test tests soak:: -- --ignored --nocapture
+	NEARFAR_TEST_KILLS=200 $(CARGO) test --release --test tests kills:: -- --nocapture
 
 # What is made from the code: man pages from the table of options, the table of counters in docs/formats.md.
 docs: build

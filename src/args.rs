@@ -63,6 +63,14 @@ pub struct RunArgs {
     )]
     pub deny: String,
 
+    /// Encrypt what is written to far (AES-256-XTS); the key is random and only in memory
+    #[arg(long)]
+    pub encrypt: bool,
+
+    /// Faults of far to be made on purpose, for tests (see CONTRIBUTING.md)
+    #[arg(long, value_name = "LIST", default_value = "", hide = true, env = "NEARFAR_FAULTS")]
+    pub faults: String,
+
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub program: Vec<OsString>,

@@ -14,10 +14,13 @@ use nearfar_core::mode::Mode;
 use nearfar_core::tier::{FarSpec, NearSpec};
 use nearfar_core::units::Bytes;
 use nearfar_sys::kernel::{self, DENY_NAMES, Denied, Paging};
+use nearfar_sys::place;
+use nearfar_sys::seccomp;
 use nearfar_sys::uffd::Reach;
 use nearfar_tiers::job::Settings;
+use nearfar_tiers::mapped::Mapped;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Less near than this cannot hold the pager's own tables and a few blocks in flight.
 const MIN_NEAR: u64 = 16 << 20;
@@ -57,7 +60,7 @@ impl RunRequest {
             return Err(refuse(format_args!("--min-size {} is below a page; write {PAGE} or more", args.min_size)));
         }
         let denied = parse_denied(&args.deny)?;
-        check_paging(denied)?;
+        let way = check_paging(denied);
 
         let name = args.program.first().map(OsString::as_os_str).unwrap_or_default();
         let program = program::find(name, std::env::var_os("PATH").as_deref())?;
@@ -65,10 +68,39 @@ impl RunRequest {
         let library = library::find()?;
 
         let mut notes = Vec::new();
+        if matches!(way, Way::Caught) {
+            notes.push(USER_ONLY.to_owned());
+        }
         let mut settings = far_settings(near, &args.far, denied, &mut notes)?;
         settings.min_size = min_size;
         settings.heap_all = args.heap == Heap::All;
         settings.denied = denied.0;
+        settings.check_rounds = check_rounds()?;
+        settings.core_on_stop = std::env::var_os("NEARFAR_CORE").is_some_and(|text| text == "1");
+        settings.encrypt = args.encrypt;
+        settings.faults = args.faults.parse().map_err(|error| refuse(format_args!("{error}")))?;
+        if settings.faults.any() {
+            notes.push(format!("far fails on purpose: {}", settings.faults));
+        }
+        settings.user_only = matches!(way, Way::Caught);
+        if let Way::Kernel(why) = &way {
+            settings.kernel_paging = true;
+            check_far_for_kernel(&settings)?;
+            if args.trace.is_some() {
+                return Err(refuse(format_args!(
+                    "{why}: the kernel would page a mapped file, and nobody would see which pages are visited; {HOW_TO_GET_UFFD}"
+                )));
+            }
+            if settings.encrypt || settings.faults.any() {
+                return Err(refuse(format_args!(
+                    "{why}: the kernel would page a mapped file, which cannot be encrypted; {HOW_TO_GET_UFFD}"
+                )));
+            }
+            notes.push(format!(
+                "{why}: the kernel pages a mapped file in {}, which is slower and holds near less closely (docs/limits.md)",
+                settings.far_dir()
+            ));
+        }
         let far = far_name(&settings);
         let stats = args.stats.map(Target::new).transpose()?;
         let trace = args.trace.map(|path| TraceFile::new(&path, &args.trace_window, near, &mut settings)).transpose()?;
@@ -100,6 +132,13 @@ fn near_bytes(text: &str, limit: MemoryLimit) -> anyhow::Result<u64> {
     Ok(bytes / PAGE as u64 * PAGE as u64)
 }
 
+/// Tests and people who look for a bug have the page table checked in every so many rounds of each pager.
+fn check_rounds() -> anyhow::Result<u32> {
+    let Some(text) = std::env::var_os("NEARFAR_CHECK") else { return Ok(0) };
+    let number = text.to_str().and_then(|text| text.parse().ok());
+    number.ok_or_else(|| refuse(format_args!("NEARFAR_CHECK={} is not a number of rounds", text.display())))
+}
+
 fn check_mode(text: &str) -> anyhow::Result<()> {
     match text.parse::<Mode>().map_err(|error| refuse(format_args!("--mode: {error}")))? {
         Mode::Cache => Ok(()),
@@ -127,27 +166,62 @@ pub fn parse_denied(list: &str) -> anyhow::Result<Denied> {
 
 /// What the kernel lets the pager do, less what is denied.
 pub fn paging(denied: Denied) -> Option<Paging> {
-    (!denied.has("uffd")).then(kernel::paging)
+    (!denied.has("uffd")).then(|| kernel::paging(denied))
 }
 
 /// How an ordinary user gets a userfaultfd that also serves the kernel's own accesses.
 pub const HOW_TO_GET_UFFD: &str = "as root: \"sysctl vm.unprivileged_userfaultfd=1\", or give the user access to /dev/userfaultfd, \
                                    or run with CAP_SYS_PTRACE";
 
-fn check_paging(denied: Denied) -> anyhow::Result<()> {
+/// How this run pages.
+enum Way {
+    /// By a userfaultfd that serves the program and the kernel's own accesses.
+    Full,
+    /// By one that misses the kernel's own accesses: system calls on paged memory are caught.
+    Caught,
+    /// The kernel pages a mapped file; why.
+    Kernel(String),
+}
+
+/// Said where system calls are caught.
+const USER_ONLY: &str = "this user's userfaultfd misses the kernel's own accesses, so system calls on paged memory are caught one \
+                         by one, which costs some microseconds each; \"nearfar doctor\" tells what is not covered and how to get \
+                         the other kind";
+
+fn check_paging(denied: Denied) -> Way {
     let Some(paging) = paging(denied) else {
-        return Err(refuse("userfaultfd is switched off by --deny; nearfar cannot page without it"));
+        return Way::Kernel("userfaultfd is switched off by --deny".to_owned());
     };
     match paging.reach {
-        Ok(Reach::UserAndKernel) => Ok(()),
-        Ok(Reach::UserOnly) => Err(refuse(format_args!(
-            "this user may only have a userfaultfd that misses the kernel's own accesses, so that read(2) into paged memory \
-             would fail; {HOW_TO_GET_UFFD}"
-        ))),
-        Err(errno) => Err(refuse(format_args!(
-            "this kernel or user has no userfaultfd ({errno}); {HOW_TO_GET_UFFD}; \"nearfar doctor\" tells more"
-        ))),
+        Ok(Reach::UserAndKernel) => Way::Full,
+        Ok(Reach::UserOnly) if seccomp::is_available() => Way::Caught,
+        Ok(Reach::UserOnly) => Way::Kernel(
+            "this user's userfaultfd misses the kernel's own accesses, and system calls cannot be caught here".to_owned(),
+        ),
+        Err(errno) => Way::Kernel(format!("there is no userfaultfd here ({errno})")),
     }
+}
+
+/// The kernel can page only what is a file on a disk.
+fn check_far_for_kernel(settings: &Settings) -> anyhow::Result<()> {
+    if settings.emulated {
+        return Err(refuse(format_args!(
+            "--far {}: emulated far memory needs userfaultfd; name a directory",
+            far_name(settings)
+        )));
+    }
+    let dir = settings.far_dir();
+    let file_system = place::file_system(Path::new(dir)).map_err(|error| refuse(format_args!("far {dir}: {error}")))?;
+    if file_system.in_memory {
+        return Err(refuse(format_args!(
+            "far {dir} is a file system in memory, and without userfaultfd nothing would leave memory; name a directory on a disk"
+        )));
+    }
+    // As `Mapped::new` does it.
+    Mapped::new(Path::new(dir)).map_err(|error| {
+        refuse(format_args!("far {dir}: no large sparse file can be created there: {error}; is `ulimit -f` set?"))
+    })?;
+    Ok(())
 }
 
 fn far_settings(near: u64, text: &OsStr, denied: Denied, notes: &mut Vec<String>) -> anyhow::Result<Settings> {
@@ -228,7 +302,12 @@ mod tests {
     fn denied_facilities() {
         assert!(parse_denied("").expect("none").0 == 0 && parse_denied("move,io_uring").expect("two").has("move"));
         assert!(parse_denied("mov").expect_err("unknown").to_string().contains("io_uring"));
-        assert!(check_paging(Denied::parse("uffd").expect("known")).is_err());
+        assert!(matches!(check_paging(Denied::parse("uffd").expect("known")), Way::Kernel(_)));
+        let emulated = far_settings(1 << 30, OsStr::new("emu:bw=4G,lat=10us"), Denied(0), &mut Vec::new()).expect("emulated");
+        assert!(check_far_for_kernel(&emulated).is_err());
+        let in_memory = Settings::new(1 << 30, "/dev/shm").expect("short path");
+        assert!(check_far_for_kernel(&in_memory).is_err());
+        check_far_for_kernel(&Settings::new(1 << 30, "/var/tmp").expect("short path")).expect("a disk");
     }
 
     #[test]

@@ -6,8 +6,9 @@ use nearfar_core::stats::Counter;
 use nearfar_core::units::Bytes;
 use std::fmt::Write;
 
-/// The summary of `outcome` under a budget of `near` bytes; every line ends with a line feed.
-pub fn summary(outcome: &Outcome, near: u64, far: &str) -> String {
+/// The summary of `outcome` under a budget of `near` bytes; every line ends with a line feed. With `by_kernel` the kernel paged,
+/// and what is known was seen from outside.
+pub fn summary(outcome: &Outcome, near: u64, far: &str, by_kernel: bool) -> String {
     let mut text = String::new();
     let mut line = |words: std::fmt::Arguments<'_>| {
         // Writing to a String cannot fail.
@@ -29,13 +30,23 @@ pub fn summary(outcome: &Outcome, near: u64, far: &str) -> String {
     }
     let peak = Bytes(outcome.near_peak());
     let wall = outcome.wall.as_secs_f64();
-    if outcome.was_paged() {
+    if outcome.was_paged() && by_kernel {
+        paged_by_kernel(outcome, peak, near, far, wall, &mut line);
+    } else if outcome.was_paged() {
         paged(outcome, peak, near, far, wall, &mut line);
     } else {
         line(format_args!("fits in near: nothing was paged (peak {peak} of {}, {wall:.1} s)", Bytes(near)));
     }
+    let retries = outcome.counters.get(Counter::FarRetries);
+    if retries > 0 {
+        line(format_args!(
+            "far failed or gave back wrong bytes {retries} times, and was right when tried again: is the device failing?"
+        ));
+    }
     let over = outcome.counters.get(Counter::OverBudget);
-    if over > 0 {
+    if over > 0 && by_kernel {
+        line(format_args!("near was exceeded by up to {}: memory was touched faster than far took what had to go", Bytes(over)));
+    } else if over > 0 {
         line(format_args!("near was exceeded by up to {}: everything else was pinned (mlock, I/O in flight)", Bytes(over)));
     }
     if outcome.still_running > 0 {
@@ -70,6 +81,23 @@ fn paged(outcome: &Outcome, peak: Bytes, near: u64, far: &str, wall: f64, line: 
     }
 }
 
+fn paged_by_kernel(
+    outcome: &Outcome,
+    peak: Bytes,
+    near: u64,
+    far: &str,
+    wall: f64,
+    line: &mut impl FnMut(std::fmt::Arguments<'_>),
+) {
+    let get = |counter| Bytes(outcome.counters.get(counter));
+    line(format_args!("near {peak} at peak of {}, by looking every few ms; run of {wall:.1} s", Bytes(near)));
+    line(format_args!(
+        "far {far}: kernel paging of a mapped file (no userfaultfd), about {} in, {} out; how long threads waited is not known",
+        get(Counter::BytesIn),
+        get(Counter::BytesOut),
+    ));
+}
+
 /// A share as people read it; a dash when there is none.
 pub fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", share * 100.0))
@@ -101,7 +129,7 @@ mod tests {
 
     #[test]
     fn one_line_when_everything_fits() {
-        let text = summary(&outcome(&[(Counter::NearPeak, 5 << 20)]), 800 << 20, "/var/tmp");
+        let text = summary(&outcome(&[(Counter::NearPeak, 5 << 20)]), 800 << 20, "/var/tmp", false);
         assert_eq!(text, "nearfar: fits in near: nothing was paged (peak 5.0 MiB of 800.0 MiB, 10.0 s)\n");
     }
 
@@ -120,6 +148,7 @@ mod tests {
             ]),
             800 << 20,
             "/var/tmp",
+            false,
         );
         for part in
             ["near 799.0 MiB at peak of 800.0 MiB; 75.0 %", "3.0 GiB in, 1.0 GiB out", "efficiency 40.0 % of the bound, 4.0 s"]
@@ -130,11 +159,19 @@ mod tests {
     }
 
     #[test]
+    fn kernel_paging_is_named() {
+        let run = outcome(&[(Counter::NearPeak, 900 << 20), (Counter::EvictedBytes, 1), (Counter::OverBudget, 100 << 20)]);
+        let text = summary(&run, 800 << 20, "/var/tmp", true);
+        assert!(text.contains("kernel paging of a mapped file") && text.contains("exceeded by up to 100.0 MiB"), "{text}");
+        assert!(!text.contains("hits") && !text.contains("pinned"), "{text}");
+    }
+
+    #[test]
     fn deaths_and_strangers_are_told() {
         let mut run = outcome(&[]);
         run.end = End::Signal(9);
         run.processes = 0;
-        let text = summary(&run, 1 << 30, "/var/tmp");
+        let text = summary(&run, 1 << 30, "/var/tmp", false);
         assert!(text.contains("SIGKILL") && text.contains("no process was managed"), "{text}");
     }
 }

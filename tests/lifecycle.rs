@@ -1,10 +1,12 @@
 //! How processes and threads start and end, and that nothing is left behind.
 
-use crate::util::{MIB, Scratch, TestProgram, compile, descendants, machine, names_in, send_signal, status_bytes};
+use crate::util::{
+    MIB, Scratch, TestProgram, compile, descendants, free_bytes, machine, names_in, send_signal, status_bytes, wait_gone,
+};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 fn touch(arguments: &[&str]) -> TestProgram {
@@ -43,12 +45,6 @@ fn threads_come_and_go_during_paging() {
     TestProgram::source("thread_turnover.c").near("48M").same().ok().paged();
 }
 
-/// Bytes free on the disk of the far directory.
-fn free_bytes(dir: &Path) -> u64 {
-    let output = Command::new("df").args(["--output=avail", "-B1"]).arg(dir).output().expect("df");
-    String::from_utf8_lossy(&output.stdout).lines().nth(1).and_then(|line| line.trim().parse().ok()).expect("df prints a number")
-}
-
 /// Starts `touch 256M ready` under nearfar and waits until its data is there.
 fn start(scratch: &Scratch) -> Child {
     let mut command = touch(&["256M", "ready"]).command_under_nearfar(scratch);
@@ -57,19 +53,6 @@ fn start(scratch: &Scratch) -> Child {
     BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
     assert_eq!(line, "ready\n");
     child
-}
-
-/// Waits until none of `pids` lives.
-fn wait_gone(pids: &[u32]) {
-    let begin = Instant::now();
-    let lives = |pid: &&u32| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
-    };
-    while let Some(pid) = pids.iter().find(lives) {
-        assert!(begin.elapsed() < Duration::from_secs(20), "process {pid} still lives");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// Sends `signal` to the program or to nearfar, and sees that both end and that nothing is left. A program whose nearfar was killed

@@ -2,7 +2,8 @@
 //!
 //! Each module says what belongs in it; the programs are in `tests/programs`, one file per behaviour, and hold their own checks
 //! (they print OK or the first wrong address). `NEARFAR_REQUIRE=numpy,gfortran,...` (or `all`) turns a skip for want of something
-//! into a failure; `NEARFAR_TEST_SECONDS` sets how long the timed ones run; `NEARFAR_BIN` tests another build.
+//! into a failure; `NEARFAR_TEST_SECONDS` sets how long the timed ones run; `NEARFAR_BIN` tests another build;
+//! `NEARFAR_TEST_KILLS` is how often something is killed, `NEARFAR_TEST_SEED` repeats what was random.
 
 #[macro_use]
 mod macros;
@@ -23,11 +24,30 @@ mod pager;
 /// Put it here if the kernel, not the program, touches paged memory.
 mod kernel_access;
 
+/// Put it here if it is about users with fewer rights: the kernel's own accesses are not served.
+mod rights;
+
 /// Put it here if a process is copied: fork, raw clone, exec and spawn in a program with paged data.
 mod fork;
 
 /// Put it here if it is about options, messages and exit codes of the command.
 mod cli;
+
+/// Put it here if it is a trap that other pagers fell into.
+mod traps;
+
+/// Put it here if the page table is to be checked while a program runs.
+mod page_table;
+
+/// Put it here if something is killed at random moments.
+mod kills;
+
+/// Everything at once, for as long as one likes: `make soak MINUTES=n`.
+mod soak;
+/// Put it here if far fails, is slow, full or read by others: right data or a clear stop, and no hang.
+mod faults;
+/// Put it here if it is about a system without userfaultfd, where the kernel pages.
+mod fallback;
 
 /// Put it here if it measures memory against `--near`.
 mod budget;

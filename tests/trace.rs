@@ -134,6 +134,20 @@ fn results_are_the_same_while_visits_are_recorded() {
     }
 }
 
+/// Threads that visit at random, with a small window and more data than near, and the page table checked all the while.
+#[test]
+fn threads_that_visit_at_random_get_on() {
+    let scratch = Scratch::new();
+    let mix = TestProgram::source("verify_mix.c").args(["bytes=48M", "threads=3", "seconds=2", "seed=31"]).near("32M");
+    let (under, bytes) = record(mix.options(["--trace-window", "2M"]).env("NEARFAR_CHECK", "20"), &scratch);
+    let under = under.ok().paged();
+    assert_eq!(under.stdout, "OK\n");
+    assert!(under.counter("page_table_checks") > 0, "nothing was checked");
+    let (_, summary) = accesses(&bytes, Grain::Chunk).expect("a trace");
+    // The first and the last pass visit each chunk, and 2 MiB of 48 are in view.
+    assert!(summary.visits > 2 * 700, "{summary:?}");
+}
+
 /// Where the trace cannot be written any more, the program goes on.
 #[test]
 fn a_full_disk_ends_the_trace_and_not_the_program() {

@@ -86,7 +86,9 @@ pub fn has(name: &str) -> Result<(), String> {
         Err(error) => Err(format!("{program}: {error}")),
     };
     match name {
-        "gcc" | "g++" | "gfortran" | "rustc" | "stress-ng" | "sqlite3" | "python3" | "java" => answers(name, &["--version"]),
+        "gcc" | "g++" | "gfortran" | "rustc" | "stress-ng" | "sqlite3" | "python3" | "java" | "gdb" => {
+            answers(name, &["--version"])
+        }
         "lmp" => answers("lmp", &["-help"]),
         "numpy" => answers("python3", &["-c", "import numpy"]),
         "openmp" => answers("sh", &["-c", "echo 'int main(){return 0;}' | gcc -fopenmp -x c - -o /dev/null"]),
@@ -244,11 +246,22 @@ impl TestProgram {
         let _machine = machine();
         let scratch = Scratch::new();
         let command = self.command_under_nearfar(&scratch);
-        let mut outcome = self.run(command, &scratch);
-        let text = fs::read_to_string(scratch.0.join("run.json")).ok();
-        outcome.stats = text.map(|text| serde_json::from_str(&text).expect("--stats is JSON"));
+        let outcome = self.outcome(command, &scratch);
         assert_eq!(names_in(&scratch.far()), [""; 0], "left behind in the far directory");
         outcome
+    }
+
+    /// Runs `command`, which is `command_under_nearfar` of `scratch` or starts that.
+    pub fn outcome(&self, command: Command, scratch: &Scratch) -> Outcome {
+        let mut outcome = self.run(command, scratch);
+        let text = fs::read_to_string(scratch.0.join("run.json")).ok();
+        outcome.stats = text.map(|text| serde_json::from_str(&text).expect("--stats is JSON"));
+        outcome
+    }
+
+    /// What the environment of a run has besides.
+    pub fn environment(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.env.iter().map(|(name, value)| (name, value))
     }
 
     /// Runs it both ways; standard output and status must be the same. Returns the outcome under nearfar.
@@ -280,7 +293,7 @@ impl TestProgram {
         let create = |path: &Path| fs::File::create(path).expect("scratch file");
         command.stdout(create(&stdout)).stderr(create(&stderr)).current_dir(scratch.work()).process_group(0);
         command.stdin(self.stdin.as_ref().map_or(Stdio::null(), |path| fs::File::open(path).expect("input").into()));
-        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.envs(self.environment());
         let begin = Instant::now();
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let (status, peak_resident) = self.wait(&mut child, begin);
@@ -465,4 +478,23 @@ fn describe(pid: u32) -> String {
         text += &format!("    {}\n    {}\n", signals.join(" "), of("stack").lines().take(8).collect::<Vec<_>>().join(" < "));
     }
     text
+}
+
+/// Bytes free on the disk of the far directory.
+pub fn free_bytes(dir: &Path) -> u64 {
+    let output = Command::new("df").args(["--output=avail", "-B1"]).arg(dir).output().expect("df");
+    String::from_utf8_lossy(&output.stdout).lines().nth(1).and_then(|line| line.trim().parse().ok()).expect("df prints a number")
+}
+
+/// Waits until none of `pids` lives.
+pub fn wait_gone(pids: &[u32]) {
+    let begin = Instant::now();
+    let lives = |pid: &&u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+    };
+    while let Some(pid) = pids.iter().find(lives) {
+        assert!(begin.elapsed() < Duration::from_secs(20), "process {pid} still lives");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }

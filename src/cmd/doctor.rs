@@ -9,6 +9,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use nearfar_core::units::Bytes;
 use nearfar_sys::kernel::{self, Denied, Paging};
 use nearfar_sys::rlimit::{Limit, limit};
+use nearfar_sys::seccomp;
 use nearfar_sys::uffd::Reach;
 use std::path::Path;
 use std::process::ExitCode;
@@ -73,7 +74,12 @@ fn table(rows: &[Row]) -> Table {
 
 fn examine(far: &Path, denied: Denied) -> Vec<Row> {
     let paging = request::paging(denied);
-    let mut rows = vec![userfaultfd(paging), moving(paging.filter(|_| !denied.has("move"))), io_uring(denied), waking(denied)];
+    let mut rows = vec![
+        userfaultfd(paging, seccomp::is_available()),
+        moving(paging.filter(|_| !denied.has("move"))),
+        io_uring(denied),
+        waking(denied),
+    ];
     rows.extend(far_rows(far, denied));
     rows.push(match library::find() {
         Ok(path) => row("library", State::Good, path.display().to_string()),
@@ -92,21 +98,37 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }
 
-fn userfaultfd(paging: Option<Paging>) -> Row {
+const KERNEL_PAGES: &str = "the kernel pages a mapped file instead: slower, and near is held less closely";
+
+fn userfaultfd(paging: Option<Paging>, catching: bool) -> Row {
     let what = "userfaultfd";
     match paging.map(|paging| paging.reach) {
         Some(Ok(Reach::UserAndKernel)) => row(what, State::Good, "serves the program and the kernel's own accesses for it"),
-        Some(Ok(Reach::UserOnly)) => row(
+        Some(Ok(Reach::UserOnly)) if catching => row(
             what,
-            State::No,
+            State::Slower,
             format!(
-                "this user's kind misses the kernel's own accesses (read(2) into paged memory would fail); {HOW_TO_GET_UFFD}"
+                "this user's kind misses the kernel's own accesses: system calls on paged memory are caught one by one (seccomp), \
+                 which costs some microseconds each. Not covered: io_uring of the program (refused), POSIX AIO on paged \
+                 buffers, memory that other processes, debuggers and core dumps read, Java's heap and large static arrays \
+                 (they stay in ordinary memory), setuid programs started by a process that pages (docs/user-mode.md). For \
+                 the other kind: {HOW_TO_GET_UFFD}"
             ),
         ),
-        Some(Err(errno)) => {
-            row(what, State::No, format!("{errno}; {HOW_TO_GET_UFFD}; a container's seccomp filter may forbid it too"))
-        }
-        None => row(what, State::No, "switched off by --deny"),
+        Some(Ok(Reach::UserOnly)) => row(
+            what,
+            State::Slower,
+            format!(
+                "this user's kind misses the kernel's own accesses (read(2) into paged memory would fail), and system calls \
+                 cannot be caught (seccomp filters, on x86-64); {KERNEL_PAGES}; {HOW_TO_GET_UFFD}"
+            ),
+        ),
+        Some(Err(errno)) => row(
+            what,
+            State::Slower,
+            format!("{errno}; {KERNEL_PAGES}; {HOW_TO_GET_UFFD}; a container's seccomp filter may forbid it too"),
+        ),
+        None => row(what, State::Slower, format!("switched off by --deny; {KERNEL_PAGES}")),
     }
 }
 
@@ -249,9 +271,10 @@ mod tests {
     #[test]
     fn what_blocks_and_what_only_slows() {
         let paging = |reach, can_move| Some(Paging { reach, can_move });
-        assert_eq!(userfaultfd(paging(Ok(Reach::UserAndKernel), true)).state, State::Good);
-        for blocked in [paging(Ok(Reach::UserOnly), true), paging(Err(Errno(1)), false), None] {
-            assert_eq!(userfaultfd(blocked).state, State::No);
+        assert_eq!(userfaultfd(paging(Ok(Reach::UserAndKernel), true), false).state, State::Good);
+        assert_eq!(userfaultfd(paging(Ok(Reach::UserOnly), true), true).state, State::Slower);
+        for kernel in [paging(Ok(Reach::UserOnly), true), paging(Err(Errno(1)), false), None] {
+            assert_eq!(userfaultfd(kernel, false).state, State::Slower);
         }
         assert_eq!(moving(paging(Ok(Reach::UserAndKernel), false)).state, State::Slower);
         assert_eq!(io_uring(Denied::parse("io_uring").expect("known")).state, State::Slower);

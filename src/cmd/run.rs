@@ -133,7 +133,7 @@ impl Watch {
 /// Writes the summary and the run file. The program has ended: a failure here is told but does not replace its status.
 fn report(request: &RunRequest, outcome: &Outcome) {
     if !request.quiet {
-        say::raw(&summary::summary(outcome, request.settings.near_bytes, &request.far));
+        say::raw(&summary::summary(outcome, request.settings.near_bytes, &request.far, request.settings.kernel_paging));
         if let Some(trace) = &request.trace {
             say::line(trace.summary());
         }

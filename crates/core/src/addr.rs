@@ -53,7 +53,7 @@ impl Extent {
 
     /// True when the two share a byte.
     pub const fn overlaps(&self, other: &Extent) -> bool {
-        self.start < other.end && other.start < self.end
+        !self.is_empty() && !other.is_empty() && self.start < other.end && other.start < self.end
     }
 
     /// The part that both share; `None` when they share nothing.

@@ -61,6 +61,14 @@ pub enum Error {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// Not a list of faults.
+    #[error("faults \"{input}\" are not understood: {why}; write for example read-eio=once@100,slow=5ms (see CONTRIBUTING.md)")]
+    Faults {
+        /// The text as given.
+        input: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A range was given back that is free already, in part or whole, or that the allocator does not own.
     #[error("range {start:#x}..{end:#x} is not in use (bytes): it was freed twice or never belonged here")]
     NotTaken {

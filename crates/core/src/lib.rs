@@ -10,6 +10,7 @@ pub mod addr;
 pub mod ranges;
 pub mod tier;
 pub mod mode;
+pub mod faults;
 pub mod stats;
 pub mod policy;
 pub mod trace;

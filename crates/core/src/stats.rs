@@ -78,7 +78,10 @@ counters! {
     OverBudget, "over_budget_bytes", "bytes", Max, "Most bytes by which near was exceeded because every page was pinned (0 in health).";
     MoveFallbacks, "move_fallbacks", "count", Sum, "Pages copied because the kernel refused to move them.";
     PinnedSkips, "pinned_skips", "count", Sum, "Evictions given up because the kernel held the page (direct I/O in flight, mlock).";
+    FarRetries, "far_retries", "count", Sum, "Reads and writes of far that failed, and reads that brought wrong bytes, all of which were tried again (0 in health).";
     Forks, "forks", "count", Sum, "Forks taken while data was in far.";
+    Checks, "page_table_checks", "count", Sum, "Checks of the whole page table against itself and the kernel (NEARFAR_CHECK; 0 in ordinary runs).";
+    CallsCaught, "calls_caught", "count", Sum, "System calls on paged memory that were caught and looked after, where userfaultfd misses the kernel's own accesses (docs/user-mode.md).";
 }
 
 /// Number of counters.

@@ -2,10 +2,11 @@
 //!
 //! Only adds: our library to LD_PRELOAD, and NEARFAR_JOB, where they are missing. Nothing is built on a heap, since the caller
 //! may be the child of vfork, which shares the parent's memory and never comes back to free it.
-//! glibc's execl, execle and execlp (variadic) reach the kernel without passing here; they mostly keep the environment.
+//! execl, execle and execlp, which are variadic, come here by way of `exec_lists` on x86-64; elsewhere the C library's reach the
+//! kernel without passing here, and mostly keep the environment.
 
-use crate::errno;
 use crate::next::Next;
+use crate::{errno, user_mode};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::map::OwnedMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -198,7 +199,9 @@ fn missing() -> c_int {
 /// As for the system call; likewise below.
 pub unsafe fn execve(path: *const c_char, argv: Strings, envp: Strings) -> c_int {
     // SAFETY: passed on to the caller.
-    unsafe { with_job(envp, |envp| EXECVE.get().map_or_else(missing, |next| next(path, argv, envp))) }
+    unsafe {
+        with_job(envp, |envp| lending(path, argv, envp, || EXECVE.get().map_or_else(missing, |next| next(path, argv, envp))))
+    }
 }
 
 /// execv(3).
@@ -216,7 +219,9 @@ pub unsafe fn execv(path: *const c_char, argv: Strings) -> c_int {
 /// As for the function.
 pub unsafe fn execvpe(file: *const c_char, argv: Strings, envp: Strings) -> c_int {
     // SAFETY: passed on to the caller.
-    unsafe { with_job(envp, |envp| EXECVPE.get().map_or_else(missing, |next| next(file, argv, envp))) }
+    unsafe {
+        with_job(envp, |envp| lending(file, argv, envp, || EXECVPE.get().map_or_else(missing, |next| next(file, argv, envp))))
+    }
 }
 
 /// execvp(3).
@@ -234,7 +239,9 @@ pub unsafe fn execvp(file: *const c_char, argv: Strings) -> c_int {
 /// As for the function.
 pub unsafe fn fexecve(fd: c_int, argv: Strings, envp: Strings) -> c_int {
     // SAFETY: passed on to the caller.
-    unsafe { with_job(envp, |envp| FEXECVE.get().map_or_else(missing, |next| next(fd, argv, envp))) }
+    unsafe {
+        with_job(envp, |envp| lending(null(), argv, envp, || FEXECVE.get().map_or_else(missing, |next| next(fd, argv, envp))))
+    }
 }
 
 /// execveat(2).
@@ -243,7 +250,11 @@ pub unsafe fn fexecve(fd: c_int, argv: Strings, envp: Strings) -> c_int {
 /// As for the system call.
 pub unsafe fn execveat(dir: c_int, path: *const c_char, argv: Strings, envp: Strings, flags: c_int) -> c_int {
     // SAFETY: passed on to the caller.
-    unsafe { with_job(envp, |envp| EXECVEAT.get().map_or_else(missing, |next| next(dir, path, argv, envp, flags))) }
+    unsafe {
+        with_job(envp, |envp| {
+            lending(path, argv, envp, || EXECVEAT.get().map_or_else(missing, |next| next(dir, path, argv, envp, flags)))
+        })
+    }
 }
 
 /// What posix_spawn(3) takes besides the environment.
@@ -268,7 +279,90 @@ pub unsafe fn posix_spawn(child: Child, envp: Strings, search: bool) -> c_int {
     let next = if search { POSIX_SPAWNP.get() } else { POSIX_SPAWN.get() };
     let Some(next) = next else { return libc::ENOSYS };
     // SAFETY: passed on to the caller.
-    unsafe { with_job(envp, |envp| next(child.pid, child.file, child.actions, child.attributes, child.argv, envp)) }
+    unsafe {
+        with_job(envp, |envp| {
+            let spawn = |child: &Child, envp| next(child.pid, child.file, child.actions, child.attributes, child.argv, envp);
+            if user_mode::is_active() { with_copies(child, envp, spawn) } else { spawn(&child, envp) }
+        })
+    }
+}
+
+/// Lends the texts of an exec that are in paged memory: the kernel reads them.
+fn lending<R>(path: *const c_char, argv: Strings, envp: Strings, go: impl FnOnce() -> R) -> R {
+    if user_mode::is_active() {
+        user_mode::lending(libc::SYS_execve, [path.addr(), argv.addr(), envp.addr(), 0, 0, 0], go)
+    } else {
+        go()
+    }
+}
+
+/// Calls `go` with everything in memory that is not paged, on a stack that is not: where the C library makes the child, it has
+/// taken all signal handlers away, and system calls on paged memory would end it.
+///
+/// # Safety
+/// As for posix_spawn(3).
+unsafe fn with_copies(child: Child, envp: Strings, go: impl FnOnce(&Child, Strings) -> c_int) -> c_int {
+    // SAFETY: null or null-terminated arrays of C strings, and a C string.
+    let (argv, envp, file) =
+        unsafe { (copied(child.argv), copied(envp), (!child.file.is_null()).then(|| CStr::from_ptr(child.file).to_owned())) };
+    let array =
+        |strings: &[CString]| -> Vec<*const c_char> { strings.iter().map(|string| string.as_ptr()).chain([null()]).collect() };
+    let (argv_array, envp_array) = (array(&argv), array(&envp));
+    let attributes = child.attributes.cast::<libc::posix_spawnattr_t>();
+    // SAFETY: null or attributes of the program, plain data.
+    let attributes = (!attributes.is_null()).then(|| Box::new(unsafe { attributes.read() }));
+    let mut pid = 0;
+    let copy = Child {
+        pid: &mut pid,
+        file: file.as_ref().map_or(null(), |file| file.as_ptr()),
+        actions: child.actions,
+        attributes: attributes.as_ref().map_or(null(), |attributes| std::ptr::from_ref(&**attributes).cast()),
+        argv: argv_array.as_ptr(),
+    };
+    let result = user_mode::off_paged_stack(|| go(&copy, envp_array.as_ptr()));
+    if !child.pid.is_null() && result == 0 {
+        // SAFETY: where the caller wants the process id.
+        unsafe { child.pid.write(pid) };
+    }
+    result
+}
+
+/// # Safety
+/// `strings` is null or a null-terminated array of C strings.
+unsafe fn copied(strings: Strings) -> Vec<CString> {
+    let mut out = Vec::new();
+    let mut at = strings;
+    // SAFETY: the caller's promise.
+    unsafe {
+        while !at.is_null() && !(*at).is_null() {
+            out.push(CStr::from_ptr(*at).to_owned());
+            at = at.add(1);
+        }
+    }
+    out
+}
+
+static SYSTEM: Next<unsafe extern "C" fn(*const c_char) -> c_int> = Next::new(c"system");
+static POPEN: Next<unsafe extern "C" fn(*const c_char, *const c_char) -> *mut libc::FILE> = Next::new(c"popen");
+
+/// system(3): the C library hands the text to the kernel past our other functions.
+///
+/// # Safety
+/// As for the function.
+pub unsafe fn system(command: *const c_char) -> c_int {
+    let Some(next) = SYSTEM.get() else { return missing() };
+    // SAFETY: passed on to the caller.
+    unsafe { lending(command, null(), environ, || user_mode::off_paged_stack(|| next(command))) }
+}
+
+/// popen(3); likewise.
+///
+/// # Safety
+/// As for the function.
+pub unsafe fn popen(command: *const c_char, kind: *const c_char) -> *mut libc::FILE {
+    let Some(next) = POPEN.get() else { return null_mut() };
+    // SAFETY: passed on to the caller.
+    unsafe { lending(command, null(), environ, || user_mode::off_paged_stack(|| next(command, kind))) }
 }
 
 #[cfg(test)]

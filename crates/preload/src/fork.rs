@@ -6,7 +6,7 @@
 
 use crate::lifecycle::{fork_child, fork_parent, fork_prepare, managed_even_inside};
 use crate::next::Next;
-use crate::{errno, stack};
+use crate::{errno, stack, user_mode};
 use nearfar_sys::errno::{Errno, call};
 use std::ffi::{c_int, c_void};
 
@@ -78,6 +78,12 @@ pub unsafe fn clone(
     arg: *mut c_void,
     rest: (*mut c_int, *mut c_void, *mut c_int),
 ) -> c_int {
+    if flags & (libc::CLONE_CHILD_CLEARTID | libc::CLONE_CHILD_SETTID) != 0 {
+        user_mode::keep_words(&[rest.2.addr()]);
+    }
+    if flags & libc::CLONE_PARENT_SETTID != 0 {
+        user_mode::keep_words(&[rest.0.addr()]);
+    }
     if flags & libc::CLONE_VM != 0 || managed_even_inside().is_none() {
         // SAFETY: passed on to the caller.
         return CLONE.get().map_or_else(missing, |next| unsafe { next(entry, stack, flags, arg, rest.0, rest.1, rest.2) });

@@ -2,7 +2,7 @@
 //!
 //! A symbol is added here and nowhere else. Under test nothing is exported: the test runner keeps the C library's functions.
 
-use crate::{descriptors, exec, fork, heap, last_thread, maps};
+use crate::{async_io, descriptors, exec, fork, heap, last_thread, maps, signals};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 macro_rules! hooks {
@@ -46,6 +46,8 @@ macro_rules! hooks_with_caller {
 }
 
 type Void = *mut c_void;
+type Action = *mut libc::sigaction;
+type Mask = *const libc::sigset_t;
 type Path = *const c_char;
 type Strings = *const *const c_char;
 
@@ -95,6 +97,32 @@ hooks! {
     dup2(old: c_int, new: c_int) -> c_int = descriptors::dup2(old, new);
     dup3(old: c_int, new: c_int, flags: c_int) -> c_int = descriptors::dup3(old, new, flags);
 
+    sigaction(signal: c_int, new: Action, old: Action) -> c_int = signals::sigaction(signal, new, old);
+    signal(signal: c_int, handler: usize) -> usize = signals::signal(signal, handler);
+    bsd_signal(signal: c_int, handler: usize) -> usize = signals::signal(signal, handler);
+    ssignal(signal: c_int, handler: usize) -> usize = signals::signal(signal, handler);
+    sysv_signal(signal: c_int, handler: usize) -> usize = signals::sysv_signal(signal, handler);
+    __sysv_signal(signal: c_int, handler: usize) -> usize = signals::sysv_signal(signal, handler);
+    sigprocmask(how: c_int, new: Mask, old: *mut libc::sigset_t) -> c_int = signals::sigprocmask(how, new, old);
+    pthread_sigmask(how: c_int, new: Mask, old: *mut libc::sigset_t) -> c_int = signals::pthread_sigmask(how, new, old);
+    sigsuspend(mask: Mask) -> c_int = signals::sigsuspend(mask);
+    ppoll(fds: Void, count: usize, time: Void, mask: Mask) -> c_int = signals::ppoll(fds, count, time, mask);
+    pselect(count: c_int, read: Void, write: Void, except: Void, time: Void, mask: Mask) -> c_int
+        = signals::pselect(count, [read, write, except], time, mask);
+    epoll_pwait(fd: c_int, events: Void, count: c_int, time: c_int, mask: Mask) -> c_int
+        = signals::epoll_pwait(fd, events, count, time, mask);
+    sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int = signals::sigaltstack(new, old);
+    pthread_create(thread: Void, attr: *const libc::pthread_attr_t, entry: Void, arg: Void) -> c_int
+        = signals::pthread_create(thread, attr, entry, arg);
+    aio_read(block: Void) -> c_int = async_io::read(block);
+    aio_read64(block: Void) -> c_int = async_io::read(block);
+    aio_write(block: Void) -> c_int = async_io::write(block);
+    aio_write64(block: Void) -> c_int = async_io::write(block);
+    lio_listio(mode: c_int, list: *const Void, count: c_int, event: Void) -> c_int
+        = async_io::list(mode, list, count, event);
+    lio_listio64(mode: c_int, list: *const Void, count: c_int, event: Void) -> c_int
+        = async_io::list(mode, list, count, event);
+
     pthread_exit(value: Void) -> ! = last_thread::pthread_exit(value);
 
     fork() -> libc::pid_t = fork::fork();
@@ -109,6 +137,8 @@ hooks! {
     fexecve(fd: c_int, argv: Strings, envp: Strings) -> c_int = exec::fexecve(fd, argv, envp);
     execveat(dir: c_int, path: Path, argv: Strings, envp: Strings, flags: c_int) -> c_int
         = exec::execveat(dir, path, argv, envp, flags);
+    system(command: Path) -> c_int = exec::system(command);
+    popen(command: Path, kind: Path) -> *mut libc::FILE = exec::popen(command, kind);
     posix_spawn(pid: *mut libc::pid_t, path: Path, actions: Void, attributes: Void, argv: Strings, envp: Strings) -> c_int
         = exec::posix_spawn(exec::Child { pid, file: path, actions, attributes, argv }, envp, false);
     posix_spawnp(pid: *mut libc::pid_t, file: Path, actions: Void, attributes: Void, argv: Strings, envp: Strings) -> c_int

@@ -16,6 +16,8 @@
 //!   memory until exec, and may call any hook.
 //! - **exec.** The new program starts from the beginning. The environment is completed if the caller dropped what leads the
 //!   child back to the job (`exec`).
+//! - **Ordinary users** get a userfaultfd that misses the kernel's own accesses. Then system calls on paged memory are caught
+//!   by SIGSYS (`user_mode`), which the program must neither block nor handle (`signals`).
 //! - **Exit.** Our destructor writes the last gauges. Memory stays served until the kernel takes the process down, so that
 //!   other destructors may touch it. `_exit` and fatal signals need nothing of us.
 //!
@@ -28,16 +30,23 @@ mod errno;
 mod next;
 mod libc_heap;
 mod small_heap;
-mod exec;
 mod static_arrays;
 mod stack;
 mod managed;
+mod signal_stacks;
+mod pieces;
+mod user_mode;
+mod exec;
 mod lifecycle;
 mod fork;
 mod heap;
 mod maps;
 #[cfg(target_arch = "x86_64")]
 pub mod raw_syscall;
+#[cfg(target_arch = "x86_64")]
+pub mod exec_lists;
 mod descriptors;
+mod signals;
+mod async_io;
 mod last_thread;
 pub mod hooks;

@@ -4,7 +4,7 @@
 //! library meanwhile. `Managing` and `Inert` are final. A hook asks `managed()`, which is one load when the answer is yes.
 
 use crate::managed::Managed;
-use crate::{alloc_internal, errno, exec, small_heap, static_arrays};
+use crate::{alloc_internal, errno, exec, small_heap, static_arrays, user_mode};
 use nearfar_sys::process;
 use nearfar_tiers::job::{ENV_JOB, Job};
 use nearfar_tiers::memory::Memory;
@@ -32,6 +32,8 @@ static STATE: AtomicU8 = AtomicU8::new(State::Unstarted as u8);
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 /// Forks under way: from the start of our handler before to the start of the program's handlers after.
 static FORKING: AtomicU32 = AtomicU32::new(0);
+/// The thread that forks.
+static FORKER: AtomicU32 = AtomicU32::new(0);
 static MANAGED: AtomicPtr<Managed> = AtomicPtr::new(null_mut());
 
 /// What the hooks work with, also when the calling thread is inside nearfar; `None` unless the state is `Managing`.
@@ -124,8 +126,17 @@ fn start() -> Option<&'static Managed> {
         }
     };
     let settings = job.settings();
+    if settings.user_only
+        && let Err(errno) =
+            user_mode::start(&memory, user_mode::Process { managed: managed_even_inside, is_this: is_this_process })
+    {
+        job.note_unmanaged();
+        unmanaged(&format_args!("system calls cannot be caught, which this user's userfaultfd makes necessary ({errno})"));
+        return None;
+    }
     let min_size = usize::try_from(settings.min_size).unwrap_or(usize::MAX).max(1);
-    let arrays = static_arrays::find(min_size);
+    // Where system calls are caught, only the arena is watched.
+    let arrays = if settings.user_only { Vec::new() } else { static_arrays::find(min_size) };
     for array in &arrays {
         memory.adopt(array.start, array.len());
     }
@@ -146,6 +157,7 @@ fn unmanaged(why: &dyn Display) {
 pub extern "C" fn fork_prepare() {
     if let Some(managed) = managed_even_inside() {
         FORKING.fetch_add(1, Ordering::Relaxed);
+        FORKER.store(process::tid(), Ordering::Relaxed);
         managed.with(Memory::fork_prepare);
         alloc_internal::fork_prepare();
     }
@@ -166,6 +178,7 @@ pub extern "C" fn fork_child() {
         PROCESS.store(process::pid(), Ordering::Relaxed);
         alloc_internal::fork_child();
         managed.with(Memory::fork_child);
+        user_mode::fork_child(FORKER.load(Ordering::Relaxed));
         FORKING.store(0, Ordering::Relaxed);
     }
 }

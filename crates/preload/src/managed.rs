@@ -89,22 +89,27 @@ fn library_code() -> [Extent; 2] {
     }
     // SAFETY: reads a number from the auxiliary vector: the address at which the kernel mapped the loader.
     let loader = unsafe { libc::getauxval(libc::AT_BASE) } as usize;
-    let mut found = [Extent { start: __libc_malloc as *const () as usize, end: 0 }, Extent { start: loader, end: 0 }];
-    // SAFETY: `visit` gets back the pointer to `found`, which outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
-    found.map(|code| if code.end == 0 { Extent { start: 0, end: 0 } } else { code })
+    [__libc_malloc as *const () as usize, loader].map(|addr| code_of(addr).unwrap_or(Extent { start: 0, end: 0 }))
 }
 
-/// Replaces an address in `found` by the executable segment of the object that holds it.
+/// The executable segment of the object that holds `addr`.
+pub fn code_of(addr: usize) -> Option<Extent> {
+    let mut found = Extent { start: addr, end: 0 };
+    // SAFETY: `visit` gets back the pointer to `found`, which outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
+    (found.end != 0).then_some(found)
+}
+
+/// Replaces the address in `found` by the executable segment of the object that holds it.
 ///
 /// # Safety
-/// Called by dl_iterate_phdr with a description of a loaded object and the array of `library_code`.
+/// Called by dl_iterate_phdr with a description of a loaded object and the range of `code_of`.
 unsafe extern "C" fn visit(object: *mut libc::dl_phdr_info, _size: usize, found: *mut c_void) -> c_int {
     // SAFETY: valid for the call, as documented for dl_iterate_phdr.
     let object = unsafe { &*object };
-    // SAFETY: the array that `library_code` passed.
-    let found = unsafe { &mut *found.cast::<[Extent; 2]>() };
-    if object.dlpi_phdr.is_null() {
+    // SAFETY: the range that `code_of` passed.
+    let found = unsafe { &mut *found.cast::<Extent>() };
+    if object.dlpi_phdr.is_null() || found.end != 0 {
         return 0;
     }
     // SAFETY: the loader keeps `dlpi_phnum` headers at `dlpi_phdr`.
@@ -115,12 +120,10 @@ unsafe extern "C" fn visit(object: *mut libc::dl_phdr_info, _size: usize, found:
             (Extent { start, end: start + header.p_memsz as usize }, header.p_flags & libc::PF_X != 0)
         })
     };
-    for wanted in found.iter_mut().filter(|wanted| wanted.end == 0) {
-        if segments().any(|(segment, _)| segment.contains(wanted.start))
-            && let Some((code, _)) = segments().find(|&(_, executable)| executable)
-        {
-            *wanted = code;
-        }
+    if segments().any(|(segment, _)| segment.contains(found.start))
+        && let Some((code, _)) = segments().find(|&(_, executable)| executable)
+    {
+        *found = code;
     }
     0
 }

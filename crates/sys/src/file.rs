@@ -77,9 +77,32 @@ impl SpillFile {
 
     /// Gives the space of the bytes back; errors are of no consequence.
     pub fn punch(&self, offset: u64, len: u64) {
+        let _ = self.make_hole(offset, len);
+    }
+
+    /// Makes the bytes read as zeros, in mappings too, and gives their space back.
+    pub fn make_hole(&self, offset: u64, len: u64) -> Result<(), Errno> {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        loop {
+            // SAFETY: integers only.
+            match unsafe { call(libc::SYS_fallocate, [self.raw(), mode as usize, offset as usize, len as usize, 0, 0]) } {
+                Err(Errno::EINTR) => {}
+                result => return result.map(|_| ()),
+            }
+        }
+    }
+
+    /// The first range of bytes from `offset` on that may hold data; `None` behind the last. Fails where the file system
+    /// cannot tell.
+    pub fn data_from(&self, offset: u64) -> Result<Option<(u64, u64)>, Errno> {
         // SAFETY: integers only.
-        let _ = unsafe { call(libc::SYS_fallocate, [self.raw(), mode as usize, offset as usize, len as usize, 0, 0]) };
+        let seek =
+            |from: u64, whence: i32| unsafe { call(libc::SYS_lseek, [self.raw(), from as usize, whence as usize, 0, 0, 0]) };
+        match seek(offset, libc::SEEK_DATA) {
+            Ok(start) => Ok(Some((start as u64, seek(start as u64, libc::SEEK_HOLE)? as u64))),
+            Err(Errno(libc::ENXIO)) => Ok(None),
+            Err(errno) => Err(errno),
+        }
     }
 
     /// Another descriptor of the same open file.

@@ -40,40 +40,54 @@ impl Op {
         self.len() == 0
     }
 
-    /// Carries out what is left after `done` bytes, waiting for it. Ends short operations whatever the engine.
-    pub fn finish(&self, mut done: usize) -> Result<(), Errno> {
-        let total = self.len();
-        while done < total {
-            let mut skip = done;
-            let mut rest = Vec::with_capacity(self.pieces.len());
-            for piece in &self.pieces {
-                let cut = skip.min(piece.len);
-                skip -= cut;
-                if cut < piece.len {
-                    rest.push(Piece { addr: piece.addr + cut, len: piece.len - cut });
-                }
-            }
-            let number = if self.write { libc::SYS_pwritev } else { libc::SYS_preadv };
-            let offset = (self.offset + done as u64) as usize;
+    /// Carries it out once, waiting for it. Returns the bytes moved, which may be fewer than asked for.
+    pub fn carry_out(&self) -> Result<usize, Errno> {
+        let number = if self.write { libc::SYS_pwritev } else { libc::SYS_preadv };
+        let (list, count) = (self.pieces.as_ptr() as usize, self.pieces.len());
+        loop {
             // SAFETY: `Piece` has the layout of iovec; the memory is answered for by whoever made the operation.
-            match unsafe { call(number, [self.fd as usize, rest.as_ptr() as usize, rest.len(), offset, 0, 0]) } {
-                Ok(0) => return Err(Errno(libc::EIO)),
-                Ok(more) => done += more,
+            match unsafe { call(number, [self.fd as usize, list, count, self.offset as usize, 0, 0]) } {
                 Err(Errno::EINTR) | Err(Errno::EAGAIN) => {}
-                Err(errno) => return Err(errno),
+                result => return result,
             }
+        }
+    }
+
+    /// Carries all of it out, waiting for it. A file that ends before it is an error.
+    pub fn finish(mut self) -> Result<(), Errno> {
+        while !self.is_empty() {
+            let done = self.carry_out()?;
+            if done == 0 {
+                return Err(Errno(libc::EIO));
+            }
+            self.offset += done as u64;
+            self.pieces = rest_of(&self.pieces, done);
         }
         Ok(())
     }
 }
 
-/// The end of an operation; short operations have been completed.
+/// What is left of `pieces` after their first `done` bytes.
+pub fn rest_of(pieces: &[Piece], done: usize) -> Vec<Piece> {
+    let mut skip = done;
+    let mut rest = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        let cut = skip.min(piece.len);
+        skip -= cut;
+        if cut < piece.len {
+            rest.push(Piece { addr: piece.addr + cut, len: piece.len - cut });
+        }
+    }
+    rest
+}
+
+/// The end of an operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Done {
     /// Token of the operation.
     pub token: u64,
-    /// Everything moved, or why not.
-    pub result: Result<(), Errno>,
+    /// Bytes moved, from the beginning, or why none were. Whoever submitted it sees to the rest of a short operation.
+    pub result: Result<usize, Errno>,
 }
 
 /// Carries out operations without blocking the caller.
@@ -88,4 +102,19 @@ pub trait Engine: Send {
     fn wait_fd(&self) -> RawFd;
     /// Short name for messages.
     fn name(&self) -> &'static str;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_begins_inside_a_piece() {
+        let pieces = [Piece { addr: 0x1000, len: 0x1000 }, Piece { addr: 0x8000, len: 0x2000 }];
+        let rest = |done| rest_of(&pieces, done).iter().map(|piece| (piece.addr, piece.len)).collect::<Vec<_>>();
+        assert_eq!(rest(0), [(0x1000, 0x1000), (0x8000, 0x2000)]);
+        assert_eq!(rest(0x1000), [(0x8000, 0x2000)]);
+        assert_eq!(rest(0x2800), [(0x9800, 0x800)]);
+        assert!(rest(0x3000).is_empty());
+    }
 }

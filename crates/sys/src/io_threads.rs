@@ -48,7 +48,7 @@ fn work(common: &Common) {
     loop {
         if let Some(op) = queue.todo.pop_front() {
             drop(queue);
-            let done = Done { token: op.token, result: op.finish(0) };
+            let done = Done { token: op.token, result: op.carry_out() };
             queue = common.lock();
             queue.done.push(done);
             common.event.signal();

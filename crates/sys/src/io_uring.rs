@@ -86,10 +86,9 @@ impl Engine for Ring {
         for (id, result) in arrived {
             let Some(op) = self.live.remove(&id) else { continue };
             let result = match result {
-                n if n >= 0 && n as usize == op.len() => Ok(()),
-                n if n > 0 => op.finish(n as usize),
-                0 => Err(Errno(libc::EIO)),
-                n if n == -libc::EAGAIN || n == -libc::EINTR => op.finish(0),
+                n if n >= 0 => Ok(n as usize),
+                // No fault of the device: done at once, which the kernel may not refuse so.
+                n if n == -libc::EAGAIN || n == -libc::EINTR => op.carry_out(),
                 n => Err(Errno(-n)),
             };
             out.push(Done { token: op.token, result });

@@ -8,7 +8,8 @@ use crate::uffd::{Reach, Uffd};
 pub struct Denied(pub u32);
 
 /// The names of `NEARFAR_DENY`, with their bits.
-pub const DENY_NAMES: &[(&str, u32)] = &[("move", 1), ("uffd", 2), ("io_uring", 4), ("odirect", 8), ("thp", 16), ("awake", 32)];
+pub const DENY_NAMES: &[(&str, u32)] =
+    &[("move", 1), ("uffd", 2), ("io_uring", 4), ("odirect", 8), ("thp", 16), ("awake", 32), ("kernel-faults", 64)];
 
 impl Denied {
     /// Parses `move,uffd,...`; the error is the unknown word.
@@ -39,8 +40,9 @@ pub struct Paging {
 }
 
 /// Tries what the pager would open.
-pub fn paging() -> Paging {
-    let uffd = Uffd::open(false).or_else(|_| Uffd::open(true));
+pub fn paging(denied: Denied) -> Paging {
+    let full = if denied.has("kernel-faults") { Err(Errno(libc::EPERM)) } else { Uffd::open(false) };
+    let uffd = full.or_else(|_| Uffd::open(true));
     match uffd {
         Ok(uffd) => Paging { reach: Ok(uffd.reach()), can_move: uffd.can_move() },
         Err(errno) => Paging { reach: Err(errno), can_move: false },

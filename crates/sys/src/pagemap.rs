@@ -1,10 +1,141 @@
-//! /proc/self/pagemap: whether a page exists, be it in memory or swapped out by the kernel. mincore(2) does not know the latter.
+//! /proc/self/pagemap: whether a page exists, be it in memory or swapped out by the kernel, and what the program has in view.
+//! mincore(2) does not know the one nor the other.
 
+use crate::aside;
 use crate::errno::{Errno, call};
 use nearfar_core::addr::{Extent, PAGE};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 const PRESENT_OR_SWAPPED: u64 = 0b11 << 62;
+const PRESENT: u64 = 1 << 63;
+const OF_FILE: u64 = 1 << 61;
+
+/// PAGEMAP_SCAN of ioctl(2), since Linux 6.7: the C library's headers lack it.
+const PAGEMAP_SCAN: usize = 0xC060_6610;
+const SCAN_FILE: u64 = 1 << 2;
+const SCAN_PRESENT: u64 = 1 << 3;
+
+#[repr(C)]
+#[derive(Default)]
+struct ScanArgs {
+    size: u64,
+    flags: u64,
+    start: u64,
+    end: u64,
+    walk_end: u64,
+    vec: u64,
+    vec_len: u64,
+    max_pages: u64,
+    category_inverted: u64,
+    category_mask: u64,
+    category_anyof_mask: u64,
+    return_mask: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct ScanRegion {
+    start: u64,
+    end: u64,
+    categories: u64,
+}
+
+/// The page tables of this process, kept open. After a fork a copy still tells of the parent.
+pub struct Pagemap {
+    fd: OwnedFd,
+    can_scan: bool,
+}
+
+impl Pagemap {
+    /// Opens it. Fails where /proc is not mounted, and for programs that hide themselves (prctl PR_SET_DUMPABLE).
+    pub fn open() -> Result<Self, Errno> {
+        let path = c"/proc/self/pagemap".as_ptr() as usize;
+        let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as usize;
+        // SAFETY: a C string constant.
+        let fd = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, path, flags, 0, 0, 0])? };
+        // SAFETY: a fresh descriptor, ours alone.
+        Ok(Self { fd: aside::put(unsafe { OwnedFd::from_raw_fd(fd as i32) }), can_scan: true })
+    }
+
+    /// Tells `each` of the pages of `range` that the program has in view, in ascending runs, and whether they are a file's.
+    pub fn mapped(&mut self, range: Extent, each: &mut dyn FnMut(Extent, bool)) -> Result<(), Errno> {
+        if self.can_scan {
+            match self.scan(range, each) {
+                Err(Errno(libc::ENOTTY)) => self.can_scan = false,
+                result => return result,
+            }
+        }
+        self.look(range, each)
+    }
+
+    fn scan(&self, range: Extent, each: &mut dyn FnMut(Extent, bool)) -> Result<(), Errno> {
+        let mut regions = [ScanRegion::default(); 128];
+        let mut from = range.start;
+        while from < range.end {
+            let mut args = ScanArgs {
+                size: size_of::<ScanArgs>() as u64,
+                start: from as u64,
+                end: range.end as u64,
+                vec: regions.as_mut_ptr() as u64,
+                vec_len: regions.len() as u64,
+                category_mask: SCAN_PRESENT,
+                return_mask: SCAN_PRESENT | SCAN_FILE,
+                ..Default::default()
+            };
+            // SAFETY: reads and writes a local, and writes at most `vec_len` entries of a local array.
+            let found = unsafe { call(libc::SYS_ioctl, [self.raw(), PAGEMAP_SCAN, &raw mut args as usize, 0, 0, 0]) };
+            let found = match found {
+                Err(Errno::EINTR) => continue,
+                result => result?,
+            };
+            for region in regions.iter().take(found) {
+                let run = Extent { start: region.start as usize, end: region.end as usize };
+                each(run, region.categories & SCAN_FILE != 0);
+            }
+            if args.walk_end as usize <= from {
+                return Err(Errno(libc::EIO));
+            }
+            from = args.walk_end as usize;
+        }
+        Ok(())
+    }
+
+    fn look(&self, range: Extent, each: &mut dyn FnMut(Extent, bool)) -> Result<(), Errno> {
+        let mut entries = [0u64; 4096];
+        let mut page = range.start / PAGE;
+        let end = range.end.div_ceil(PAGE);
+        while page < end {
+            let count = entries.len().min(end - page);
+            let args = [self.raw(), entries.as_mut_ptr() as usize, count * 8, page * 8, 0, 0];
+            // SAFETY: writes at most `count` entries of a local array.
+            let got = unsafe { call(libc::SYS_pread64, args)? } / 8;
+            if got == 0 {
+                return Err(Errno(libc::EIO));
+            }
+            let mut at = 0;
+            while at < got {
+                let kind = |entry: u64| entry & (PRESENT | OF_FILE);
+                let len = entries[at..got].iter().take_while(|&&entry| kind(entry) == kind(entries[at])).count();
+                if entries[at] & PRESENT != 0 {
+                    each(Extent::new((page + at) * PAGE, len * PAGE), entries[at] & OF_FILE != 0);
+                }
+                at += len;
+            }
+            page += got;
+        }
+        Ok(())
+    }
+
+    fn raw(&self) -> usize {
+        self.fd.as_raw_fd() as usize
+    }
+}
+
+impl AsRawFd for Pagemap {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}
 
 /// Sets `out[i]` to whether page `i` of `range` exists. Fails where /proc is not mounted.
 pub fn existing(range: Extent, out: &mut [bool]) -> Result<(), Errno> {
@@ -30,4 +161,32 @@ pub fn existing(range: Extent, out: &mut [bool]) -> Result<(), Errno> {
         page += chunk.len();
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map::OwnedMap;
+
+    #[test]
+    fn both_ways_of_looking_see_the_same() {
+        let map = OwnedMap::new(64 * PAGE).expect("memory");
+        for page in [0, 1, 2, 7, 63] {
+            // SAFETY: a page of our own mapping.
+            unsafe { ((map.range().start + page * PAGE) as *mut u8).write_volatile(1) };
+        }
+        let mut pagemap = Pagemap::open().expect("pagemap");
+        let seen = |pagemap: &mut Pagemap| {
+            let mut pages = Vec::new();
+            let mut each = |run: Extent, file: bool| {
+                assert!(!file);
+                pages.extend((run.start..run.end).step_by(PAGE).map(|addr| (addr - map.range().start) / PAGE));
+            };
+            pagemap.mapped(map.range(), &mut each).expect("looked");
+            pages
+        };
+        assert_eq!(seen(&mut pagemap), [0, 1, 2, 7, 63]);
+        pagemap.can_scan = false;
+        assert_eq!(seen(&mut pagemap), [0, 1, 2, 7, 63]);
+    }
 }

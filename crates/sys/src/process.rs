@@ -14,20 +14,48 @@ pub fn tid() -> u32 {
     unsafe { call(libc::SYS_gettid, [0; 6]) }.unwrap_or(0) as u32
 }
 
-/// The state letter and start time of process `pid` (fields 3 and 22 of /proc/PID/stat); `None` when it is gone.
-pub fn state_and_start(pid: u32) -> Option<(char, u64)> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The command name may hold spaces and parentheses: fields start after the last ')'.
+/// What /proc/PID/stat says of a process.
+struct Stat {
+    state: char,
+    threads: u64,
+    start: u64,
+}
+
+fn stat(pid: u32) -> Option<Stat> {
+    parse_stat(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn parse_stat(text: &str) -> Option<Stat> {
+    // The command name may hold spaces and parentheses: fields start after the last ')', with the third.
     let rest = &text[text.rfind(')')? + 1..];
     let mut fields = rest.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
-    let start = fields.nth(18)?.parse().ok()?;
-    Some((state, start))
+    let threads = fields.nth(16)?.parse().ok()?;
+    let start = fields.nth(1)?.parse().ok()?;
+    Some(Stat { state, threads, start })
 }
 
-/// True when `pid` runs and started at `start` (so a recycled number does not count). Zombies count as gone: their memory is.
+impl Stat {
+    /// A zombie's memory is gone; but a process whose main thread alone has ended looks like one as well, and lives as long
+    /// as it has other threads.
+    fn is_alive(&self) -> bool {
+        !matches!(self.state, 'Z' | 'X') || self.threads > 1
+    }
+}
+
+/// When process `pid` started, in ticks since the machine did; 0 when it is gone.
+pub fn start_of(pid: u32) -> u64 {
+    stat(pid).map_or(0, |stat| stat.start)
+}
+
+/// True when `pid` runs and started at `start` (so a recycled number does not count). Zombies count as gone.
 pub fn is_alive(pid: u32, start: u64) -> bool {
-    state_and_start(pid).is_some_and(|(state, since)| since == start && !matches!(state, 'Z' | 'X'))
+    stat(pid).is_some_and(|stat| stat.start == start && stat.is_alive())
+}
+
+/// True when some process runs that has number `pid`.
+pub fn exists(pid: u32) -> bool {
+    stat(pid).is_some_and(|stat| stat.is_alive())
 }
 
 /// Bytes of memory of this machine (MemTotal).
@@ -43,10 +71,47 @@ pub fn write_stderr(text: &[u8]) {
     let _ = unsafe { call(libc::SYS_write, [2, text.as_ptr() as usize, text.len(), 0, 0, 0]) };
 }
 
+/// Ends the whole process by SIGABRT, whatever the program has done to that signal, so that it leaves a core file where it may.
+pub fn abort_now() -> ! {
+    // The kernel's own layout: handler (0: default), flags, restorer, mask.
+    let default = [0u64; 4];
+    let abort = 1u64 << (libc::SIGABRT - 1);
+    // SAFETY: reads local arrays; the signal ends the process.
+    unsafe {
+        let _ = call(libc::SYS_rt_sigaction, [libc::SIGABRT as usize, default.as_ptr() as usize, 0, 8, 0, 0]);
+        let _ = call(libc::SYS_rt_sigprocmask, [libc::SIG_UNBLOCK as usize, &raw const abort as usize, 0, 8, 0, 0]);
+        let _ = call(libc::SYS_tgkill, [pid() as usize, tid() as usize, libc::SIGABRT as usize, 0, 0, 0]);
+    }
+    exit_now(128 + libc::SIGABRT)
+}
+
 /// Ends the whole process at once with `status`, running nothing of the program.
 pub fn exit_now(status: i32) -> ! {
     loop {
         // SAFETY: does not return.
         let _ = unsafe { call(libc::SYS_exit_group, [status as usize, 0, 0, 0, 0, 0]) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zombie_with_threads_lives() {
+        let stat = |state: char, threads: u64| {
+            let text = format!("7 (a) b) {state} 1 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 {threads} 0 12345 1 1");
+            parse_stat(&text).expect("all fields")
+        };
+        assert_eq!((stat('S', 1).threads, stat('S', 3).threads, stat('S', 1).start), (1, 3, 12345));
+        assert!(stat('R', 1).is_alive() && stat('Z', 2).is_alive());
+        assert!(!stat('Z', 1).is_alive() && !stat('X', 1).is_alive());
+    }
+
+    #[test]
+    fn this_process_lives_as_the_one_that_started_then() {
+        let (pid, start) = (pid(), start_of(pid()));
+        assert!(is_alive(pid, start) && exists(pid) && start > 0);
+        assert!(!is_alive(pid, start + 1) && !exists(0));
     }
 }

@@ -279,14 +279,17 @@ impl Uffd {
         }
     }
 
-    /// Reads the faults that wait, at most `out.len()`; returns how many. Never blocks.
-    pub fn read_faults(&self, out: &mut [PageFault]) -> usize {
+    /// Reads the faults that wait, at most `out.len()`; returns how many. Never blocks. Fails when the descriptor is gone.
+    pub fn read_faults(&self, out: &mut [PageFault]) -> Result<usize, Errno> {
         const MESSAGE: usize = 32;
         let mut buffer = [0u8; MESSAGE * 64];
         let want = out.len().min(64) * MESSAGE;
         let args = [self.fd.as_raw_fd() as usize, buffer.as_mut_ptr() as usize, want, 0, 0, 0];
         // SAFETY: writes at most `want` bytes into a local buffer of at least that size.
-        let got = unsafe { call(libc::SYS_read, args) }.unwrap_or(0);
+        let got = match unsafe { call(libc::SYS_read, args) } {
+            Err(Errno::EAGAIN) | Err(Errno::EINTR) => 0,
+            other => other?,
+        };
         let mut count = 0;
         for message in buffer[..got].chunks_exact(MESSAGE) {
             if message[0] != EVENT_PAGEFAULT {
@@ -305,7 +308,7 @@ impl Uffd {
             };
             count += 1;
         }
-        count
+        Ok(count)
     }
 }
 

@@ -6,6 +6,7 @@
 use nearfar_core::addr::{BLOCK, CHUNK, Extent, PAGE, round_up};
 use nearfar_core::ranges::Ranges;
 use nearfar_sys::errno::Errno;
+use nearfar_sys::gate::WATCHED;
 use nearfar_sys::map;
 use std::collections::BTreeMap;
 
@@ -27,12 +28,29 @@ pub struct Arena {
     cache_limit: usize,
 }
 
+/// Reserves `len` bytes at the start of the watched range.
+fn reserve_watched(len: usize) -> Result<Extent, Errno> {
+    let wanted = Extent::new(WATCHED.start, len.min(WATCHED.len()));
+    let flags = map::ANON | libc::MAP_FIXED_NOREPLACE;
+    // SAFETY: replaces nothing, by its flags.
+    let start = unsafe { map::mmap(wanted.start, wanted.len(), libc::PROT_NONE, flags, -1, 0)? };
+    if start == wanted.start {
+        return Ok(wanted);
+    }
+    // Kernels before 4.17 take the address for a wish.
+    // SAFETY: mapped just now.
+    unsafe { map::munmap(Extent::new(start, wanted.len()))? };
+    Err(Errno::EEXIST)
+}
+
 impl Arena {
-    /// Reserves address space. `cache_limit` bounds the bytes of freed blocks that keep their pages.
-    pub fn new(cache_limit: usize, huge_pages: bool) -> Result<Self, Errno> {
-        let mut half = LARGEST;
+    /// Reserves address space, `most` bytes at most, with `watched` where the filter for system calls looks. `cache_limit` bounds
+    /// the bytes of freed blocks that keep their pages.
+    pub fn new(cache_limit: usize, huge_pages: bool, watched: bool, most: usize) -> Result<Self, Errno> {
+        let mut half = LARGEST.min(most / 2);
         let whole = loop {
-            match map::reserve(2 * half) {
+            let reserved = if watched { reserve_watched(2 * half) } else { map::reserve(2 * half) };
+            match reserved {
                 Ok(range) => break range,
                 Err(errno) if half <= SMALLEST => return Err(errno),
                 Err(_) => half /= 2,
@@ -58,6 +76,16 @@ impl Arena {
     /// The half for allocations.
     pub fn blocks(&self) -> Extent {
         self.blocks
+    }
+
+    /// All of it.
+    pub fn whole(&self) -> Extent {
+        Extent { start: self.blocks.start, end: self.maps.end }
+    }
+
+    /// Address space that nobody has, of both halves.
+    pub fn free_ranges(&self) -> Vec<Extent> {
+        self.free_blocks.iter().chain(self.free_maps.iter()).collect()
     }
 
     /// The half for mappings.

@@ -106,6 +106,14 @@ impl Block {
         self.hashes.get_or_insert_with(|| Box::new([0; BLOCK_PAGES]))
     }
 
+    /// The hash that the far copy of `page` must have, if `found` is another one. 0 where none is known, which nothing is equal to.
+    pub fn differs(&self, page: usize, found: u64) -> Option<u64> {
+        match &self.hashes {
+            Some(hashes) => (hashes[page] != found).then_some(hashes[page]),
+            None => Some(0),
+        }
+    }
+
     fn is_blank_but_for_holds(&self) -> bool {
         self.place.is_none() && !self.pinned && self.state.iter().all(|&s| s == PageState::Empty)
     }
@@ -234,6 +242,8 @@ pub struct Hold {
     pub wanted: bool,
     /// Read ahead of demand.
     pub prefetch: bool,
+    /// How often parts came back wrong and were read again.
+    pub again: u8,
     /// Operations under way.
     pub ops: u32,
     /// Pages of the running writes, so that their far copies become valid at the end.

@@ -4,6 +4,8 @@
 //! all its descendants are gone. Whether they are is told by a pipe whose other end they inherit: the kernel closes it
 //! however they end, also at exec.
 //!
+//! A place where a write failed is *spoilt*: what it holds is read as long as it can be, but nothing is written there again.
+//!
 //! Invariant: a place with operations under way is never handed out again (`busy`, `dying`).
 
 use crate::backend::{Backend, StoreId};
@@ -11,6 +13,7 @@ use nearfar_core::addr::BLOCK;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::pipe;
 use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// Where a block's far copy is: 2 MiB at `index * 2 MiB` of a store.
@@ -47,6 +50,7 @@ pub struct Far {
     deferred: Vec<u32>,
     busy: HashMap<Place, u32>,
     dying: HashSet<Place>,
+    spoilt: HashSet<Place>,
 }
 
 impl Far {
@@ -66,6 +70,7 @@ impl Far {
             deferred: Vec::new(),
             busy: HashMap::new(),
             dying: HashSet::new(),
+            spoilt: HashSet::new(),
         }
     }
 
@@ -114,9 +119,19 @@ impl Far {
         }
     }
 
-    /// True when `place` must not be written: an ancestor's, or one that a living fork may read.
+    /// True when `place` must not be written: an ancestor's, one that a living fork may read, or a spoilt one.
     pub fn is_frozen(&self, place: Place) -> bool {
-        place.store != self.backend.own() || self.is_read_by_forks(place.index)
+        place.store != self.backend.own() || self.is_read_by_forks(place.index) || self.is_spoilt(place)
+    }
+
+    /// True where a write failed.
+    pub fn is_spoilt(&self, place: Place) -> bool {
+        self.spoilt.contains(&place)
+    }
+
+    /// Says that a write to `place` failed.
+    pub fn spoil(&mut self, place: Place) {
+        self.spoilt.insert(place);
     }
 
     fn is_read_by_forks(&self, index: u32) -> bool {
@@ -143,6 +158,9 @@ impl Far {
     }
 
     fn reuse(&mut self, index: u32) {
+        if self.is_spoilt(Place { store: self.backend.own(), index }) {
+            return;
+        }
         // Far space that was used once stays secured for the process; punching it would give away what was promised.
         self.free.push(index);
     }
@@ -166,10 +184,14 @@ impl Far {
         }
     }
 
-    /// Copies pages `pages` of `from` to the same pages of `to`, waiting for it.
-    pub fn copy(&mut self, from: Place, to: Place, pages: std::ops::Range<usize>) -> Result<(), Errno> {
-        let len = pages.len() * nearfar_core::addr::PAGE;
-        self.backend.copy((from.store, from.offset(pages.start)), to.offset(pages.start), len)
+    /// As `submit`, for an operation that has not ended: what is left of it is tried again.
+    pub fn submit_again(&mut self, token: u64, write: bool, place: Place, page: usize, pieces: Vec<nearfar_sys::io::Piece>) {
+        self.backend.submit(token, write, place.store, place.offset(page), pieces);
+    }
+
+    /// Reads or writes `piece` at page `page` of `place`, waiting for it.
+    pub fn move_now(&mut self, write: bool, place: Place, page: usize, piece: nearfar_sys::io::Piece) -> Result<(), Errno> {
+        self.backend.move_now(write, place.store, place.offset(page), piece)
     }
 
     /// Before a fork: the pipe ends for the parent and for the child.
@@ -224,6 +246,35 @@ impl Far {
         Ok(())
     }
 
+    /// Checks the books against the places that have an owner, and the operations under way at each place.
+    pub fn check(
+        &self,
+        owned: impl Iterator<Item = Place>,
+        under_way: &HashMap<Place, u32, impl BuildHasher>,
+    ) -> Result<(), String> {
+        let own = self.backend.own();
+        let mut used: HashSet<u32> = HashSet::new();
+        used.extend(owned.filter(|place| place.store == own).map(|place| place.index));
+        for place in &self.dying {
+            if !used.insert(place.index) || !self.busy.contains_key(place) {
+                return Err(format!("{place:?} was given up, and is owned or idle"));
+            }
+        }
+        if used.len() as u64 != self.used {
+            return Err(format!("{} places are in use, counted {}", used.len(), self.used));
+        }
+        for &index in self.free.iter().chain(&self.deferred) {
+            if !used.insert(index) || index >= self.next {
+                return Err(format!("place {index} is free, and in use or free again"));
+            }
+        }
+        if used.len() != self.next as usize || self.born.len() != self.next as usize {
+            return Err(format!("{} of {} places are neither free nor in use", self.next as usize - used.len(), self.next));
+        }
+        let same = self.busy.len() == under_way.len() && self.busy.iter().all(|(place, ops)| under_way.get(place) == Some(ops));
+        if same { Ok(()) } else { Err("the operations under way are not those that places know of".to_owned()) }
+    }
+
     /// Descriptors that the program must not close.
     pub fn fds(&self) -> Vec<RawFd> {
         let mut fds = self.backend.fds();
@@ -255,7 +306,7 @@ mod tests {
             if to <= self.space { Ok(()) } else { Err(Errno(libc::ENOSPC)) }
         }
         fn discard(&mut self, _: u64, _: u64) {}
-        fn copy(&mut self, _: (StoreId, u64), _: u64, _: usize) -> Result<(), Errno> {
+        fn move_now(&mut self, _: bool, _: StoreId, _: u64, _: Piece) -> Result<(), Errno> {
             Ok(())
         }
         fn own(&self) -> StoreId {
@@ -295,6 +346,17 @@ mod tests {
         assert_ne!(far.allocate(), Ok(place));
         far.ended(place);
         assert_eq!(far.allocate(), Ok(place));
+    }
+
+    #[test]
+    fn a_spoilt_place_is_neither_written_nor_handed_out() {
+        let mut far = far(2);
+        let place = far.allocate().expect("space");
+        far.spoil(place);
+        assert!(far.is_frozen(place));
+        far.free(place);
+        assert_ne!(far.allocate(), Ok(place));
+        assert_eq!(far.allocate(), Err(Errno(libc::ENOSPC)));
     }
 
     #[test]

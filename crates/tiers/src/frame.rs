@@ -14,6 +14,8 @@ use nearfar_sys::map::{self, RW};
 use std::collections::HashMap;
 
 const NURSERY_SLOTS: usize = 4096;
+/// Empty slots of the nursery that a check looks at.
+const LAST_USED: usize = 32;
 
 /// Pages present in a 2 MiB slot that is used in small pieces.
 #[derive(Default)]
@@ -246,6 +248,66 @@ impl FramePool {
     fn drop_pages(range: Extent) {
         // SAFETY: free frames: nobody uses their content, and they are populated again only by moves or through the nursery.
         let _ = unsafe { map::madvise(range, libc::MADV_DONTNEED) };
+    }
+
+    /// Checks the lists against each other, against the frames of holds (huge ones with what of them is populated, and single
+    /// pages) and against the kernel; returns the populated pages.
+    pub fn check(&self, huge: &[(usize, Bits)], pages: &[usize]) -> Result<usize, String> {
+        let mut populated = 0;
+        // Which pages of each 2 MiB slot must be there.
+        let mut slots: HashMap<usize, Bits> = HashMap::new();
+        let full = Bits::of(0..BLOCK / PAGE);
+        let empty = self.empty_huge.iter().chain(&self.nursery_free).map(|&addr| (addr, Bits::default()));
+        let free = self.free_huge.iter().map(|&addr| (addr, full));
+        let small = self.small.keys().map(|&addr| (addr, Bits::default()));
+        for (addr, bits) in empty.chain(free).chain(huge.iter().copied()).chain(small) {
+            if slots.insert(addr, bits).is_some() {
+                return Err(format!("slot {addr:#x} is used twice"));
+            }
+        }
+        let mut all = (self.pool.start..self.next).step_by(BLOCK).chain((self.nursery.start..self.nursery.end).step_by(BLOCK));
+        if let Some(addr) = all.find(|addr| !slots.contains_key(addr)) {
+            return Err(format!("slot {addr:#x} is lost"));
+        }
+        for &page in self.free_pages.iter().chain(pages) {
+            let (start, index) = (round_down(page, BLOCK), page % BLOCK / PAGE);
+            let known =
+                self.small.get(&start).is_some_and(|slot| slot.masks[page % BLOCK / CHUNK] >> (page % CHUNK / PAGE) & 1 == 1);
+            let bits = slots.entry(start).or_default();
+            if !known || bits.get(index) {
+                return Err(format!("page {page:#x} is not of its slot, or used twice"));
+            }
+            bits.set(index);
+        }
+        for (start, slot) in &self.small {
+            let total: u32 = slot.masks.iter().map(|mask| mask.count_ones()).sum();
+            let used = slots.get(start).map_or(0, Bits::count);
+            if total != u32::from(slot.total) || total as usize != used {
+                return Err(format!(
+                    "slot {start:#x} has {total} pages, counted {}, of which {used} are in use or free",
+                    slot.total
+                ));
+            }
+        }
+        let chunks =
+            self.small.values().filter(|slot| !slot.broken).flat_map(|slot| slot.masks).filter(|&mask| mask == 0).count();
+        if chunks != self.empty_chunks.len() {
+            return Err(format!("{chunks} chunks are empty, listed {}", self.empty_chunks.len()));
+        }
+        // Of the nursery's many empty slots only those that were used last: the others never were.
+        let idle = self.nursery_free.len().saturating_sub(LAST_USED);
+        self.nursery_free[..idle].iter().for_each(|addr| {
+            slots.remove(addr);
+        });
+        for (&start, bits) in &slots {
+            populated += bits.count();
+            let mut there = full;
+            crate::frame_bytes::absent_pages(Extent::new(start, BLOCK), |page| there.clear(page));
+            if there != *bits {
+                return Err(format!("slot {start:#x} has {} pages in memory, {} in the books", there.count(), bits.count()));
+            }
+        }
+        Ok(populated)
     }
 
     /// Bytes of the pool's own tables.

@@ -39,6 +39,35 @@ pub unsafe fn zero(addr: usize, len: usize) {
     unsafe { std::ptr::write_bytes(addr as *mut u8, 0, len) };
 }
 
+/// The page at `addr`, to be changed.
+///
+/// # Safety
+/// As for `zero`, for one page, as long as the reference is used.
+pub unsafe fn page_mut<'a>(addr: usize) -> &'a mut [u8; PAGE] {
+    // SAFETY: passed on to the caller; any bytes are a valid page.
+    unsafe { &mut *(addr as *mut [u8; PAGE]) }
+}
+
+/// Copies the page at `from` to `to`, which is returned.
+///
+/// # Safety
+/// As for `page_hash` of `from` and `page_mut` of `to`.
+pub unsafe fn copy_page<'a>(from: usize, to: usize) -> &'a mut [u8; PAGE] {
+    // SAFETY: passed on to the caller.
+    let (from, to) = unsafe { (&*(from as *const [u8; PAGE]), page_mut(to)) };
+    *to = *from;
+    to
+}
+
+/// Changes the byte at `addr`, for tests of what finds that.
+///
+/// # Safety
+/// As for `zero`, for one byte.
+pub unsafe fn flip(addr: usize) {
+    // SAFETY: passed on to the caller.
+    unsafe { *(addr as *mut u8) ^= 0x10 };
+}
+
 /// Writes nothing to each page of the range, as a store: breaks the sharing of pages that a fork left.
 ///
 /// # Safety

@@ -5,17 +5,19 @@
 //! by whoever next finds it dead. The segment is reached by path (`/proc/PID/fd/N` of the command), so that programs that
 //! close all descriptors keep it. Nothing here allocates.
 
+use crate::ledger::{ACCOUNTS, Account, Accounts, Ledger};
+use nearfar_core::faults::Faults;
 use nearfar_core::stats::{COUNTER_COUNT, COUNTERS, Combine, Counter, Snapshot};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::process;
 use nearfar_sys::shared::Shared;
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-const MAGIC: u64 = u64::from_le_bytes(*b"nearfar2");
+const MAGIC: u64 = u64::from_le_bytes(*b"nearfar3");
 /// Processes that can be under one job at a time.
-pub const SLOT_COUNT: usize = 1024;
+pub const SLOT_COUNT: usize = ACCOUNTS;
 const PATH_BYTES: usize = 1024;
 
 /// Environment variable with the path of the job segment.
@@ -41,6 +43,18 @@ pub struct Settings {
     pub denied: u32,
     /// Chunks that a process that records its visits keeps in view; 0 when nothing is recorded.
     pub trace_window: u32,
+    /// The page table is checked in every so many rounds of a pager; 0: never (NEARFAR_CHECK).
+    pub check_rounds: u32,
+    /// A program that must be stopped ends by SIGABRT and leaves a core file (NEARFAR_CORE).
+    pub core_on_stop: bool,
+    /// Far data are encrypted.
+    pub encrypt: bool,
+    /// What goes wrong on purpose.
+    pub faults: Faults,
+    /// userfaultfd misses the kernel's own accesses: system calls on paged memory are caught instead.
+    pub user_only: bool,
+    /// There is no userfaultfd: the kernel pages a mapped spill file.
+    pub kernel_paging: bool,
     /// Bytes of `far_dir` in use.
     far_dir_len: u32,
     far_dir: [u8; PATH_BYTES],
@@ -61,6 +75,12 @@ impl Settings {
             emu_latency_ns: 0,
             denied: 0,
             trace_window: 0,
+            check_rounds: 0,
+            core_on_stop: false,
+            encrypt: false,
+            faults: Faults::default(),
+            user_only: false,
+            kernel_paging: false,
             far_dir_len: far_dir.len() as u32,
             far_dir: [0; PATH_BYTES],
             trace_len: 0,
@@ -92,28 +112,24 @@ impl Settings {
 #[repr(C)]
 struct Header {
     magic: AtomicU64,
-    charged_pages: AtomicU64,
-    starving: AtomicU32,
-    active: AtomicU32,
+    ledger: Ledger,
     settings: Settings,
     past: [AtomicU64; COUNTER_COUNT],
     past_processes: AtomicU64,
     lost: AtomicU64,
 }
 
-const FREE: u32 = 0;
-const CLAIMED: u32 = 1;
-const ALIVE: u32 = 2;
-
 /// One process's place in the segment.
 #[repr(C)]
 pub struct Slot {
-    state: AtomicU32,
-    pid: AtomicU32,
-    start: AtomicU64,
-    charged_pages: AtomicU64,
-    paging: AtomicU32,
+    account: Account,
     counters: [AtomicU64; COUNTER_COUNT],
+}
+
+impl Accounts for [Slot] {
+    fn account(&self, index: usize) -> &Account {
+        &self[index].account
+    }
 }
 
 impl Slot {
@@ -134,12 +150,7 @@ impl Slot {
 
     /// Pages of near that this process has charged.
     pub fn charged_pages(&self) -> u64 {
-        self.charged_pages.load(Ordering::Relaxed)
-    }
-
-    /// Says that this process has begun to page (its memory can be taken back).
-    pub fn set_paging(&self, paging: bool) {
-        self.paging.store(u32::from(paging), Ordering::Relaxed);
+        self.account.charged()
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -207,112 +218,81 @@ impl Job {
 
     /// Takes a slot for the calling process; `None` when all are taken by living processes.
     pub fn join(&self) -> Option<&'static Slot> {
-        let find = || {
-            self.slots()
-                .iter()
-                .find(|slot| slot.state.compare_exchange(FREE, CLAIMED, Ordering::AcqRel, Ordering::Relaxed).is_ok())
-        };
-        let slot = find().or_else(|| {
+        let pid = process::pid();
+        let start = process::start_of(pid);
+        let find = || self.header().ledger.join(self.slots(), pid, start);
+        let index = find().or_else(|| {
             self.bury_dead();
             find()
         })?;
-        let pid = process::pid();
-        slot.pid.store(pid, Ordering::Relaxed);
-        slot.start.store(process::state_and_start(pid).map_or(0, |(_, start)| start), Ordering::Relaxed);
-        slot.charged_pages.store(0, Ordering::Relaxed);
-        slot.set_paging(false);
-        slot.state.store(ALIVE, Ordering::Release);
-        self.header().active.fetch_add(1, Ordering::Relaxed);
-        Some(slot)
+        self.slots().get(index)
     }
 
     /// Ends the slots of processes that are gone: their charge returns to the budget, their counters to the job's past.
     pub fn bury_dead(&self) {
-        for slot in self.slots() {
-            if slot.state.load(Ordering::Acquire) == ALIVE
-                && !process::is_alive(slot.pid.load(Ordering::Relaxed), slot.start.load(Ordering::Relaxed))
-            {
-                self.bury(slot);
-            }
-        }
+        self.bury(|pid, start| match start {
+            Some(start) => !process::is_alive(pid, start),
+            None => pid == 0 || !process::exists(pid),
+        });
     }
 
-    /// Ends `slot` (exec keeps the process but replaces its memory: the new image joins afresh).
-    pub fn bury(&self, slot: &Slot) {
-        if slot.state.compare_exchange(ALIVE, CLAIMED, Ordering::AcqRel, Ordering::Relaxed).is_err() {
-            return;
-        }
+    /// Ends slots of the caller's own from before an exec, which keeps the process but replaces its memory.
+    pub fn bury_own_past(&self) {
+        let own = process::pid();
+        self.bury(|pid, _| pid == own);
+    }
+
+    fn bury(&self, is_dead: impl Fn(u32, Option<u64>) -> bool) {
         let header = self.header();
-        let charged = slot.charged_pages.swap(0, Ordering::Relaxed);
-        header.charged_pages.fetch_sub(charged, Ordering::Relaxed);
-        for &counter in COUNTERS {
-            let value = slot.counters[counter as usize].swap(0, Ordering::Relaxed);
-            match counter.combine() {
-                Combine::Sum => header.past[counter as usize].fetch_add(value, Ordering::Relaxed),
-                Combine::Max => header.past[counter as usize].fetch_max(value, Ordering::Relaxed),
-                Combine::Gauge => 0,
-            };
-        }
-        header.past_processes.fetch_add(1, Ordering::Relaxed);
-        header.active.fetch_sub(1, Ordering::Relaxed);
-        slot.state.store(FREE, Ordering::Release);
-    }
-
-    /// The slot of a process with the caller's pid from before an exec, if any: it must be buried before joining.
-    pub fn slot_of_own_past(&self) -> Option<&'static Slot> {
-        let pid = process::pid();
-        self.slots().iter().find(|slot| slot.state.load(Ordering::Acquire) == ALIVE && slot.pid.load(Ordering::Relaxed) == pid)
+        header.ledger.bury(self.slots(), process::pid(), is_dead, |index| {
+            for &counter in COUNTERS {
+                let value = self.slots()[index].counters[counter as usize].swap(0, Ordering::Relaxed);
+                match counter.combine() {
+                    Combine::Sum => header.past[counter as usize].fetch_add(value, Ordering::Relaxed),
+                    Combine::Max => header.past[counter as usize].fetch_max(value, Ordering::Relaxed),
+                    Combine::Gauge => 0,
+                };
+            }
+            header.past_processes.fetch_add(1, Ordering::Relaxed);
+        });
     }
 
     /// Charges `pages` to `slot` if the budget allows.
     pub fn try_charge(&self, slot: &Slot, pages: u64) -> bool {
-        let total = &self.header().charged_pages;
-        let limit = self.near_pages();
-        let fits =
-            total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| now.checked_add(pages).filter(|&sum| sum <= limit));
-        if fits.is_ok() {
-            slot.charged_pages.fetch_add(pages, Ordering::Relaxed);
-        }
-        fits.is_ok()
+        self.header().ledger.charge(&slot.account, pages, self.near_pages()).is_some()
     }
 
     /// Charges `pages` to `slot` even beyond the budget; returns by how many pages the budget is exceeded now.
     pub fn force_charge(&self, slot: &Slot, pages: u64) -> u64 {
-        slot.charged_pages.fetch_add(pages, Ordering::Relaxed);
-        let now = self.header().charged_pages.fetch_add(pages, Ordering::Relaxed) + pages;
-        now.saturating_sub(self.near_pages())
+        let total = self.header().ledger.charge(&slot.account, pages, u64::MAX).unwrap_or(0);
+        total.saturating_sub(self.near_pages())
     }
 
     /// Gives `pages` of `slot` back.
     pub fn uncharge(&self, slot: &Slot, pages: u64) {
-        // Saturating: a slot that was buried by mistake (a process that only seemed dead) must not wrap the ledger round.
-        for count in [&slot.charged_pages, &self.header().charged_pages] {
-            let _ = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| Some(now.saturating_sub(pages)));
-        }
+        self.header().ledger.uncharge(&slot.account, pages);
     }
 
     /// Pages charged by all processes together.
     pub fn charged_pages(&self) -> u64 {
-        self.header().charged_pages.load(Ordering::Relaxed)
+        self.header().ledger.total()
     }
 
     /// Processes under the job now.
     pub fn processes(&self) -> u32 {
-        self.header().active.load(Ordering::Relaxed)
+        self.header().ledger.alive()
     }
 
-    /// Says that a process cannot get its share (`true`) or no longer starves.
-    pub fn set_starving(&self, starving: bool) {
-        if starving {
-            self.header().starving.fetch_add(1, Ordering::Relaxed);
-        } else {
-            let _ = self.header().starving.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+    /// Says that the process of `slot` cannot get its share (`true`) or no longer starves.
+    pub fn set_starving(&self, slot: &Slot, starving: bool) {
+        if let Some(index) = self.slots().iter().position(|other| std::ptr::eq(other, slot)) {
+            self.header().ledger.set_starving(index, starving);
         }
     }
 
     /// True when some process cannot get its share: those above theirs shrink.
     pub fn is_starving(&self) -> bool {
-        self.header().starving.load(Ordering::Relaxed) > 0
+        self.header().ledger.is_starving()
     }
 
     /// Pages that are each living process's due: the budget divided evenly.
@@ -334,16 +314,15 @@ impl Job {
     pub fn snapshot(&self) -> (Snapshot, u64) {
         let mut sum = snapshot_of(&self.header().past);
         let mut processes = self.header().past_processes.load(Ordering::Relaxed);
-        for slot in self.slots().iter().filter(|slot| slot.state.load(Ordering::Acquire) == ALIVE) {
-            let alive = process::is_alive(slot.pid.load(Ordering::Relaxed), slot.start.load(Ordering::Relaxed));
-            sum.combine(&slot.snapshot(), alive);
+        for (slot, (pid, start)) in self.slots().iter().filter_map(|slot| Some((slot, slot.account.owner()?))) {
+            sum.combine(&slot.snapshot(), process::is_alive(pid, start));
             processes += 1;
         }
         (sum, processes)
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::os::fd::AsRawFd;
@@ -361,7 +340,9 @@ mod tests {
         assert_eq!(job.force_charge(slot, 15), 5);
         slot.add(Counter::Faults, 3);
         assert_eq!(job.snapshot().0.get(Counter::Faults), 3);
-        job.bury(slot);
+        job.set_starving(slot, true);
+        job.bury_own_past();
+        assert!(!job.is_starving(), "nobody is left who could starve");
         assert_eq!((job.charged_pages(), job.snapshot().1), (0, 1));
         assert_eq!(job.snapshot().0.get(Counter::Faults), 3);
     }

@@ -2,9 +2,13 @@
 //!
 //! Modules are listed lowest first; a module uses only modules above it in this list.
 
+pub mod sync;
 pub mod bits;
 pub mod frame_bytes;
 pub mod hash_map;
+pub mod own_fds;
+pub mod ledger;
+pub mod xts;
 pub mod job;
 pub mod backend;
 pub mod far;
@@ -13,7 +17,9 @@ pub mod block;
 pub mod region;
 pub mod frame;
 pub mod arena;
+pub mod loans;
 pub mod guard;
 pub mod recorder;
 pub mod pager;
+pub mod mapped;
 pub mod memory;

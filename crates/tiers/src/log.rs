@@ -61,6 +61,28 @@ impl Log {
         }
     }
 
+    /// Checks the counts of live slots against those that blocks have; returns the places of the log.
+    pub fn check(&self, slots: &Map<Place, u16>) -> Result<Vec<Place>, String> {
+        for (place, &live) in &self.live {
+            let found = slots.get(place).copied().unwrap_or(0);
+            let open = self.open.is_some_and(|(open, _)| open == *place);
+            if live != found || (live == 0 && !open) {
+                return Err(format!("{place:?} of the log has {live} live slots, blocks have {found} (open: {open})"));
+            }
+        }
+        match slots.keys().find(|place| !self.live.contains_key(place)) {
+            Some(place) => Err(format!("a block has a slot in {place:?}, which is not of the log")),
+            None => Ok(self.live.keys().copied().collect()),
+        }
+    }
+
+    /// Nothing is written to `place` any more.
+    pub fn avoid(&mut self, far: &mut Far, place: Place) {
+        if self.open.is_some_and(|(open, _)| open == place) {
+            self.close(far);
+        }
+    }
+
     fn close(&mut self, far: &mut Far) {
         if let Some((place, _)) = self.open.take()
             && self.live.get(&place) == Some(&0)

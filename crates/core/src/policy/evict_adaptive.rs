@@ -21,6 +21,7 @@
 //! Rejected: set duelling between S3-FIFO and freezing; with a few hundred 2 MiB units, leader sets are too small to tell.
 
 use crate::policy::evict_random::xorshift;
+use crate::policy::rates::{Pair, Rate};
 use crate::policy::units::Lists;
 use crate::policy::{Arrival, Evict, Unit};
 
@@ -72,48 +73,6 @@ const GROW: f64 = 2.0;
 const SHRINK: f64 = 0.5;
 /// Most of near that IN may be.
 const IN_MOST: f64 = 0.9;
-
-/// Rate of return of a queue's ghosts, averaged over about a capacity of misses.
-#[derive(Clone, Copy, Debug, Default)]
-struct Rate {
-    /// Pages that came back.
-    back: f64,
-    /// Pages that were away, times the pages of misses during which they were.
-    away: f64,
-}
-
-impl Rate {
-    fn pass(&mut self, keep: f64, away: f64) {
-        self.back *= keep;
-        self.away = self.away * keep + away;
-    }
-
-    /// Per page of misses; 0 without `evidence` pages that came back.
-    fn measured(&self, evidence: f64) -> f64 {
-        if self.back > evidence { self.back / self.away.max(1.0) } else { 0.0 }
-    }
-
-    /// Per page of misses, drawn towards `prior` as if `weight` pages had come back at that rate.
-    fn drawn(&self, prior: f64, weight: f64) -> f64 {
-        (self.back + weight) / (self.away + weight / prior)
-    }
-}
-
-/// Rates of IN and MAIN in one window.
-#[derive(Clone, Copy, Debug, Default)]
-struct Pair {
-    newcomers: Rate,
-    main: Rate,
-}
-
-impl Pair {
-    /// Rates of newcomers and of MAIN. MAIN is expected to do as in a loop, twice as well as newcomers, until seen to do worse.
-    fn rates(&self, capacity: f64) -> (f64, f64) {
-        let newcomers = self.newcomers.measured(capacity / 64.0);
-        let prior = if newcomers > 0.0 { 2.0 * newcomers } else { 1.0 / capacity };
-        (newcomers, self.main.drawn(prior, capacity / 256.0))
-    }
-}
 
 /// Newcomers, main, and the ghosts of both.
 pub struct Adaptive {
@@ -353,7 +312,9 @@ impl Evict for Adaptive {
             let queued = if list < LEFT || list == PAST { self.lists.pages(IN) } else { 0 };
             let away = (self.clock - node.time + queued) as f64;
             let absence = away * self.windows[WINDOWS - 1].rates(self.span()).1;
-            if absence < SOONER || (node.written && absence < NO_LATER && self.lists.count(MAIN) > 0) {
+            // Rates are known of what comes back within the windows only.
+            let sooner = list != PAST && absence < SOONER;
+            if sooner || (node.written && absence < NO_LATER && self.lists.count(MAIN) > 0) {
                 to = MAIN;
             }
         }
@@ -491,6 +452,15 @@ mod tests {
         for all in [false, true] {
             let (read, written) = laps(600, 200, |_| all);
             assert!(read < 420.0 && written <= read, "{all}: {read} {written}");
+        }
+        for (blocks, every) in [(250, 3), (400, 3), (1000, 3), (1600, 3), (1600, 7), (1600, 1), (3000, 2)] {
+            let (read, written) = laps(blocks, 200, |block| block % every == 0);
+            println!("{blocks} blocks, 1/{every} written: {read} read, {written} written");
+            assert!(read < 1.05 * (blocks - 200) as f64 + 12.0, "{blocks} {every}: {read}");
+            assert!(
+                written < (blocks / every) as f64 - 150.0f64.min(0.8 * (blocks / every) as f64),
+                "{blocks} {every}: {written}"
+            );
         }
         // More is written than fits: near has no room for anything else.
         let (read, written) = laps(600, 200, |block| block < 400);

@@ -4,6 +4,7 @@
 //! page is asked for, and which ones to bring ahead of demand. A new policy is one new file and one line here.
 
 pub(crate) mod units;
+mod rates;
 pub mod evict_fifo;
 pub mod evict_lru;
 pub mod evict_clock;

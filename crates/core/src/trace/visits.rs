@@ -32,7 +32,7 @@ impl Grain {
 
     /// The unit of a process's page, and its size.
     fn unit(self, process: usize, page: u64) -> (Unit, u32) {
-        let number = (page as usize / BLOCK_PAGES & ((1 << PROCESS_SHIFT) - 1)) + (process << PROCESS_SHIFT);
+        let number = ((page as usize / BLOCK_PAGES) & ((1 << PROCESS_SHIFT) - 1)) + (process << PROCESS_SHIFT);
         let unit = match self {
             Grain::Chunk => Unit::chunk(number, page as usize % BLOCK_PAGES / CHUNK_PAGES),
             Grain::Block => Unit::block(number),

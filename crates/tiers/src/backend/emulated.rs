@@ -32,8 +32,8 @@ struct Copy {
 #[derive(Default)]
 struct Queue {
     todo: VecDeque<Copy>,
-    // Copied, and to be announced when their time has come.
-    done: BinaryHeap<Reverse<(u64, u64)>>,
+    // Copied, and to be announced when their time has come: when, token, bytes.
+    done: BinaryHeap<Reverse<(u64, u64, usize)>>,
     armed_ns: u64,
 }
 
@@ -89,9 +89,9 @@ fn work(common: &Common) -> ! {
     loop {
         if let Some(copy) = queue.todo.pop_front() {
             drop(queue);
-            carry_out(&copy);
+            let bytes = carry_out(&copy);
             queue = common.lock();
-            queue.done.push(Reverse((copy.due_ns, copy.token)));
+            queue.done.push(Reverse((copy.due_ns, copy.token, bytes)));
             if copy.due_ns < queue.armed_ns || queue.armed_ns == 0 {
                 queue.armed_ns = copy.due_ns;
                 common.timer.set(copy.due_ns);
@@ -102,7 +102,7 @@ fn work(common: &Common) -> ! {
     }
 }
 
-fn carry_out(copy: &Copy) {
+fn carry_out(copy: &Copy) -> usize {
     let mut at = copy.store;
     for piece in &copy.pieces {
         let (from, to) = if copy.write { (piece.addr, at) } else { (at, piece.addr) };
@@ -111,6 +111,7 @@ fn carry_out(copy: &Copy) {
         unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, piece.len) };
         at += piece.len;
     }
+    at - copy.store
 }
 
 impl Backend for Emulated {
@@ -130,14 +131,14 @@ impl Backend for Emulated {
         let mut queue = self.common.lock();
         self.common.timer.clear();
         let now = now_ns();
-        while let Some(&Reverse((due, token))) = queue.done.peek() {
+        while let Some(&Reverse((due, token, bytes))) = queue.done.peek() {
             if due > now {
                 break;
             }
             queue.done.pop();
-            out.push(Done { token, result: Ok(()) });
+            out.push(Done { token, result: Ok(bytes) });
         }
-        queue.armed_ns = queue.done.peek().map_or(0, |&Reverse((due, _))| due);
+        queue.armed_ns = queue.done.peek().map_or(0, |&Reverse((due, ..))| due);
         if queue.armed_ns != 0 {
             self.common.timer.set(queue.armed_ns);
         }
@@ -158,10 +159,9 @@ impl Backend for Emulated {
         let _ = unsafe { map::madvise(range, libc::MADV_DONTNEED) };
     }
 
-    fn copy(&mut self, from: (StoreId, u64), to: u64, len: usize) -> Result<(), Errno> {
-        let source = self.stores[from.0 as usize].range().start + from.1 as usize;
-        let target = self.stores[self.own() as usize].range().start + to as usize;
-        carry_out(&Copy { token: 0, write: false, store: source, pieces: vec![Piece { addr: target, len }], due_ns: 0 });
+    fn move_now(&mut self, write: bool, store: StoreId, offset: u64, piece: Piece) -> Result<(), Errno> {
+        let store = self.stores[store as usize].range().start + offset as usize;
+        carry_out(&Copy { token: 0, write, store, pieces: vec![piece], due_ns: 0 });
         Ok(())
     }
 

@@ -2,13 +2,13 @@
 
 use super::{Backend, StoreId};
 use crate::job::Settings;
+use nearfar_core::addr::PAGE;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::file::SpillFile;
 use nearfar_sys::io::{Done, Engine, Op, Piece};
 use nearfar_sys::io_threads::Threads;
 use nearfar_sys::io_uring::Ring;
 use nearfar_sys::kernel::Denied;
-use nearfar_sys::map::OwnedMap;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::PathBuf;
 
@@ -71,12 +71,19 @@ impl Backend for FileStore {
         self.own_file().punch(offset, len);
     }
 
-    fn copy(&mut self, from: (StoreId, u64), to: u64, len: usize) -> Result<(), Errno> {
-        let bounce = OwnedMap::new(len)?;
-        let pieces = || vec![Piece { addr: bounce.range().start, len }];
-        let source = self.files[from.0 as usize].as_raw_fd();
-        Op { token: 0, write: false, fd: source, offset: from.1, pieces: pieces() }.finish(0)?;
-        Op { token: 0, write: true, fd: self.own_file().as_raw_fd(), offset: to, pieces: pieces() }.finish(0)
+    fn move_now(&mut self, write: bool, store: StoreId, offset: u64, piece: Piece) -> Result<(), Errno> {
+        let fd = self.files[store as usize].as_raw_fd();
+        let mut done = 0;
+        while done < piece.len {
+            let rest = Piece { addr: piece.addr + done, len: piece.len - done };
+            let op = Op { token: 0, write, fd, offset: offset + done as u64, pieces: vec![rest] };
+            // In whole pages, as direct I/O wants it.
+            match op.carry_out()? / PAGE * PAGE {
+                0 => return Err(Errno(libc::EIO)),
+                more => done += more,
+            }
+        }
+        Ok(())
     }
 
     fn own(&self) -> StoreId {

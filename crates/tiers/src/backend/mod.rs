@@ -1,6 +1,8 @@
-//! Far memory behind one trait. A new backend is one new file and one line in `open`.
+//! Far memory behind one trait. A new backend is one new file and one line in `open`; variants of all are wrappers.
 
 pub mod emulated;
+pub mod encrypted;
+pub mod faulty;
 pub mod file;
 
 use crate::job::Settings;
@@ -27,8 +29,8 @@ pub trait Backend: Send {
     fn secure(&mut self, from: u64, to: u64) -> Result<(), Errno>;
     /// Gives the space of bytes of the own store back.
     fn discard(&mut self, offset: u64, len: u64);
-    /// Copies `len` bytes from a store to the own one, waiting for it.
-    fn copy(&mut self, from: (StoreId, u64), to: u64, len: usize) -> Result<(), Errno>;
+    /// Reads or writes `piece` at `offset` of `store`, waiting for it; all of it has moved when it returns.
+    fn move_now(&mut self, write: bool, store: StoreId, offset: u64, piece: Piece) -> Result<(), Errno>;
     /// The store that this process writes.
     fn own(&self) -> StoreId;
     /// In the child of a fork: all stores so far become read-only, and a new own store begins.
@@ -37,13 +39,25 @@ pub trait Backend: Send {
     fn describe(&self) -> String;
     /// Descriptors that the program must not close.
     fn fds(&self) -> Vec<RawFd>;
+    /// Near memory that it takes for itself, in bytes.
+    fn near_bytes(&self) -> usize {
+        0
+    }
 }
 
 /// Opens the backend that the settings name.
 pub fn open(settings: &Settings) -> Result<Box<dyn Backend>, Errno> {
-    if settings.emulated {
-        Ok(Box::new(emulated::Emulated::new(settings.emu_bytes_per_s, settings.emu_latency_ns)?))
+    let mut backend: Box<dyn Backend> = if settings.emulated {
+        Box::new(emulated::Emulated::new(settings.emu_bytes_per_s, settings.emu_latency_ns)?)
     } else {
-        Ok(Box::new(file::FileStore::new(settings)?))
+        Box::new(file::FileStore::new(settings)?)
+    };
+    if settings.faults.any() {
+        backend = Box::new(faulty::Faulty::new(backend, settings.faults)?);
     }
+    if settings.encrypt {
+        // Outside of what fails: a byte that changes on the device is one of the encrypted.
+        backend = Box::new(encrypted::Encrypted::new(backend, settings.near_bytes)?);
+    }
+    Ok(backend)
 }

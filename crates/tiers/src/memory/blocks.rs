@@ -10,6 +10,7 @@ const BLOCK_ATTR: Attr = Attr { prot: RW, arena: true };
 impl Memory {
     /// A block of at least `size` bytes aligned to `align` (a power of two), and whether it reads as zeros. `None`: no memory.
     pub fn alloc(&self, size: usize, align: usize) -> Option<(usize, bool)> {
+        self.hold_back();
         let mut inner = self.enter();
         if let Some(range) = inner.arena.take_cached(size, align) {
             return Some((range.start, false));
@@ -112,9 +113,16 @@ impl Memory {
         if from.start.is_multiple_of(BLOCK) && to.is_multiple_of(BLOCK) {
             let whole = len / BLOCK;
             let mut inner = self.enter();
-            match &mut inner.pager {
-                Some(pager) => done = pager.relocate(from.start, to, whole) * BLOCK,
-                None => done = move_mapping(Extent::new(from.start, whole * BLOCK), to),
+            let managed = inner.regions().uniform(Extent::new(to, len)).is_some();
+            let both_ours = [from.start, to].iter().all(|&start| inner.may_manage(Extent::new(start, whole * BLOCK)));
+            let inner = &mut *inner;
+            match (&mut inner.pager, &mut inner.mapped) {
+                (None, Some(mapped)) if both_ours => done = mapped.relocate(from.start, to, whole) * BLOCK,
+                (None, Some(_)) => {}
+                // The target may be where nothing is paged.
+                _ if !managed => {}
+                (Some(pager), _) => done = pager.relocate(from.start, to, whole) * BLOCK,
+                (None, None) => done = move_mapping(Extent::new(from.start, whole * BLOCK), to),
             }
         }
         // SAFETY: the program gave both ranges to us for this move; they do not overlap, and are readable and writable.

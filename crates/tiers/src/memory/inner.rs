@@ -3,13 +3,16 @@
 use super::Memory;
 use crate::arena::Arena;
 use crate::job::{Job, Slot};
-use crate::pager::Pager;
+use crate::loans::Loans;
+use crate::mapped::{Chores, Keeper, Mapped};
+use crate::pager::{Pager, Start};
 use crate::region::{Attr, Regions};
-use nearfar_core::addr::{Extent, PAGE};
+use nearfar_core::addr::{BLOCK, Extent, PAGE};
 use nearfar_core::stats::Counter;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::kernel::Denied;
 use nearfar_sys::{map, process};
+use std::path::Path;
 
 /// State of the process's memory.
 pub struct Inner {
@@ -19,6 +22,8 @@ pub struct Inner {
     // Managed ranges while passive; they move into the pager.
     regions: Regions,
     pub(super) pager: Option<Pager>,
+    // In place of the pager where there is no userfaultfd, from the start.
+    pub(super) mapped: Option<Mapped>,
     pub(super) has_thread: bool,
     committed: usize,
     charged: usize,
@@ -27,6 +32,11 @@ pub struct Inner {
     // Ranges that a forked child is to find zeroed, or not at all (madvise).
     pub(super) wiped: Vec<Extent>,
     pub(super) kept_back: Vec<Extent>,
+    // Loans while passive; they move into the pager.
+    pub(super) loans: Loans,
+    // Where calls with structures are caught, once the handler is in place.
+    pub(super) caught_code: Option<Vec<Extent>>,
+    pub(super) forking_thread: u32,
 }
 
 impl Inner {
@@ -34,12 +44,24 @@ impl Inner {
         let slot = Self::join(job)?;
         let settings = job.settings();
         let cache = (settings.near_bytes / 16).min(64 << 20) as usize;
+        let mut mapped = match settings.kernel_paging {
+            true => Some(Mapped::new(Path::new(settings.far_dir()))?),
+            false => None,
+        };
+        let most = mapped.as_ref().map_or(usize::MAX, Mapped::len);
+        // Huge pages of a file would be read and written whole.
+        let huge = mapped.is_none() && !Denied(settings.denied).has("thp");
+        let arena = Arena::new(cache, huge, settings.user_only, most)?;
+        if let Some(mapped) = &mut mapped {
+            mapped.take_arena(arena.whole())?;
+        }
         Ok(Self {
             job,
             slot,
-            arena: Arena::new(cache, !Denied(settings.denied).has("thp"))?,
+            arena,
             regions: Regions::default(),
             pager: None,
+            mapped,
             has_thread: false,
             committed: 0,
             charged: 0,
@@ -47,14 +69,15 @@ impl Inner {
             pins: Vec::new(),
             wiped: Vec::new(),
             kept_back: Vec::new(),
+            loans: Loans::default(),
+            caught_code: None,
+            forking_thread: 0,
         })
     }
 
     fn join(job: Job) -> Result<&'static Slot, Errno> {
         // After an exec this is the same process with new memory: what the old image had is gone.
-        while let Some(old) = job.slot_of_own_past() {
-            job.bury(old);
-        }
+        job.bury_own_past();
         job.join().ok_or(Errno(libc::EAGAIN))
     }
 
@@ -63,6 +86,12 @@ impl Inner {
         // What the program mapped there itself (files, shared memory) is in no region, but taken.
         let inside = self.arena.maps().intersect(&range).filter(|_| range.start.is_multiple_of(PAGE));
         inside.is_some_and(|inside| self.arena.has_gap(&inside))
+    }
+
+    /// True when `range` can be paged: where system calls are caught, or the kernel pages, that is the arena only.
+    pub(super) fn may_manage(&self, range: Extent) -> bool {
+        let anywhere = !self.job.settings().user_only && self.mapped.is_none();
+        anywhere || self.arena.maps().contains_extent(range) || self.arena.blocks().contains_extent(range)
     }
 
     pub(super) fn regions(&mut self) -> &mut Regions {
@@ -76,12 +105,17 @@ impl Inner {
     pub(super) fn decommit(&mut self, len: usize) {
         self.committed = self.committed.saturating_sub(len);
         self.slot.set(Counter::Committed, self.committed as u64);
-        if self.pager.is_none() {
+        if !self.is_active() {
             let pages = len / PAGE;
             let back = pages.min(self.charged);
             self.charged -= back;
             self.job.uncharge(self.slot, back as u64);
         }
+    }
+
+    /// What is present counts, not what may be written.
+    pub(super) fn is_active(&self) -> bool {
+        self.pager.is_some() || self.mapped.as_ref().is_some_and(|mapped| mapped.keeper.is_some())
     }
 
     /// Sets the attributes of a managed range, and has it paged if paging is on.
@@ -98,9 +132,10 @@ impl Inner {
 
     /// Drops the content of `range`, which must be managed throughout.
     pub(super) fn discard(&mut self, range: Extent) {
-        match &mut self.pager {
-            Some(pager) => pager.discard(range),
-            None => {
+        match (&mut self.pager, &mut self.mapped) {
+            (Some(pager), _) => pager.discard(range),
+            (None, Some(mapped)) => mapped.discard(range),
+            (None, None) => {
                 // SAFETY: the program has given the content up; that is what callers are for.
                 let _ = unsafe { map::madvise(range, libc::MADV_DONTNEED) };
             }
@@ -110,9 +145,20 @@ impl Inner {
     /// Ends what mlock did for `range`: the memory is about to be unmapped.
     pub(super) fn unpin(&mut self, range: Extent) {
         self.pins.retain(|pin| !pin.overlaps(&range));
+        self.loans().forget(range);
         if let Some(pager) = &mut self.pager {
             let _ = pager.pin(range, false);
         }
+    }
+
+    /// Notes what mlock asks for where there is no pager.
+    pub(super) fn pin(&mut self, range: Extent) -> Result<(), Errno> {
+        let pinned: usize = self.pins.iter().map(|pin| pin.len().max(BLOCK)).sum();
+        if self.mapped.is_some() && (pinned + range.len()) as u64 > self.job.settings().near_bytes / 2 {
+            return Err(Errno::ENOMEM);
+        }
+        self.pins.push(range);
+        Ok(())
     }
 
     pub(super) fn notice(&self, what: &str) {
@@ -135,20 +181,31 @@ impl Inner {
 
     /// Begins to page. Says why not, once, when that is impossible: the process goes on with ordinary memory.
     pub(super) fn activate(&mut self) -> bool {
-        if self.pager.is_some() || self.refused {
-            return self.pager.is_some();
+        if self.is_active() || self.refused {
+            return self.is_active();
         }
         for range in self.arena.drain_cache() {
             self.discard(range);
             self.arena.give_block(range);
+        }
+        if self.mapped.is_some() {
+            return self.keep();
         }
         let regions = std::mem::take(&mut self.regions);
         let scan: Vec<Extent> = regions.all().into_iter().map(|(range, _)| range).collect();
         // From here on what is present counts, not what may be written.
         self.job.uncharge(self.slot, self.charged as u64);
         let charged = std::mem::take(&mut self.charged);
-        match Pager::start(self.job, self.slot, regions, &scan) {
+        self.regions = regions;
+        let caught = if self.job.settings().user_only { self.catch_calls() } else { Ok(()) };
+        let regions = std::mem::take(&mut self.regions);
+        let started = match caught {
+            Ok(()) => Pager::start(self.job, self.slot, regions, &scan),
+            Err(errno) => Err((regions, Start::Seccomp(errno))),
+        };
+        match started {
             Ok(mut pager) => {
+                pager.loans = std::mem::take(&mut self.loans);
                 for range in std::mem::take(&mut self.pins) {
                     let _ = pager.pin(range, true);
                 }
@@ -167,6 +224,28 @@ impl Inner {
         }
     }
 
+    /// Begins to keep what the kernel pages within near.
+    fn keep(&mut self) -> bool {
+        self.job.uncharge(self.slot, self.charged as u64);
+        let charged = std::mem::take(&mut self.charged);
+        match Keeper::new(self.job) {
+            Ok(keeper) => {
+                if let Some(mapped) = &mut self.mapped {
+                    mapped.keeper = Some(keeper);
+                }
+                self.arena.limit_cache((self.job.settings().near_bytes / 64).min(16 << 20) as usize);
+                true
+            }
+            Err(errno) => {
+                self.charged = charged;
+                self.job.force_charge(self.slot, charged as u64);
+                self.refused = true;
+                self.notice(&format!("/proc cannot be read ({errno}): the kernel alone decides what stays in memory"));
+                false
+            }
+        }
+    }
+
     /// In the child of a fork.
     pub(super) fn after_fork(&mut self) {
         self.has_thread = false;
@@ -175,7 +254,12 @@ impl Inner {
             None => crate::pager::stop("too many processes under one nearfar run (1024); start fewer, or several runs"),
         };
         self.slot = slot;
+        let before = self.forking_thread;
+        self.loans().after_fork(before);
         slot.set(Counter::Committed, self.committed as u64);
+        if self.mapped.is_some() {
+            return self.after_fork_mapped(slot);
+        }
         match &mut self.pager {
             Some(pager) => {
                 pager.fork_child(slot);
@@ -196,7 +280,43 @@ impl Inner {
         }
     }
 
+    /// Where the kernel pages: what is to be done to stay within near.
+    pub(super) fn keep_round(&mut self) -> Option<Chores> {
+        self.mapped.as_mut()?.round(self.job, self.slot, &self.regions, &self.pins)
+    }
+
+    fn after_fork_mapped(&mut self, slot: &'static Slot) {
+        let Some(mapped) = &mut self.mapped else { return };
+        let result = mapped.fork_child(&self.arena, &self.regions);
+        let kept = mapped.keeper.take().is_some();
+        if let Err(errno) = result {
+            self.mapped = None;
+            self.refused = true;
+            self.charged = self.committed / PAGE;
+            let dir = self.job.settings().far_dir();
+            self.notice(&format!(
+                "a forked child has no spill file of its own in {dir} ({errno}); it goes on with ordinary memory"
+            ));
+        }
+        let (wiped, kept_back) = (self.wiped.clone(), std::mem::take(&mut self.kept_back));
+        let parts: Vec<Extent> =
+            wiped.iter().chain(&kept_back).flat_map(|&range| self.regions.parts(range)).map(|(part, _)| part).collect();
+        parts.into_iter().for_each(|part| self.discard(part));
+        for range in kept_back {
+            self.regions.remove(range);
+            // SAFETY: the program asked that a child does not have it.
+            let _ = unsafe { map::munmap(range) };
+        }
+        if self.mapped.is_none() || !kept || !self.keep() {
+            self.job.force_charge(slot, self.charged as u64);
+        }
+    }
+
     pub(super) fn publish(&mut self) {
+        if self.mapped.is_some() && self.is_active() {
+            // The keeper's rounds do it; between them nothing is known.
+            return;
+        }
         match &mut self.pager {
             Some(pager) => pager.publish(),
             None => {
@@ -214,7 +334,7 @@ impl Memory {
         let pages = len.div_ceil(PAGE);
         // Visits are recorded from the first page on: nobody would see them while memory is ordinary.
         let traced = inner.job.settings().trace_window > 0 && !inner.refused;
-        if inner.pager.is_none() && (traced || !inner.charge_passive(pages)) {
+        if !inner.is_active() && (traced || !inner.charge_passive(pages)) {
             if inner.activate() {
                 self.guard_fds(inner);
             } else {
@@ -239,7 +359,7 @@ impl Inner {
     }
 
     fn publish_passive(&mut self) {
-        if self.pager.is_none() {
+        if !self.is_active() {
             self.publish();
         }
     }

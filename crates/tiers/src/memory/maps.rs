@@ -12,6 +12,9 @@ const SMALLEST: usize = CHUNK;
 /// madvise(2), since 5.18; the name is not in the C library's headers everywhere.
 const MADV_DONTNEED_LOCKED: i32 = 24;
 
+/// madvise(2), since 6.13.
+const MADV_GUARD_INSTALL: i32 = 102;
+
 /// Flags of mappings that are not what they seem: special pages, stacks, or the program's own wish for huge TLB pages.
 const FOREIGN: i32 = libc::MAP_HUGETLB | libc::MAP_GROWSDOWN | libc::MAP_STACK;
 
@@ -41,13 +44,20 @@ impl Memory {
         let raw = |flags: i32| unsafe { map::mmap(addr, len, prot, flags, fd, off) };
         let Some(size) = round_up(len, PAGE).filter(|&size| size > 0) else { return raw(flags) };
         let ours = is_ours_to_manage(size, prot, flags);
+        // Where system calls are caught, only the arena is watched.
+        let elsewhere = !self.common.job.settings().user_only;
         if flags & libc::MAP_FIXED != 0 && flags & libc::MAP_FIXED_NOREPLACE != libc::MAP_FIXED_NOREPLACE {
             let quiet = if ours { flags & !POPULATING } else { flags };
-            return self.map_fixed(Extent::new(addr, size), prot, ours, &|| raw(quiet));
+            let ours = ours && (elsewhere || self.common.maps.contains_extent(Extent::new(addr, size)));
+            return self.map_fixed(Extent::new(addr, size), prot, ours, &|| raw(if ours { quiet } else { flags }));
         }
         if !ours {
             return raw(flags);
         }
+        if !elsewhere && ((1..HINT_LIMIT).contains(&addr) || flags & libc::MAP_FIXED_NOREPLACE == libc::MAP_FIXED_NOREPLACE) {
+            return raw(flags);
+        }
+        self.hold_back();
         let mut inner = self.enter();
         if !(1..HINT_LIMIT).contains(&addr)
             && flags & libc::MAP_FIXED_NOREPLACE != libc::MAP_FIXED_NOREPLACE
@@ -58,6 +68,9 @@ impl Memory {
         // A wish for a certain place is the kernel's to grant; what comes of it is managed there.
         let start = raw(flags & !POPULATING)?;
         let range = Extent::new(start, size);
+        if !inner.may_manage(range) {
+            return Ok(start);
+        }
         self.count_writable(&mut inner, size, prot);
         self.manage(&mut inner, range, Attr { prot, arena: false });
         Ok(start)
@@ -95,13 +108,17 @@ impl Memory {
         let inside = maps.contains_extent(range);
         let all_ours = parts.iter().map(|(part, _)| part.len()).sum::<usize>() == range.len();
         let attr = Attr { prot, arena: inside };
+        let ours = ours && inner.may_manage(range);
         if ours && inside && all_ours {
             // The mapping stays, with other protection: no hole in the registration, no new mapping for the kernel.
             // SAFETY: the caller asked for this range to be replaced.
             unsafe { map::mprotect(range, prot)? };
         } else {
             // The kernel first: when it refuses, everything is as it was.
-            raw()?;
+            match &inner.mapped {
+                Some(mapped) if ours && inside => mapped.put(range, prot)?,
+                _ => drop(raw()?),
+            }
             if inside {
                 inner.arena.take_map_at(range);
             }
@@ -160,8 +177,11 @@ impl Memory {
             } else {
                 // The program had something else mapped over our address space: put the reservation back.
                 let flags = map::ANON | libc::MAP_FIXED;
-                // SAFETY: unmapped by the program; the address space is ours.
-                unsafe { map::mmap(inside.start, inside.len(), libc::PROT_NONE, flags, -1, 0)? };
+                match &inner.mapped {
+                    Some(mapped) => mapped.put(inside, libc::PROT_NONE)?,
+                    // SAFETY: unmapped by the program; the address space is ours.
+                    None => drop(unsafe { map::mmap(inside.start, inside.len(), libc::PROT_NONE, flags, -1, 0)? }),
+                }
             }
             inner.arena.give_map(inside);
         }
@@ -184,6 +204,7 @@ impl Memory {
     /// As for the system call.
     pub unsafe fn mprotect(&self, addr: usize, len: usize, prot: i32) -> Result<(), Errno> {
         let range = Extent::new(addr, round_up(len, PAGE).unwrap_or(len));
+        self.hold_back();
         let mut inner = self.enter();
         if inner.has_gap(range) {
             return Err(Errno::ENOMEM);
@@ -191,6 +212,12 @@ impl Memory {
         let parts = inner.regions().parts(range);
         let known = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
         if parts.is_empty() || prot & !known != 0 {
+            // SAFETY: passed on to the caller.
+            return unsafe { map::mprotect(range, prot) };
+        }
+        if prot & libc::PROT_EXEC != 0 && inner.mapped.is_some() {
+            // The disk of the spill file may not be one to execute from.
+            self.make_ordinary(&mut inner, &parts)?;
             // SAFETY: passed on to the caller.
             return unsafe { map::mprotect(range, prot) };
         }
@@ -237,7 +264,7 @@ impl Memory {
             libc::MADV_DONTNEED | libc::MADV_FREE | MADV_DONTNEED_LOCKED => {
                 // As the kernel does: all that is mapped is discarded, and a gap is told of at the end.
                 let mut result = if gap { Err(Errno::ENOMEM) } else { Ok(()) };
-                if inner.pager.is_none() {
+                if inner.pager.is_none() && inner.mapped.is_none() {
                     return raw(range).and(result);
                 }
                 let mut rest = range.start;
@@ -258,7 +285,7 @@ impl Memory {
                 if advice == libc::MADV_WIPEONFORK {
                     inner.wiped.push(range);
                 }
-                raw(range)
+                if inner.mapped.is_some() { Ok(()) } else { raw(range) }
             }
             libc::MADV_DOFORK | libc::MADV_DONTFORK => {
                 inner.kept_back.retain(|range_before| !range_before.overlaps(&range));
@@ -266,8 +293,10 @@ impl Memory {
                     inner.kept_back.push(range);
                 }
                 // While paging, the flag itself is ours: see `hide_from_raw_forks`.
-                if inner.pager.is_some() { Ok(()) } else { raw(range) }
+                if inner.pager.is_some() || inner.mapped.is_some() { Ok(()) } else { raw(range) }
             }
+            // To the kernel this memory is a file's; to the program it is private, where it refuses these.
+            libc::MADV_REMOVE | MADV_GUARD_INSTALL if inner.mapped.is_some() => Err(Errno::EINVAL),
             // Page sizes, residence and order are the pager's business; what a fork inherits too, while it pages.
             libc::MADV_HUGEPAGE | libc::MADV_NOHUGEPAGE | libc::MADV_MERGEABLE | libc::MADV_UNMERGEABLE
                 if managed == range.len() =>
@@ -299,7 +328,7 @@ impl Memory {
             for (part, _) in &parts {
                 match &mut inner.pager {
                     Some(pager) => pager.pin(*part, true)?,
-                    None => inner.pins.push(*part),
+                    None => inner.pin(*part)?,
                 }
             }
             parts.into_iter().filter(|(_, attr)| attr.prot & libc::PROT_READ != 0).map(|(part, _)| part).collect()

@@ -10,29 +10,35 @@
 
 mod blocks;
 mod inner;
+mod lend;
 mod maps;
+mod ordinary;
 mod remap;
 mod thread;
+mod watchdog;
+
+pub use lend::CallLoan;
 
 use crate::guard::{self, Entered};
 use crate::job::Job;
+use crate::own_fds::OwnFds;
 use inner::Inner;
 use nearfar_core::addr::Extent;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::event::Event;
 use std::cell::UnsafeCell;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI32, Ordering};
-
-/// Descriptors of ours that the program must not close.
-const OWN_FDS: usize = 64;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 struct Common {
+    job: Job,
     inner: Mutex<Inner>,
     event: Event,
     blocks: Extent,
     maps: Extent,
-    own_fds: [AtomicI32; OWN_FDS],
+    own_fds: OwnFds,
+    // More is in memory than may be, and only waiting helps.
+    crowded: AtomicBool,
     // The lock between `fork_prepare` and its end; touched only by the thread that holds it.
     forking: UnsafeCell<Option<Entered<Inner>>>,
 }
@@ -51,9 +57,10 @@ impl Memory {
     pub fn start(job: Job) -> Result<Memory, Errno> {
         let inner = Inner::new(job)?;
         let (blocks, maps) = (inner.arena.blocks(), inner.arena.maps());
-        let own_fds = [const { AtomicI32::new(-1) }; OWN_FDS];
+        let own_fds = OwnFds::default();
         let event = Event::new()?;
-        let common = Common { inner: Mutex::new(inner), event, blocks, maps, own_fds, forking: UnsafeCell::new(None) };
+        let (crowded, forking) = (AtomicBool::new(false), UnsafeCell::new(None));
+        let common = Common { job, inner: Mutex::new(inner), event, blocks, maps, own_fds, crowded, forking };
         let memory = Memory { common: Box::leak(Box::new(common)) };
         memory.guard_fds(&memory.enter());
         Ok(memory)
@@ -71,16 +78,15 @@ impl Memory {
 
     /// True when `fd` is ours: the program must not close or replace it (paged memory would read as zeros).
     pub fn is_own_fd(&self, fd: i32) -> bool {
-        fd >= 0 && self.common.own_fds.iter().any(|own| own.load(Ordering::Relaxed) == fd)
+        self.common.own_fds.contains(fd)
     }
 
     fn guard_fds(&self, inner: &Inner) {
         use std::os::fd::AsRawFd;
         let mut fds = inner.pager.as_ref().map_or_else(Vec::new, |pager| pager.own_fds());
+        fds.extend(inner.mapped.iter().flat_map(|mapped| mapped.own_fds()));
         fds.insert(0, self.common.event.as_raw_fd());
-        for (index, own) in self.common.own_fds.iter().enumerate() {
-            own.store(fds.get(index).copied().unwrap_or(-1), Ordering::Relaxed);
-        }
+        self.common.own_fds.set(&fds);
     }
 
     /// True when `addr` lies in the part of the arena that `alloc` hands out (no lock; the test of `free` and `realloc`).
@@ -96,15 +102,24 @@ impl Memory {
     /// Takes a static array (.bss) of the program under management: anonymous private memory mapped by others.
     pub fn adopt(&self, addr: usize, len: usize) {
         let mut inner = self.enter();
-        if self.commit(&mut inner, len) {
+        if inner.may_manage(Extent::new(addr, len)) && self.commit(&mut inner, len) {
             let attr = crate::region::Attr { prot: nearfar_sys::map::RW, arena: false };
-            self.manage(&mut inner, Extent::new(addr, len), attr);
+            let range = Extent::new(addr, len);
+            self.manage(&mut inner, range, attr);
+            // Whoever ran before us may have used it.
+            if let Some(pager) = &mut inner.pager {
+                pager.take_in_present(range);
+            }
         }
     }
 
     /// Before fork(2), in the forking thread: brings everything to rest and holds the lock until one of the next two.
     pub fn fork_prepare(&self) {
         let mut inner = self.enter();
+        inner.forking_thread = nearfar_sys::process::tid();
+        if let Some(mapped) = &mut inner.mapped {
+            mapped.fork_prepare();
+        }
         if let Some(pager) = &mut inner.pager {
             pager.fork_prepare();
             // Address space that is free now may have been hidden while it was managed; the child needs all of the arena.
@@ -121,6 +136,9 @@ impl Memory {
     pub fn fork_parent(&self) {
         // SAFETY: this thread has held the lock since `fork_prepare`.
         let Some(mut inner) = (unsafe { (*self.common.forking.get()).take() }) else { return };
+        if let Some(mapped) = &mut inner.mapped {
+            mapped.fork_parent();
+        }
         if let Some(pager) = &mut inner.pager {
             pager.fork_parent();
             self.guard_fds(&inner);
@@ -133,6 +151,7 @@ impl Memory {
         // SAFETY: this thread has held the lock since `fork_prepare`; the child has no other threads.
         let Some(mut inner) = (unsafe { (*self.common.forking.get()).take() }) else { return };
         inner.after_fork();
+        self.common.crowded.store(false, Ordering::Relaxed);
         self.renew_event();
         self.guard_fds(&inner);
         self.start_thread_if_needed(&mut inner);

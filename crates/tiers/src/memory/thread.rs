@@ -5,10 +5,13 @@ use nearfar_core::addr::PAGE;
 use nearfar_sys::event::{now_ns, wait_readable};
 use nearfar_sys::thread::give_way;
 use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::Ordering;
 
 /// A passive process above this part of the budget is asked to page when others starve, so it needs a thread.
 const WATCHED_SHARE: u64 = 16;
 const PASSIVE_LOOK_MS: i32 = 50;
+/// Longest wait of one call for memory to become free, where the kernel pages.
+const HOLD_BACK_MS: u32 = 50;
 /// While a thread of the program waits for far, its CPU has nothing to do: looking again and again for the completion costs
 /// nobody anything and saves two wake-ups of an idle CPU, tens of microseconds each where the machine is a virtual one.
 const LOOK_NS: u64 = 200_000;
@@ -28,14 +31,41 @@ impl Memory {
         }
         let large = inner.slot.charged_pages() * PAGE as u64 > inner.job.settings().near_bytes / WATCHED_SHARE;
         let shared_job = inner.job.processes() > 1;
-        if inner.pager.is_none() && !(large && shared_job) {
+        if !inner.is_active() && !(large && shared_job) {
             return;
         }
         let common = self.common;
         match nearfar_sys::thread::spawn("nearfar-pager", move || run(common)) {
             Ok(()) => inner.has_thread = true,
-            Err(error) if inner.pager.is_some() => crate::pager::stop(&format!("no thread for the pager: {error}")),
+            Err(error) if inner.is_active() => crate::pager::stop(&format!("no thread for the pager: {error}")),
             Err(_) => {}
+        }
+    }
+}
+
+impl Memory {
+    /// One round where the kernel pages; how long to rest then. `None` in all other cases.
+    fn keep_round(&self) -> Option<i32> {
+        let chores = {
+            let mut inner = self.enter();
+            let chores = inner.keep_round()?;
+            self.common.crowded.store(chores.crowded, Ordering::Relaxed);
+            chores
+        };
+        if let Err(errno) = chores.carry_out() {
+            crate::pager::stop(&format!("writing far memory in {} failed: {errno}", self.enter().job.settings().far_dir()));
+        }
+        Some(chores.patience_ms)
+    }
+
+    /// Where the kernel pages, nothing stops a program from touching memory faster than the device takes what must go; here it
+    /// at least asks for more. So it waits a little while more is in memory than it may have.
+    pub(super) fn hold_back(&self) {
+        for _ in 0..HOLD_BACK_MS {
+            if !self.common.crowded.load(Ordering::Relaxed) {
+                return;
+            }
+            wait_readable(&[], 1, &mut []);
         }
     }
 }
@@ -46,7 +76,12 @@ fn run(common: &'static Common) {
     let mut fds = vec![event];
     let mut ready = [false; 8];
     let mut looking = Looking::default();
+    let mut watched = false;
     loop {
+        if let Some(patience) = memory.keep_round() {
+            wait_readable(&fds[..1], patience, &mut ready);
+            continue;
+        }
         let mut patience = PASSIVE_LOOK_MS;
         let (mut awaited, mut postponed) = (false, false);
         {
@@ -62,6 +97,11 @@ fn run(common: &'static Common) {
                 memory.guard_fds(&inner);
                 continue;
             }
+        }
+        // Not while passive: nobody waits for anything then. The process may end meanwhile; nobody waits for this either.
+        if fds.len() > 1 && !watched {
+            memory.start_watchdog();
+            watched = true;
         }
         let start = now_ns();
         if !looking.sees(&fds, &mut ready, awaited || postponed, start) {

@@ -23,7 +23,7 @@ const BRIDGE: usize = 16;
 /// Why a unit stays where it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stays {
-    /// The kernel or mlock holds it: it goes back to the policy.
+    /// The kernel, mlock or a system call holds it: it goes back to the policy.
     Pinned,
     /// It is not there any more.
     Gone,
@@ -45,7 +45,8 @@ impl Pager {
             block.units &= unit.chunk_index().map_or(u32::MAX, |chunk| !(1 << chunk));
             return Err(Stays::Gone);
         }
-        if block.pinned || self.is_being_written(number, &pages) {
+        let pinned = block.pinned;
+        if pinned || self.loans.overlap(&super::pages_extent(number, pages.clone())) || self.is_being_written(number, &pages) {
             self.keep(unit, resident.count());
             return Err(Stays::Pinned);
         }
@@ -219,7 +220,10 @@ impl Pager {
         self.count(Counter::EvictedZeroBytes, (zeros.count() * PAGE) as u64);
         self.count(Counter::EvictedCleanBytes, (clean * PAGE) as u64);
         if dirty.count() > 0 {
-            if !whole && dirty.count() < CHUNK_PAGES {
+            // A block whose place is spoilt moves when it leaves whole: other parts may be on their way to where it is.
+            let place = self.block(number).place;
+            let spoilt = place.is_some_and(|place| self.far.is_spoilt(place));
+            if !whole && (dirty.count() < CHUNK_PAGES || spoilt) {
                 self.write_to_log(id, number, dirty, &fresh, &frames)?;
             } else {
                 self.write_in_place(id, number, dirty, &zeros, &fresh, &frames)?;
@@ -314,9 +318,7 @@ impl Pager {
                 }
             }
             for run in others.runs(0, |_| false) {
-                if let Err(errno) = self.far.copy(old, new, run) {
-                    super::stop(&format!("copying far memory that a forked process still reads failed: {errno}"));
-                }
+                self.copy_far(number, old, new, run);
             }
             self.far.free(old);
         }
@@ -324,11 +326,7 @@ impl Pager {
         Ok(new)
     }
 
-    pub(super) fn write_ended(&mut self, id: HoldId, result: Result<(), Errno>) {
-        if let Err(errno) = result {
-            let hold = self.end_hold(id);
-            self.stop_io("writing", &hold, errno);
-        }
+    pub(super) fn write_ended(&mut self, id: HoldId) {
         if self.hold(id).ops > 0 {
             return;
         }
@@ -367,8 +365,10 @@ impl Pager {
         let hold = self.end_hold(id);
         let block = self.block(hold.block);
         for page in hold.mask.iter() {
+            if !hold.zeros.get(page) && !block.far_valid.get(page) {
+                super::stop("internal error: a page was to leave near that far does not have; please report this");
+            }
             block.state[page] = if hold.zeros.get(page) { PageState::Empty } else { PageState::Far };
-            debug_assert!(hold.zeros.get(page) || block.far_valid.get(page), "limbo page without a far copy");
         }
         self.recycle(&hold);
         self.forget_if_blank(hold.block);

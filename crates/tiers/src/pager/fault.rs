@@ -43,7 +43,12 @@ impl Pager {
     pub fn serve_faults(&mut self) -> bool {
         let none = PageFault { addr: 0, thread: 0, write: false, protected: false };
         let mut faults = [none; 32];
-        let count = self.uffd.read_faults(&mut faults);
+        let count = match self.uffd.read_faults(&mut faults) {
+            Ok(count) => count,
+            Err(errno) => super::stop(&format!(
+                "the descriptor through which it pages was closed behind nearfar's back, by a raw system call ({errno})"
+            )),
+        };
         let now = now_ns();
         for &fault in &faults[..count] {
             self.count(Counter::Faults, 1);

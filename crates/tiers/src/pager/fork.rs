@@ -64,7 +64,7 @@ impl Pager {
         self.wishes.clear();
         self.told_starving = false;
         let can_move = self.uffd.can_move();
-        match Uffd::open(false) {
+        match Uffd::open(self.job.settings().user_only) {
             Ok(uffd) => self.uffd = uffd,
             Err(errno) => super::stop(&format!("a forked child may not page: userfaultfd is refused ({errno})")),
         }
@@ -79,6 +79,7 @@ impl Pager {
         if let Err(errno) = self.far.after_fork(alive) {
             super::stop(&format!("a forked child cannot open far memory of its own: {errno}"));
         }
+        self.keep_open();
         if let Err(why) = self.register_all() {
             super::stop(&format!("a forked child cannot page: {why}"));
         }
@@ -97,7 +98,6 @@ impl Pager {
         self.metadata_pages = 0;
         let resident = self.evict.resident_pages();
         self.job.force_charge(slot, resident);
-        slot.set_paging(true);
         self.resting = false;
     }
 }

@@ -4,9 +4,11 @@
 //! `relocate`, `protect_changed` and `fork_*`, under the same lock. Nothing here blocks on far, except copies that a fork makes necessary.
 //!
 //! `fault` looks at a page and decides; `read` brings data; `rescue` takes it from limbo; `evict` takes units out and writes
-//! them; `transfer` is what is under way to and from far; `room` finds frames;
-//! `window` keeps most of near out of view while visits are recorded; `discard` follows the program's own unmapping; `fork` splits the world in two.
+//! them; `transfer` is what is under way to and from far; `retry` is what happens when that fails; `room` finds frames;
+//! `window` keeps most of near out of view while visits are recorded; `discard` follows the program's own unmapping; `fork` splits
+//! the world in two; `watch` tells who waits for what.
 
+mod check;
 mod discard;
 mod evict;
 mod fault;
@@ -14,34 +16,41 @@ mod fork;
 mod mover;
 mod read;
 mod rescue;
+mod retry;
 mod room;
 mod start;
 mod stats;
 mod transfer;
+mod watch;
 mod window;
 
 use crate::bits::Bits;
 use crate::block::{Block, Frames, Hold, HoldId, Phase};
 use crate::far::Far;
 use crate::frame::FramePool;
+use crate::guard;
 use crate::hash_map::Map;
 use crate::job::{Job, Slot};
+use crate::loans::Loans;
 use crate::log::Log;
 use crate::recorder::Recorder;
 use crate::region::Regions;
 use nearfar_core::addr::{BLOCK, Extent, PAGE, block_start};
 use nearfar_core::policy::{Evict, Prefetch, Run};
 use nearfar_core::stats::Counter;
-use nearfar_sys::errno::Errno;
 use nearfar_sys::event::now_ns;
 use nearfar_sys::process;
 use nearfar_sys::uffd::Uffd;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use start::Start;
+pub use watch::Stuck;
 
 /// Exit status of a program that was stopped because its data could not be kept right.
 pub const EXIT_STOPPED: i32 = 86;
+
+static CORE_ON_STOP: AtomicBool = AtomicBool::new(false);
 
 /// A thread that waits for a page.
 struct Wait {
@@ -63,6 +72,8 @@ pub struct Pager {
     slot: &'static Slot,
     /// The managed ranges; `Memory` keeps them up to date.
     pub regions: Regions,
+    /// What system calls of the program use now.
+    pub loans: Loans,
     uffd: Uffd,
     far: Far,
     log: Log,
@@ -90,6 +101,7 @@ pub struct Pager {
     starved: VecDeque<Starved>,
     starved_since_ns: u64,
     told_starving: bool,
+    told_trouble: bool,
     ops: u32,
     write_ops: u32,
     evicting: bool,
@@ -100,6 +112,7 @@ pub struct Pager {
     copied_lately: usize,
     awake: stats::Waking,
     meter: stats::Meter,
+    watch: check::Watch,
     resting: bool,
     /// Visits are recorded (`window`).
     recorder: Option<Recorder>,
@@ -138,7 +151,7 @@ impl Pager {
 
     /// How long the pager thread may sleep without any event, in ms.
     pub fn patience_ms(&self) -> i32 {
-        if !self.starved.is_empty() {
+        if !self.starved.is_empty() || self.transfers.are_postponed() {
             5
         } else if self.job.processes() > 1 {
             20
@@ -154,6 +167,7 @@ impl Pager {
         // Threads that were just given pages ask for more very soon, or run: evicting would interrupt their CPUs.
         let mut woke = false;
         loop {
+            guard::note_turn();
             let faults = self.serve_faults();
             // What threads wait for is on its way before anything else is done.
             self.far.backend().flush();
@@ -162,6 +176,7 @@ impl Pager {
             self.postponed = woke;
             let more = self.pump();
             if !faults && !completions && !more {
+                self.check_now_and_then();
                 return;
             }
         }
@@ -210,6 +225,7 @@ impl Pager {
             phase,
             wanted: false,
             prefetch: false,
+            again: 0,
             ops: 0,
             writing: Bits::default(),
             place: None,
@@ -296,36 +312,15 @@ impl Pager {
             self.frames.give_page(hold.frames.addr(page));
         }
     }
-
-    /// Checks every invariant of the page table; for tests and debugging.
-    pub fn check(&self) -> Result<(), String> {
-        for (number, block) in &self.blocks {
-            let mut held = Bits::default();
-            for &id in &block.holds {
-                let Some(Some(hold)) = self.holds.get(id) else { return Err(format!("block {number:#x}: hold {id} is gone")) };
-                for page in hold.mask.iter() {
-                    if held.get(page) {
-                        return Err(format!("block {number:#x}: page {page} is held twice"));
-                    }
-                    held.set(page);
-                }
-            }
-            block.check(&held).map_err(|what| format!("block {number:#x}: {what}"))?;
-        }
-        Ok(())
-    }
-
-    fn stop_io(&mut self, doing: &str, hold: &Hold, errno: Errno) -> ! {
-        let place = hold.place.map_or_else(String::new, |place| format!(" at offset {}", place.offset(0)));
-        let what = self.far.backend().describe();
-        stop(&format!("{doing} far memory in {what}{place} failed: {errno}"))
-    }
 }
 
 /// Ends the process with a message: its data cannot be kept right. Never returns to the program.
 pub fn stop(why: &str) -> ! {
     let text = format!("nearfar: stopped process {}: {why}\n", process::pid());
     process::write_stderr(text.as_bytes());
+    if CORE_ON_STOP.load(Ordering::Relaxed) {
+        process::abort_now()
+    }
     process::exit_now(EXIT_STOPPED)
 }
 

@@ -71,8 +71,8 @@ impl Pager {
                 Err((done, why)) => {
                     if done > 0 {
                         // Put back what went, so that the caller sees all or nothing.
-                        if self.uffd.move_pages(view.start, slot, done, true).is_err() {
-                            super::stop("the kernel took pages out of view and refuses to put them back");
+                        if let Err((back, _)) = self.uffd.move_pages(view.start, slot, done, true) {
+                            self.put_back(view.start + back, slot + back, done - back);
                         }
                     }
                     if why != Refused::Busy || !shared || !first {
@@ -81,6 +81,24 @@ impl Pager {
                     first = false;
                     self.make_own(number, pages.clone());
                 }
+            }
+        }
+    }
+
+    /// Brings `len` bytes at `slot` back into view page by page, by copying what the kernel refuses to move (it may hold a page
+    /// for a moment).
+    fn put_back(&mut self, view: usize, slot: usize, len: usize) {
+        const TRIES: usize = 2000;
+        let mut absent = Bits::default();
+        frame_bytes::absent_pages(Extent::new(slot, len), |page| absent.set(page));
+        for page in (0..len / PAGE).filter(|&page| !absent.get(page)) {
+            let mut tries = 0;
+            while let Err((_, why)) = self.show(view + page * PAGE, slot + page * PAGE, PAGE) {
+                tries += 1;
+                if tries == TRIES || why == Refused::Exists {
+                    super::stop(&format!("the kernel took pages out of view and refuses to put them back: {why:?}"));
+                }
+                nearfar_sys::thread::give_way();
             }
         }
     }

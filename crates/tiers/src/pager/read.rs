@@ -1,13 +1,13 @@
 //! Brings data from far: starts reads into frames, checks what arrived, stages it or shows it to the program.
 
-use super::{Pager, pages_extent};
+use super::Pager;
+use super::retry::REREADS;
 use crate::bits::Bits;
 use crate::block::{Frames, HoldId, PageState, Phase};
 use crate::frame_bytes;
 use nearfar_core::addr::{BLOCK_PAGES, PAGE, block_of};
 use nearfar_core::policy::{Arrival, Run};
 use nearfar_core::stats::Counter;
-use nearfar_sys::errno::Errno;
 use std::ops::Range;
 
 /// Prefetched data is stale when this many times as many transfers as are staged were begun after it: streams take what is
@@ -48,7 +48,13 @@ impl Pager {
         for page in mask.iter() {
             self.block(number).state[page] = PageState::Held;
         }
-        for run in far.runs(0, |_| false) {
+        self.read_pages(id, number, &far, &frames);
+        id
+    }
+
+    /// Starts reading pages of a hold.
+    fn read_pages(&mut self, id: HoldId, number: usize, pages: &Bits, frames: &Frames) {
+        for run in pages.runs(0, |_| false) {
             let mut rest = run;
             while !rest.is_empty() {
                 let Some((place, first)) = self.block(number).far_at(rest.start) else {
@@ -58,19 +64,14 @@ impl Pager {
                 let block = self.block(number);
                 let together =
                     rest.clone().zip(first..).take_while(|&(page, at)| block.far_at(page) == Some((place, at))).count();
-                self.submit(id, false, (place, first), rest.start..rest.start + together, &frames);
+                self.submit(id, false, (place, first), rest.start..rest.start + together, frames);
                 rest.start += together;
             }
         }
-        id
     }
 
-    pub(super) fn read_ended(&mut self, id: HoldId, result: Result<(), Errno>) {
-        if let Err(errno) = result {
-            let hold = self.end_hold(id);
-            self.stop_io("reading", &hold, errno);
-        }
-        if self.hold(id).ops > 0 {
+    pub(super) fn read_ended(&mut self, id: HoldId) {
+        if self.hold(id).ops > 0 || self.is_wrong(id) {
             return;
         }
         if self.hold(id).prefetch {
@@ -83,7 +84,6 @@ impl Pager {
             self.forget_if_blank(hold.block);
             return;
         }
-        self.verify(id);
         if self.hold(id).prefetch && !self.hold(id).wanted {
             self.set_phase(id, Phase::Staged);
             let serial = self.hold(id).serial;
@@ -98,25 +98,31 @@ impl Pager {
         }
     }
 
-    /// Compares what arrived with the hashes of what was written. A difference stops the program: never wrong data.
-    fn verify(&mut self, id: HoldId) {
+    /// Compares what arrived with the hashes of what was written. What differs is read again, since it may have been changed
+    /// on its way; true when that was begun. A difference then stops the program: never wrong data.
+    fn is_wrong(&mut self, id: HoldId) -> bool {
         let hold = self.hold(id);
-        let (number, mask, frames, place) = (hold.block, hold.mask, hold.frames.clone(), hold.place);
-        let Some(block) = self.blocks.get(&number) else { return };
-        let Some(hashes) = &block.hashes else { return };
-        let bad = mask.iter().filter(|&page| block.far_valid.get(page)).find(|&page| {
-            // SAFETY: the read into this frame has just ended; nobody else uses the frame.
-            unsafe { frame_bytes::page_hash(frames.addr(page)) != hashes[page] }
-        });
-        if let Some(page) = bad {
-            let what = self.far.backend().describe();
-            let offset = place.map_or(0, |place| place.offset(page));
-            super::stop(&format!(
-                "far memory in {what} gave back other bytes than were written, at offset {offset} \
-                 (page {:#x} of the program): the device or the file was changed or is failing",
-                pages_extent(number, page..page + 1).start
-            ));
+        let (number, mask, frames, again) = (hold.block, hold.mask, hold.frames.clone(), hold.again);
+        let block = self.block(number);
+        let mut wrong = Bits::default();
+        let mut first = None;
+        for page in mask.iter().filter(|&page| block.far_valid.get(page)) {
+            // SAFETY: the reads into this frame have ended; nobody else uses the frame.
+            let found = unsafe { frame_bytes::page_hash(frames.addr(page)) };
+            if let Some(expected) = block.differs(page, found) {
+                wrong.set(page);
+                first.get_or_insert((page, expected, found));
+            }
         }
+        let Some((page, expected, found)) = first else { return false };
+        let at = block.far_at(page);
+        if again == REREADS {
+            self.stop_corrupt(number, page, at, expected, found);
+        }
+        self.note_trouble(|pager| format!("{} a read brought other bytes than were written", pager.far_text(at)));
+        self.hold(id).again = again + 1;
+        self.read_pages(id, number, &wrong, &frames);
+        true
     }
 
     /// Ends a hold by making its pages visible.

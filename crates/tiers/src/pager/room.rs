@@ -334,7 +334,7 @@ impl Pager {
         let stuck = !self.starved.is_empty() && self.ops == 0;
         if stuck != self.told_starving {
             self.told_starving = stuck;
-            self.job.set_starving(stuck);
+            self.job.set_starving(self.slot, stuck);
         }
         if !stuck {
             return;

@@ -8,6 +8,7 @@ use crate::frame::FramePool;
 use crate::frame_bytes;
 use crate::hash_map::Map;
 use crate::job::{Job, Slot};
+use crate::loans::Loans;
 use crate::region::Regions;
 use nearfar_core::addr::{Extent, block_extent};
 use nearfar_core::policy;
@@ -18,6 +19,7 @@ use nearfar_sys::kernel::Denied;
 use nearfar_sys::map;
 use nearfar_sys::uffd::Uffd;
 use std::collections::VecDeque;
+use std::os::fd::AsRawFd;
 
 /// Why paging cannot start.
 #[derive(Debug)]
@@ -28,6 +30,8 @@ pub enum Start {
     Far(Errno),
     /// Address space or memory for tables is wanting.
     Space(Errno),
+    /// System calls on paged memory would have to be caught, and cannot be.
+    Seccomp(Errno),
     /// Some range cannot be paged.
     Register(Extent, Errno),
 }
@@ -36,6 +40,10 @@ impl std::fmt::Display for Start {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Start::Uffd(errno) => write!(f, "userfaultfd is refused ({errno}); `nearfar doctor` tells how to get it"),
+            Start::Seccomp(errno) => write!(
+                f,
+                "system calls on paged memory cannot be caught (seccomp: {errno}), which this user's userfaultfd makes necessary"
+            ),
             Start::Far(errno) => write!(f, "the far tier cannot be opened ({errno})"),
             Start::Space(errno) => write!(f, "no address space for frames ({errno}); is `ulimit -v` set?"),
             Start::Register(range, errno) => {
@@ -50,6 +58,7 @@ impl Pager {
     pub fn start(job: Job, slot: &'static Slot, regions: Regions, scan: &[Extent]) -> Result<Pager, (Regions, Start)> {
         let settings = job.settings();
         let denied = Denied(settings.denied);
+        super::CORE_ON_STOP.store(settings.core_on_stop, std::sync::atomic::Ordering::Relaxed);
         let parts = Self::open_parts(job, denied);
         let (uffd, far, frames) = match parts {
             Ok(parts) => parts,
@@ -65,6 +74,7 @@ impl Pager {
             job,
             slot,
             regions,
+            loans: Loans::default(),
             uffd,
             far,
             log: crate::log::Log::default(),
@@ -91,6 +101,7 @@ impl Pager {
             starved: VecDeque::new(),
             starved_since_ns: 0,
             told_starving: false,
+            told_trouble: false,
             ops: 0,
             write_ops: 0,
             evicting: false,
@@ -99,6 +110,7 @@ impl Pager {
             copied_lately: 0,
             awake: super::stats::Waking::new(denied),
             meter: super::stats::Meter::default(),
+            watch: super::check::Watch::default(),
             resting: false,
             recorder,
             metadata_pages: 0,
@@ -113,15 +125,20 @@ impl Pager {
         for &range in scan {
             pager.take_in_present(range);
         }
-        slot.set_paging(true);
+        pager.keep_open();
         Ok(pager)
+    }
+
+    /// The program may close our descriptors by raw system calls. Where that cannot be helped, it is as before.
+    pub(super) fn keep_open(&self) {
+        let _ = nearfar_sys::keeper::keep(self.uffd.as_raw_fd());
     }
 
     fn open_parts(job: Job, denied: Denied) -> Result<(Uffd, Far, FramePool), Start> {
         if denied.has("uffd") {
             return Err(Start::Uffd(Errno(libc::EPERM)));
         }
-        let mut uffd = Uffd::open(false).map_err(Start::Uffd)?;
+        let mut uffd = Uffd::open(job.settings().user_only).map_err(Start::Uffd)?;
         if denied.has("move") {
             uffd.deny_move();
         }

@@ -116,15 +116,16 @@ impl Waking {
 }
 
 impl Pager {
-    /// Bytes of the pager's tables: blocks with their hashes, holds, frame lists, and what policies keep per unit.
-    fn metadata_bytes(&self) -> u64 {
+    /// Bytes of the pager's tables: blocks with their hashes, holds, frame lists, and what far and policies keep.
+    fn metadata_bytes(&mut self) -> u64 {
         const PER_UNIT: u64 = 64;
         let blocks = self.blocks.len() * (size_of::<Block>() + 24);
         let holds = self.holds.capacity() * size_of::<Option<crate::block::Hold>>();
         let hashes = self.far.used_bytes() as usize / nearfar_core::addr::BLOCK * BLOCK_PAGES * 8;
         let units = self.evict.resident_pages() / 16 * PER_UNIT;
+        let far = self.far.backend().near_bytes();
         let records = self.recorder.as_ref().map_or(0, crate::recorder::Recorder::metadata_bytes);
-        (blocks + holds + hashes + self.frames.metadata_bytes() + records) as u64 + units
+        (blocks + holds + hashes + far + self.frames.metadata_bytes() + records) as u64 + units
     }
 
     /// Writes the gauges.

@@ -1,0 +1,122 @@
+//! What the other threads of this process are doing in the kernel, from /proc/self/task.
+
+use crate::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Where a thread is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Doing {
+    /// It has ended.
+    Gone,
+    /// It has a CPU or waits for one, in user mode or in the kernel.
+    Running,
+    /// It sleeps in the kernel, in no system call: a page fault, a stop.
+    Waiting,
+    /// It sleeps in this system call.
+    In(usize, [usize; 6]),
+}
+
+/// The threads of this process but the caller.
+pub fn others() -> Vec<u32> {
+    let own = process::tid();
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
+    let names = tasks.flatten().filter_map(|task| task.file_name().to_str()?.parse().ok());
+    names.filter(|&tid| tid != own).collect()
+}
+
+/// The name of a thread.
+pub fn name(tid: u32) -> String {
+    std::fs::read_to_string(format!("/proc/self/task/{tid}/comm")).unwrap_or_default().trim().to_owned()
+}
+
+/// What thread `tid` is doing. `None` where the kernel does not say.
+pub fn doing(tid: u32) -> Option<Doing> {
+    match std::fs::read_to_string(format!("/proc/self/task/{tid}/syscall")) {
+        Ok(text) => Some(parse(&text)),
+        // Reading fails as well when the thread ends meanwhile.
+        Err(_) if !lives(tid) => Some(Doing::Gone),
+        Err(_) => None,
+    }
+}
+
+fn parse(text: &str) -> Doing {
+    let mut words = text.split_ascii_whitespace();
+    let first = words.next().unwrap_or_default();
+    let Ok(number) = first.parse::<isize>() else {
+        return if first == "running" { Doing::Running } else { Doing::Gone };
+    };
+    if number < 0 {
+        return Doing::Waiting;
+    }
+    let mut args = [0; 6];
+    for (arg, word) in args.iter_mut().zip(words) {
+        *arg = usize::from_str_radix(word.trim_start_matches("0x"), 16).unwrap_or(0);
+    }
+    Doing::In(number as usize, args)
+}
+
+/// True when this process has a thread `tid`.
+pub fn lives(tid: u32) -> bool {
+    // SAFETY: integers only; signal 0 is never sent.
+    let result = unsafe { crate::errno::call(libc::SYS_tgkill, [process::pid() as usize, tid as usize, 0, 0, 0, 0]) };
+    result.is_ok()
+}
+
+static ANSWERS: AtomicU32 = AtomicU32::new(0);
+/// What a signal of `ask` carries, so that the handler knows it.
+pub const ASKED: usize = 0x6e66_6173_6b65_6421;
+
+/// How many threads have answered so far.
+pub fn answers() -> u32 {
+    ANSWERS.load(Ordering::Acquire)
+}
+
+/// For the signal handler: this thread is in user mode now, so whatever system call it was in is over.
+pub fn answer() {
+    ANSWERS.fetch_add(1, Ordering::AcqRel);
+}
+
+/// Sends SIGSYS to thread `tid`, whose handler is to `answer`.
+pub fn ask(tid: u32) {
+    let mut info = [0usize; 16];
+    let head = info.as_mut_ptr().cast::<i32>();
+    // SAFETY: the fields of siginfo_t for queued signals: number, 0, code; sender and its user; the value.
+    unsafe {
+        head.write(libc::SIGSYS);
+        head.add(2).write(libc::SI_QUEUE);
+        head.add(4).write(process::pid() as i32);
+    }
+    info[3] = ASKED;
+    let args = [process::pid() as usize, tid as usize, libc::SIGSYS as usize, info.as_ptr() as usize, 0, 0];
+    // SAFETY: reads the local above.
+    let _ = unsafe { crate::errno::call(libc::SYS_rt_tgsigqueueinfo, args) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_kernel() {
+        assert_eq!(parse("running\n"), Doing::Running);
+        assert_eq!(parse("-1 0x7ffc 0x7f00\n"), Doing::Waiting);
+        assert_eq!(
+            parse("0 0x3 0x300000001000 0x10 0x0 0x0 0x0 0x7ffc 0x7f00\n"),
+            Doing::In(0, [3, 0x3000_0000_1000, 16, 0, 0, 0])
+        );
+        assert_eq!(doing(1 << 30), Some(Doing::Gone));
+    }
+
+    #[test]
+    fn a_sleeping_thread_is_seen() {
+        let (reader, mut writer) = std::io::pipe().expect("pipe");
+        let thread = std::thread::spawn(move || std::io::Read::read(&mut { reader }, &mut [0; 9]));
+        let is_reading =
+            |tid: &u32| matches!(doing(*tid), Some(Doing::In(nr, args)) if nr == libc::SYS_read as usize && args[2] == 9);
+        while !others().iter().any(is_reading) {
+            std::thread::yield_now();
+        }
+        std::io::Write::write(&mut writer, b"x").expect("written");
+        thread.join().expect("ended").expect("read");
+    }
+}

@@ -1,0 +1,209 @@
+//! When far fails: what can be tried again is, and what cannot stops the program, saying where and why.
+//!
+//! A read or write that fails is tried a few times, with pauses; then a write goes to the log, at another place, and the
+//! place where it failed is written no more. Bytes that do not match their hash are read again. All this is counted, and
+//! said once. Operations that are tried again stay under way for everybody else.
+
+use super::transfer::Transfer;
+use super::{Pager, page_addr, stop};
+use crate::far::Place;
+use crate::frame_bytes;
+use crate::log::Slot;
+use nearfar_core::addr::PAGE;
+use nearfar_core::stats::Counter;
+use nearfar_sys::errno::Errno;
+use nearfar_sys::event::now_ns;
+use nearfar_sys::io::Piece;
+use nearfar_sys::map::OwnedMap;
+use nearfar_sys::process;
+use std::ops::Range;
+use std::time::Duration;
+
+/// Pauses before an operation is tried again at its place: most of what passes at all passes at once, and a controller or a
+/// path that is reset takes a moment.
+const PAUSES_NS: [u64; 3] = [0, 10_000_000, 100_000_000];
+/// How often bytes that do not match their hash are read again.
+pub(super) const REREADS: u8 = 2;
+/// Places at which a write is tried.
+const PLACES: u32 = 3;
+
+impl Pager {
+    /// Takes the end of an operation of far in. Returns the transfer when all of it has moved, and otherwise goes on with it.
+    pub(super) fn settle(&mut self, token: u64, mut transfer: Transfer, result: Result<usize, Errno>) -> Option<Transfer> {
+        let left = transfer.left();
+        let failed = match result {
+            Ok(bytes) if bytes >= left => return Some(transfer),
+            // Whole pages, as direct I/O wants it; of a page that has moved in part nothing has.
+            Ok(bytes) if bytes >= PAGE => {
+                transfer.advance(bytes / PAGE * PAGE);
+                self.go_on(token, transfer);
+                return None;
+            }
+            // The end of the file where there should be more, or less than a page.
+            Ok(_) => Errno(libc::EIO),
+            Err(errno) => errno,
+        };
+        self.tells_of(&transfer, failed);
+        if let Some(&pause) = PAUSES_NS.get(transfer.tries) {
+            transfer.tries += 1;
+            match pause {
+                0 => self.go_on(token, transfer),
+                _ => self.transfers.postpone(token, transfer, now_ns() + pause),
+            }
+        } else if transfer.write && transfer.places + 1 < PLACES {
+            self.write_elsewhere(token, transfer, failed);
+        } else {
+            self.stop_io(&transfer, failed);
+        }
+        None
+    }
+
+    /// Starts what is left of a transfer that has not ended.
+    fn go_on(&mut self, token: u64, transfer: Transfer) {
+        let (write, place, page, pieces) = (transfer.write, transfer.place, transfer.next_page(), transfer.pieces.clone());
+        self.transfers.put_back(token, transfer);
+        self.far.submit_again(token, write, place, page, pieces);
+    }
+
+    /// Starts again what was to wait until now. True when there was any.
+    pub(super) fn try_again(&mut self) -> bool {
+        let mut any = false;
+        while let Some((token, transfer)) = self.transfers.take_due(now_ns()) {
+            any = true;
+            self.go_on(token, transfer);
+        }
+        any
+    }
+
+    /// Sends a write to the log that cannot be done where it was to go.
+    fn write_elsewhere(&mut self, token: u64, mut transfer: Transfer, failed: Errno) {
+        // What is gathered may lie in the place that is given up.
+        self.send_gathered();
+        let old = transfer.place;
+        self.far.spoil(old);
+        self.log.avoid(&mut self.far, old);
+        let Ok(slot) = self.log.append(&mut self.far, transfer.pages) else { self.stop_io(&transfer, failed) };
+        let was_at = transfer.first..transfer.first + transfer.pages;
+        let mut used = vec![false; transfer.pages];
+        for &(id, _) in &transfer.holds {
+            let hold = self.hold(id);
+            let (number, wanted) = (hold.block, hold.writing.iter().filter(|&page| hold.mask.get(page) && !hold.zeros.get(page)));
+            for page in wanted.collect::<Vec<_>>() {
+                let Some((_, at)) = self.block(number).far_at(page).filter(|(place, at)| *place == old && was_at.contains(at))
+                else {
+                    continue;
+                };
+                let index = at - was_at.start;
+                used[index] = true;
+                let new = Slot { place: slot.place, page: slot.page + index as u16 };
+                if let Some(before) = self.block(number).set_log_slot(page, Some(new)) {
+                    self.log.drop_slot(&mut self.far, before);
+                }
+            }
+        }
+        transfer.move_to(slot.place, slot.page as usize);
+        let pieces = transfer.pieces.clone();
+        self.transfers.put_back(token, transfer);
+        self.far.submit(token, true, slot.place, slot.page as usize, pieces);
+        self.far.ended(old);
+        // Pages that the program gave up meanwhile, and zeros between others, need no slot.
+        for index in (0..used.len()).filter(|&index| !used[index]) {
+            self.log.drop_slot(&mut self.far, Slot { place: slot.place, page: slot.page + index as u16 });
+        }
+    }
+
+    /// Copies pages of block `number` from a place that is frozen to a new one, waiting for it. They are checked on the way,
+    /// lest an error is written back as the truth.
+    pub(super) fn copy_far(&mut self, number: usize, from: Place, to: Place, run: Range<usize>) {
+        let Ok(bounce) = OwnedMap::new(run.len() * PAGE) else {
+            stop("no memory to copy far memory that a forked process still reads");
+        };
+        let start = bounce.range().start;
+        let piece = Piece { addr: start, len: run.len() * PAGE };
+        for again in 0..=REREADS {
+            self.move_now(false, from, run.start, piece);
+            let found = |page: usize| {
+                // SAFETY: a mapping of our own that the read has filled.
+                unsafe { frame_bytes::page_hash(start + (page - run.start) * PAGE) }
+            };
+            let block = self.block(number);
+            let Some((page, found, expected)) =
+                run.clone().find_map(|page| Some((page, found(page), block.differs(page, found(page))?)))
+            else {
+                break;
+            };
+            let at = Some((from, page));
+            if again == REREADS {
+                self.stop_corrupt(number, page, at, expected, found);
+            }
+            self.note_trouble(|pager| format!("{} a read brought other bytes than were written", pager.far_text(at)));
+        }
+        self.move_now(true, to, run.start, piece);
+    }
+
+    fn move_now(&mut self, write: bool, place: Place, page: usize, piece: Piece) {
+        let mut pauses = PAUSES_NS.iter();
+        while let Err(errno) = self.far.move_now(write, place, page, piece) {
+            let transfer = Transfer::new(write, place, page, vec![piece]);
+            self.tells_of(&transfer, errno);
+            match pauses.next() {
+                Some(&pause) => std::thread::sleep(Duration::from_nanos(pause)),
+                None => self.stop_io(&transfer, errno),
+            }
+        }
+    }
+
+    /// Counts something that went wrong and is tried again; the first is told.
+    pub(super) fn note_trouble(&mut self, what: impl FnOnce(&mut Self) -> String) {
+        self.count(Counter::FarRetries, 1);
+        if !self.told_trouble {
+            self.told_trouble = true;
+            let text = what(self);
+            let text = format!(
+                "nearfar: process {}: {text}; it is tried again (said once; far_retries in --stats counts)\n",
+                process::pid()
+            );
+            process::write_stderr(text.as_bytes());
+        }
+    }
+
+    fn tells_of(&mut self, transfer: &Transfer, errno: Errno) {
+        let (write, at) = (transfer.write, Some((transfer.place, transfer.next_page())));
+        self.note_trouble(|pager| format!("{} a {} failed: {errno}", pager.far_text(at), if write { "write" } else { "read" }));
+    }
+
+    /// Where in far, in words.
+    pub(super) fn far_text(&mut self, at: Option<(Place, usize)>) -> String {
+        let what = self.far.backend().describe();
+        match at {
+            Some((place, page)) => format!("in the spill file {} of {what}, at offset {},", place.store, place.offset(page)),
+            None => format!("in {what}"),
+        }
+    }
+
+    fn stop_io(&mut self, transfer: &Transfer, errno: Errno) -> ! {
+        let at = self.far_text(Some((transfer.place, transfer.next_page())));
+        let what = if transfer.write { "write" } else { "read" };
+        let where_else = if transfer.places > 0 { ", and as often at other offsets before" } else { "" };
+        let times = PAUSES_NS.len() + 1;
+        stop(&format!("{at} a {what} of {} bytes failed {times} times{where_else}: {errno}", transfer.left()))
+    }
+
+    /// Ends the program because of a page that came back wrong each time.
+    pub(super) fn stop_corrupt(
+        &mut self,
+        number: usize,
+        page: usize,
+        at: Option<(Place, usize)>,
+        expected: u64,
+        found: u64,
+    ) -> ! {
+        let place = self.far_text(at);
+        stop(&format!(
+            "{place} 4096 bytes came back other than they were written, {} times (page {:#x} of the program; checksum {found:016x}, \
+             should be {expected:016x}): the device is failing, or somebody has written to the file",
+            REREADS + 1,
+            page_addr(number, page)
+        ))
+    }
+}

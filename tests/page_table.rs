@@ -1,0 +1,59 @@
+//! The page table is checked against itself and the kernel, every so many rounds of the pager, while a program runs.
+
+use crate::util::{Outcome, TestProgram};
+
+#[track_caller]
+fn checked(program: TestProgram, rounds: u32) -> Outcome {
+    let under = program.env("NEARFAR_CHECK", &rounds.to_string()).limit_s(240).nearfar().ok();
+    assert!(under.stdout.ends_with("OK\n"), "{}{}", under.stdout, under.stderr);
+    let checks = under.counter("page_table_checks");
+    println!("{checks} checks");
+    assert!(checks > 0, "nothing was checked");
+    under.paged()
+}
+
+#[track_caller]
+fn mix_without(denied: &str) {
+    let arguments = ["bytes=128M", "threads=4", "seconds=4", "seed=21"];
+    let program = TestProgram::source("verify_mix.c").args(arguments).near("48M");
+    checked(if denied.is_empty() { program } else { program.options(["--deny", denied]) }, 10);
+}
+
+#[test]
+fn under_a_mix() {
+    mix_without("");
+}
+
+#[test]
+fn without_moves() {
+    mix_without("move");
+}
+
+#[test]
+fn without_huge_pages() {
+    mix_without("thp");
+}
+
+#[test]
+fn without_io_uring_and_direct_io() {
+    mix_without("io_uring,odirect");
+}
+
+#[test]
+fn without_anything() {
+    mix_without("io_uring,odirect,move,thp");
+}
+
+#[test]
+fn under_what_programs_do_to_their_memory() {
+    for name in ["mremap_moves.c", "reservation.c", "unmap_middle.c", "static_arrays.c", "locked_range.c"] {
+        checked(TestProgram::source(name).near("80M"), 20);
+    }
+}
+
+#[test]
+fn of_forked_processes() {
+    for name in ["fork_parent_writes.c", "fork_chain.c", "fork_threads.c"] {
+        checked(TestProgram::source(name), 50);
+    }
+}
