@@ -5,7 +5,9 @@ use crate::util::{Outcome, TestProgram};
 #[track_caller]
 fn checked(program: TestProgram, rounds: u32) -> Outcome {
     let under = program.env("NEARFAR_CHECK", &rounds.to_string()).limit_s(240).nearfar().ok();
-    assert!(under.stdout.ends_with("OK\n"), "{}{}", under.stdout, under.stderr);
+    // Some say what they counted behind it.
+    let well = under.stdout.lines().last().is_some_and(|line| line == "OK" || line.starts_with("OK "));
+    assert!(well, "{}{}", under.stdout, under.stderr);
     let checks = under.counter("page_table_checks");
     println!("{checks} checks");
     assert!(checks > 0, "nothing was checked");
