@@ -108,6 +108,16 @@ impl Pager {
         self.free_place_if_unused(number);
     }
 
+    /// True when a page that should be in view is absent, and its neighbours in the block are not.
+    pub(super) fn is_lone_hole(&mut self, number: usize, page: usize) -> bool {
+        let mut hole = Bits::default();
+        frame_bytes::absent_pages(block_extent(number), |page| hole.set(page));
+        let block = self.block(number);
+        let resident = block.pages_in(0..BLOCK_PAGES, PageState::Resident);
+        let missing = |page: usize| page < BLOCK_PAGES && hole.get(page) && resident.get(page);
+        missing(page) && !missing(page + 1) && !(page > 0 && missing(page - 1))
+    }
+
     /// Moves whole blocks from `from` to `to` (block aligned, `to` without content), near and far, without copying.
     /// Stops at the first block that cannot be moved; returns how many were.
     pub fn relocate(&mut self, from: usize, to: usize, blocks: usize) -> usize {
