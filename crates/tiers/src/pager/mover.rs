@@ -69,12 +69,8 @@ impl Pager {
             match self.uffd.move_pages(slot, view.start, view.len(), true) {
                 Ok(()) => return Ok(()),
                 Err((done, why)) => {
-                    if done > 0 {
-                        // Put back what went, so that the caller sees all or nothing.
-                        if let Err((back, _)) = self.uffd.move_pages(view.start, slot, done, true) {
-                            self.put_back(view.start + back, slot + back, done - back);
-                        }
-                    }
+                    // So that the caller sees all or nothing.
+                    self.undo_hide(view.start, slot, done);
                     if why != Refused::Busy || !shared || !first {
                         return Err(why);
                     }
@@ -82,6 +78,15 @@ impl Pager {
                     self.make_own(number, pages.clone());
                 }
             }
+        }
+    }
+
+    /// Brings the `len` bytes that went from `view` to `slot` back into view.
+    fn undo_hide(&mut self, view: usize, slot: usize, len: usize) {
+        if len > 0
+            && let Err((back, _)) = self.uffd.move_pages(view, slot, len, true)
+        {
+            self.put_back(view + back, slot + back, len - back);
         }
     }
 
@@ -114,11 +119,9 @@ impl Pager {
         for (index, run) in runs.iter().enumerate() {
             let (from, to) = (page_addr(number, run.start), base + run.start * PAGE);
             let Err((done, _)) = self.uffd.move_pages(to, from, run.len() * PAGE, false) else { continue };
-            let back = |from: usize, to: usize, len: usize| len == 0 || self.uffd.move_pages(to, from, len, false).is_ok();
-            let undone = back(to, from, done)
-                && runs[..index].iter().all(|run| back(base + run.start * PAGE, page_addr(number, run.start), run.len() * PAGE));
-            if !undone {
-                super::stop("the kernel took pages out of view and refuses to put them back");
+            self.undo_hide(from, to, done);
+            for run in &runs[..index] {
+                self.undo_hide(page_addr(number, run.start), base + run.start * PAGE, run.len() * PAGE);
             }
             return false;
         }
