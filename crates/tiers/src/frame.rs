@@ -11,6 +11,7 @@ use crate::bits::Bits;
 use nearfar_core::addr::{BLOCK, BLOCK_CHUNKS, CHUNK, Extent, PAGE, round_down};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::map::{self, RW};
+use nearfar_sys::pagemap;
 use std::collections::HashMap;
 
 const NURSERY_SLOTS: usize = 4096;
@@ -302,7 +303,7 @@ impl FramePool {
         for (&start, bits) in &slots {
             populated += bits.count();
             let mut there = full;
-            crate::frame_bytes::absent_pages(Extent::new(start, BLOCK), |page| there.clear(page));
+            pagemap::absent_pages(Extent::new(start, BLOCK), |page| there.clear(page));
             if there != *bits {
                 return Err(format!("slot {start:#x} has {} pages in memory, {} in the books", there.count(), bits.count()));
             }
