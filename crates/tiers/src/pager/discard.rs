@@ -135,7 +135,7 @@ impl Pager {
                     return index;
                 }
                 if let Err((done, _)) = self.uffd.move_pages(block_start(new), range.start, BLOCK, true) {
-                    let _ = self.uffd.move_pages(range.start, block_start(new), done, true);
+                    self.undo_hide(range.start, block_start(new), done);
                     return index;
                 }
             }

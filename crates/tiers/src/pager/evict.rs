@@ -69,8 +69,8 @@ impl Pager {
                     self.frames.fill_chunk(slot, 0)
                 }
                 self.count(Counter::PinnedSkips, 1);
-                if huge && why == Refused::Unfit {
-                    // It lies across a border between mappings: its chunks can go one by one.
+                if huge && matches!(why, Refused::Unfit | Refused::Busy) {
+                    // It lies across a border between mappings, or a device holds a page: its chunks can go one by one.
                     self.split_huge(number);
                 } else {
                     self.keep(unit, resident.count());

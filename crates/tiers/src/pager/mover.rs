@@ -64,7 +64,6 @@ impl Pager {
                 self.hide_by_copy(number, pages, slot, attr.is_writable())
             };
         }
-        let shared = self.block(number).shared;
         let mut first = true;
         loop {
             match self.uffd.move_pages(slot, view.start, view.len(), true) {
@@ -72,18 +71,19 @@ impl Pager {
                 Err((done, why)) => {
                     // So that the caller sees all or nothing.
                     self.undo_hide(view.start, slot, done);
-                    if why != Refused::Busy || !shared || !first {
+                    if why != Refused::Busy || !first {
                         return Err(why);
                     }
                     first = false;
                     self.make_own(number, pages.clone());
+                    Self::split_folios(view);
                 }
             }
         }
     }
 
     /// Brings the `len` bytes that went from `view` to `slot` back into view.
-    fn undo_hide(&mut self, view: usize, slot: usize, len: usize) {
+    pub(super) fn undo_hide(&mut self, view: usize, slot: usize, len: usize) {
         if len > 0
             && let Err((back, _)) = self.uffd.move_pages(view, slot, len, true)
         {
@@ -142,6 +142,14 @@ impl Pager {
         if pages.len() == BLOCK_PAGES {
             self.block(number).shared = false;
         }
+    }
+
+    /// Makes small pages of the huge ones that lie in `view` only in part. MOVE asks the first page of a huge one whether all
+    /// of it belongs to this process. Where that page was copied by a store after a fork, and the others were kept because the
+    /// other process had gone by then, it refuses them for ever.
+    fn split_folios(view: Extent) {
+        // SAFETY: advice on which pages to reclaim first. It changes no content, and the kernel splits what it covers in part.
+        let _ = unsafe { map::madvise(view, libc::MADV_COLD) };
     }
 
     /// Without MOVE, and for read-only memory: writers are held off, the pages copied, the originals dropped.
