@@ -43,7 +43,10 @@ impl Pager {
         let holds = self.block(number).holds.clone();
         for id in holds {
             let hold = self.hold(id);
-            pages.clone().for_each(|page| hold.mask.clear(page));
+            pages.clone().for_each(|page| {
+                hold.mask.clear(page);
+                hold.zeros.clear(page);
+            });
             // With operations under way the hold stays until they end: the kernel uses its memory.
             if hold.mask.is_empty() && hold.ops == 0 {
                 let (phase, count) = (hold.phase, hold.populated.count());
