@@ -111,11 +111,11 @@ fn sqlite_in_memory() {
 #[test]
 fn lammps_melt() {
     needs!("lmp");
-    let script = "lmp -in \"$1\" -log none -screen none && cat melt.txt";
+    let script = "lmp -var side 28 -in \"$1\" -log none -screen none && cat melt.txt";
     let melt = program_file("melt.in");
     let arguments = ["-c".as_ref(), script.as_ref(), "sh".as_ref(), melt.as_os_str()];
     let program = TestProgram::command(["sh"]).args(arguments).env("OMPI_MCA_btl", "self").env("OMPI_ALLOW_RUN_AS_ROOT", "1");
-    let program = program.env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1").near("64M").options(["--deny", "kernel-faults"]);
+    let program = program.env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1").near("32M").options(["--deny", "kernel-faults"]);
     program.limit_s(300).same().ok().paged();
 }
 

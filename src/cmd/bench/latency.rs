@@ -26,6 +26,9 @@ const DEVICE_TIME: Duration = Duration::from_millis(700);
 const RESCUE_GOAL_US: f64 = 8.0;
 const ADDED_GOAL_US: f64 = 10.0;
 
+/// Faults of a run by kind (rescued, demand, late, staged), and its slow touches: a time, and how many took it.
+type Counted = ([u64; 4], Vec<(u64, u64)>);
+
 /// Faults of one kind in one run.
 #[derive(Clone, Debug, Serialize)]
 pub struct FaultTimes {
@@ -90,7 +93,7 @@ fn demand_case(sizes: Sizes, length: Length) -> Case {
 }
 
 impl FaultTimes {
-    fn counted(run: &Run) -> Option<([u64; 4], Vec<(u64, u64)>)> {
+    fn counted(run: &Run) -> Option<Counted> {
         let bins = &run.report.as_ref()?.latencies;
         let counter = |name| run.counter(name);
         let counters =

@@ -80,7 +80,7 @@ impl Mapped {
     }
 
     /// Bytes that the arena can have at most.
-    pub fn len(&self) -> usize {
+    pub fn most(&self) -> usize {
         self.len
     }
 

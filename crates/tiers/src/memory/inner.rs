@@ -48,7 +48,7 @@ impl Inner {
             true => Some(Mapped::new(Path::new(settings.far_dir()))?),
             false => None,
         };
-        let most = mapped.as_ref().map_or(usize::MAX, Mapped::len);
+        let most = mapped.as_ref().map_or(usize::MAX, Mapped::most);
         // Huge pages of a file would be read and written whole.
         let huge = mapped.is_none() && !Denied(settings.denied).has("thp");
         let arena = Arena::new(cache, huge, settings.user_only, most)?;

@@ -31,7 +31,8 @@ impl Memory {
         }
         let large = inner.slot.charged_pages() * PAGE as u64 > inner.job.settings().near_bytes / WATCHED_SHARE;
         let shared_job = inner.job.processes() > 1;
-        if !inner.is_active() && !(large && shared_job) {
+        let needed = inner.is_active() || (large && shared_job);
+        if !needed {
             return;
         }
         let common = self.common;
