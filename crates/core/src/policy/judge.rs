@@ -5,6 +5,7 @@ use crate::policy::traces::Trace;
 use crate::policy::units::UnitMap;
 use crate::policy::{Arrival, EVICT_NAMES, Evict, Unit, evict_by_name};
 use proptest::prelude::*;
+use std::collections::HashMap;
 
 /// Near in units and pages a unit: whole blocks of a small near, chunks of a small near.
 const NEARS: [(u64, u32); 2] = [(400, 512), (4000, 16)];
@@ -132,14 +133,16 @@ fn adaptive_is_near_the_best_fixed_policy() {
     }
 }
 
+/// Nears in units and pages a unit for what follows.
+const MORE_NEARS: [(u64, u32); 4] = [(150, 512), (400, 512), (1200, 64), (4000, 16)];
+
 /// Every trace that `nearfar bench policies` replays, at four sizes. The target is 0.95; what is known to be short of it is named,
 /// with what it reaches as the floor.
 #[test]
 fn adaptive_on_every_trace() {
-    const SHORT: [(&str, f64); 4] =
-        [("up and down 2", 0.89), ("stencil 2, wide", 0.80), ("tiles 1.5 of 6", 0.75), ("lu 2", 0.93)];
+    const SHORT: [(&str, f64); 3] = [("up and down 2", 0.90), ("stencil 2, wide", 0.87), ("tiles 1.5 of 6", 0.84)];
     let mut below = Vec::new();
-    for (c, pages) in [(150, 512), (400, 512), (1200, 64), (4000, 16)] {
+    for (c, pages) in MORE_NEARS {
         let capacity = c * u64::from(pages);
         for (name, mut trace) in crate::policy::traces::all(c, pages) {
             // Hits alone compare where nothing is written: otherwise some are given up to save writes.
@@ -155,6 +158,59 @@ fn adaptive_on_every_trace() {
         }
     }
     assert!(below.is_empty(), "{below:?}");
+}
+
+/// The same traces with their writes: bytes read and written together, over those of the fixed policy that moves least. The target
+/// is 1/0.95.
+#[test]
+fn adaptive_moves_few_bytes() {
+    const LONG: [(&str, f64); 5] = [
+        ("sweep 1.05", 1.15),
+        ("phases of loops 0.9", 1.42),
+        ("phases, random 0.9", 1.15),
+        ("stencil 2, wide", 1.10),
+        ("tiles 0.9 of 4", 1.35),
+    ];
+    let mut above = Vec::new();
+    for (c, pages) in MORE_NEARS {
+        let capacity = c * u64::from(pages);
+        for (name, trace) in crate::policy::traces::all(c, pages) {
+            let moved = |name: &str| {
+                let tally = replay(&trace, capacity, capacity / LIMBO_SHARE, policy(name).as_mut());
+                (tally.pages_in + tally.pages_out) as f64
+            };
+            let ratio = moved("adaptive") / EVICT_NAMES[1..].iter().map(|name| moved(name)).fold(f64::MAX, f64::min);
+            let most = LONG.iter().find(|(long, _)| *long == name).map_or(1.0 / 0.95, |&(_, most)| most);
+            println!("{c} x {pages}, {name}: {ratio:.3} of the bytes of the best fixed");
+            if ratio > most {
+                above.push(format!("{c} units, {name}: {ratio:.3}"));
+            }
+        }
+    }
+    assert!(above.is_empty(), "{above:?}");
+}
+
+/// Whatever came before, a loop gets its share in the end, also one that is just too large for a long FIFO.
+#[test]
+fn adaptive_is_not_stuck_in_a_loop() {
+    for (c, pages) in MORE_NEARS {
+        for before in 0..3 {
+            for percent in [105, 110, 120, 135, 160] {
+                let t = Trace::new(pages);
+                let t = match before {
+                    0 => t.sweep(0, c * 9 / 10, 10),
+                    1 => t.drift(0, c * 10, c / 2, c * 20),
+                    _ => t.sweep(0, c / 2, 10).sweep(c * 9, c * 3, 1),
+                };
+                let data = c * percent / 100;
+                let trace = t.sweep(c * 20, data, 40).done();
+                let rate = after(&trace, trace.len() - 10 * data as usize, c * u64::from(pages), "adaptive").hit_rate();
+                let ratio = rate * data as f64 / (c - c / LIMBO_SHARE) as f64;
+                println!("{c} x {pages}, {percent} % after {before}: {ratio:.3} of C/D");
+                assert!(ratio >= if percent == 105 { 0.75 } else { 0.9 }, "{c} units, {percent} % after {before}: {ratio:.3}");
+            }
+        }
+    }
 }
 
 /// A new working set that fits is in near after it was missed at most twice and a half.
@@ -186,6 +242,61 @@ fn adaptive_with_units_of_all_sizes() {
         let share = 1.0 - tally.pages_in as f64 / (40 * total) as f64;
         assert!(share >= 0.42, "{share:.3} {tally:?}");
     }
+}
+
+/// Loops over `blocks` blocks with room for `room`, of which those that `writes` says change; returns reads and writes per
+/// lap after twenty laps.
+fn laps(blocks: usize, room: usize, writes: impl Fn(usize) -> bool) -> (f64, f64) {
+    let mut policy = policy("adaptive");
+    policy.set_capacity(room as u64 * 512);
+    // What is resident, and whether it changed since it came; what far has.
+    let mut near: HashMap<Unit, bool> = HashMap::new();
+    let mut far: HashMap<Unit, ()> = HashMap::new();
+    let (mut read, mut written) = (0, 0);
+    for lap in 0..60 {
+        if lap == 20 {
+            (read, written) = (0, 0);
+        }
+        for block in 0..blocks {
+            let unit = Unit::block(block);
+            if !near.contains_key(&unit) {
+                while near.len() >= room {
+                    let victim = policy.victim().expect("something is resident");
+                    let changed = near.remove(&victim).expect("a victim is resident");
+                    let known = far.insert(victim, ()).is_some();
+                    written += usize::from(changed || !known);
+                    policy.left(victim, if changed && known { 512 } else { 0 });
+                }
+                read += usize::from(far.contains_key(&unit));
+                near.insert(unit, lap == 0);
+                policy.insert(unit, 512, if lap == 0 { Arrival::Touched } else { Arrival::Demanded });
+            }
+            *near.get_mut(&unit).expect("just made resident") |= writes(block);
+        }
+    }
+    (read as f64 / 40.0, written as f64 / 40.0)
+}
+
+#[test]
+fn a_loop_keeps_what_it_writes() {
+    // A third is written, as much as fits: nearly all writes go away, and no reads are added.
+    let (read, written) = laps(600, 200, |block| block % 3 == 0);
+    println!("a third of 600 written, near 200: {read} read, {written} written");
+    assert!(read < 415.0 && written < 15.0, "{read} {written}");
+    // All or nothing is written: nothing to choose, and the share of the loop is kept.
+    for all in [false, true] {
+        let (read, written) = laps(600, 200, |_| all);
+        assert!(read < 420.0 && written <= read, "{all}: {read} {written}");
+    }
+    for (blocks, every) in [(250, 3), (400, 3), (1000, 3), (1600, 3), (1600, 7), (1600, 1), (3000, 2)] {
+        let (read, written) = laps(blocks, 200, |block| block % every == 0);
+        println!("{blocks} blocks, 1/{every} written: {read} read, {written} written");
+        assert!(read < 1.05 * (blocks - 200) as f64 + 12.0, "{blocks} {every}: {read}");
+        assert!(written < (blocks / every) as f64 - 150.0f64.min(0.8 * (blocks / every) as f64), "{blocks} {every}: {written}");
+    }
+    // More is written than fits: near has no room for anything else.
+    let (read, written) = laps(600, 200, |block| block < 400);
+    assert!(read < 420.0 && written < 225.0, "{read} {written}");
 }
 
 proptest! {

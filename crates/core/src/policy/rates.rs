@@ -31,14 +31,27 @@ impl Rate {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pair {
     pub newcomers: Rate,
+    /// Of newcomers those that IN would have kept if it were as long as it can be.
+    pub reached: Rate,
     pub main: Rate,
 }
 
+/// What [`Pair`] knows, per page of misses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    pub newcomers: f64,
+    pub reached: f64,
+    pub main: f64,
+}
+
 impl Pair {
-    /// Rates of newcomers and of MAIN. MAIN is expected to do as in a loop, twice as well as newcomers, until seen to do worse.
-    pub fn rates(&self, capacity: f64) -> (f64, f64) {
-        let newcomers = self.newcomers.measured(capacity / 64.0);
+    /// Rates where near has `capacity` pages and large units `unit`. MAIN is expected to do as in a loop, twice as well as
+    /// newcomers, until seen to do worse.
+    pub fn rates(&self, capacity: f64, unit: f64) -> Known {
+        // One or two units that came back by chance say nothing.
+        let evidence = (capacity / 64.0).max(2.0 * unit);
+        let newcomers = self.newcomers.measured(evidence);
         let prior = if newcomers > 0.0 { 2.0 * newcomers } else { 1.0 / capacity };
-        (newcomers, self.main.drawn(prior, capacity / 256.0))
+        Known { newcomers, reached: self.reached.measured(evidence), main: self.main.drawn(prior, capacity / 256.0) }
     }
 }

@@ -39,6 +39,17 @@ impl Trace {
         self
     }
 
+    /// `laps` sweeps over three arrays of `count` units side by side, two of which are read and the third changed.
+    pub fn triad(mut self, first: u64, count: u64, laps: u64) -> Self {
+        for i in 0..laps * count {
+            for (array, written) in [(1, 0), (2, 0), (0, 1)] {
+                self.written = written;
+                self.visit(first + array * count + i % count);
+            }
+        }
+        self
+    }
+
     /// `laps` sweeps that go up and down by turns.
     pub fn zigzag(mut self, first: u64, count: u64, laps: u64) -> Self {
         for lap in 0..laps {
@@ -145,6 +156,8 @@ pub fn all(c: u64, pages: u32) -> Vec<(&'static str, Vec<Access>)> {
         ("sweep 2", t().sweep(0, c * 2, 20)),
         ("sweep 4", t().sweep(0, c * 4, 20)),
         ("sweep 8", t().sweep(0, c * 8, 20)),
+        ("triad 1.2", t().triad(0, c * 2 / 5, 20)),
+        ("triad 3", t().triad(0, c, 20)),
         ("up and down 2", t().zigzag(0, c * 2, 20)),
         ("random 2", t().uniform(0, c * 2, c * 40)),
         ("random 4", t().uniform(0, c * 4, c * 40)),
