@@ -54,3 +54,5 @@ mod budget;
 
 /// Put it here if it is about the workloads of `nearfar bench`, or about what that prints.
 mod bench;
+/// Put it here if it is about a far tier that has no more space: refused allocations, strict commitment, room made in far.
+mod space;
