@@ -12,7 +12,7 @@ for index, array in enumerate(arrays):
     assert (array == index).all(), index
 count = len(arrays)
 del arrays[::2]
-more = [np.full(1 << 19, -1.0) for _ in range(count // 8)]
+more = [np.full(1 << 19, -1.0) for _ in range(count // 16)]
 assert all((array == -1).all() for array in more)
 assert all((array == 2 * index + 1).all() for index, array in enumerate(arrays))
 print("OK")
