@@ -112,9 +112,10 @@ impl Memory {
     /// Makes taken address space of the maps half a mapping.
     fn open_map(&self, inner: &mut Inner, range: Extent, prot: i32, claim: Claim) -> Result<usize, Errno> {
         let result = match self.commit(inner, claim) {
-            // SAFETY: address space of ours that nobody uses.
             Ok(()) if prot != libc::PROT_NONE => {
-                unsafe { map::mprotect(range, prot) }.inspect_err(|_| inner.decommit(claim.len()))
+                // SAFETY: address space of ours that nobody uses.
+                let protected = unsafe { map::mprotect(range, prot) };
+                protected.inspect_err(|_| inner.decommit(claim.len()))
             }
             result => result,
         };
