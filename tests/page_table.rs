@@ -1,6 +1,7 @@
 //! The page table is checked against itself and the kernel, every so many rounds of the pager, while a program runs.
 
 use crate::util::{Outcome, TestProgram};
+use std::fs;
 
 #[track_caller]
 fn checked(program: TestProgram, rounds: u32) -> Outcome {
@@ -44,6 +45,20 @@ fn without_io_uring_and_direct_io() {
 #[test]
 fn without_anything() {
     mix_without("io_uring,odirect,move,thp");
+}
+
+/// The kernel's khugepaged, made hasty, finds huge pages of which parts have left: it must not fill them up again.
+#[test]
+fn while_the_kernel_collapses_pages() {
+    needs!("root");
+    let pace = "/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs";
+    let Ok(before) = fs::read_to_string(pace) else { return println!("skipped: this kernel has no khugepaged") };
+    fs::write(pace, "100").expect("root may set it");
+    let runs = std::panic::catch_unwind(|| ["", "io_uring,odirect"].map(mix_without));
+    fs::write(pace, before.trim()).expect("root may set it");
+    if let Err(failure) = runs {
+        std::panic::resume_unwind(failure);
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::bits::Bits;
 use nearfar_core::addr::{BLOCK, BLOCK_CHUNKS, CHUNK, Extent, PAGE, round_down};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::map::{self, RW};
+use nearfar_sys::pagemap;
 use std::collections::HashMap;
 
 const NURSERY_SLOTS: usize = 4096;
@@ -32,6 +33,7 @@ pub struct FramePool {
     next: usize,
     nursery: Extent,
     nursery_free: Vec<usize>,
+    huge_pages: bool,
     free_huge: Vec<usize>,
     empty_huge: Vec<usize>,
     free_pages: Vec<usize>,
@@ -46,10 +48,7 @@ impl FramePool {
         let len = round_down((near_pages as usize).saturating_mul(PAGE * 17).clamp(1 << 30, 1 << 44), BLOCK);
         let pool = Self::area(len)?;
         let nursery = Self::area(NURSERY_SLOTS * BLOCK)?;
-        if huge_pages {
-            // SAFETY: our own fresh mapping; the advice only changes page sizes. Without huge pages all works, slower.
-            let _ = unsafe { map::madvise(nursery, libc::MADV_HUGEPAGE) };
-        }
+        Self::advise_huge(nursery, huge_pages);
         let mut nursery_free: Vec<usize> = (0..NURSERY_SLOTS).map(|slot| nursery.start + slot * BLOCK).collect();
         nursery_free.reverse();
         Ok(Self {
@@ -57,6 +56,7 @@ impl FramePool {
             next: pool.start,
             nursery,
             nursery_free,
+            huge_pages,
             free_huge: Vec::new(),
             empty_huge: Vec::new(),
             free_pages: Vec::new(),
@@ -72,6 +72,13 @@ impl FramePool {
         // SAFETY: as above. A core file has no use for parked pages.
         let _ = unsafe { map::madvise(range, libc::MADV_DONTDUMP) };
         Ok(range)
+    }
+
+    /// Whether the kernel may make huge pages in `range`, at a first touch and behind our back (khugepaged).
+    fn advise_huge(range: Extent, on: bool) {
+        let advice = if on { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
+        // SAFETY: our own mapping; the advice only changes page sizes to come. Without huge pages all works, slower.
+        let _ = unsafe { map::madvise(range, advice) };
     }
 
     /// The part that must be registered with userfaultfd.
@@ -122,6 +129,11 @@ impl FramePool {
 
     /// Says that a populated huge frame is used in single pages from now on; none of them is free.
     pub fn break_in_use(&mut self, addr: usize) {
+        if self.huge_pages && self.nursery.contains(addr) {
+            // Once pages of it have left, khugepaged would fill the holes with memory that nobody has paid for. (In the pool
+            // it does not: what is registered with userfaultfd is left alone.)
+            Self::advise_huge(Extent::new(addr, BLOCK), false);
+        }
         self.small.insert(addr, SmallSlot { masks: [u16::MAX; BLOCK_CHUNKS], total: 512, broken: true });
     }
 
@@ -192,6 +204,9 @@ impl FramePool {
         if slot.broken {
             if slot.total == 0 {
                 self.small.remove(&start);
+                if self.huge_pages && self.nursery.contains(start) {
+                    Self::advise_huge(Extent::new(start, BLOCK), true);
+                }
                 self.huge_left(start);
             }
         } else if slot.masks[chunk] == 0 {
@@ -302,7 +317,7 @@ impl FramePool {
         for (&start, bits) in &slots {
             populated += bits.count();
             let mut there = full;
-            crate::frame_bytes::absent_pages(Extent::new(start, BLOCK), |page| there.clear(page));
+            pagemap::absent_pages(Extent::new(start, BLOCK), |page| there.clear(page));
             if there != *bits {
                 return Err(format!("slot {start:#x} has {} pages in memory, {} in the books", there.count(), bits.count()));
             }

@@ -8,6 +8,7 @@ use nearfar_core::addr::{BLOCK, BLOCK_PAGES, Extent, block_extent, block_start};
 use nearfar_core::policy::{Arrival, Unit};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::map;
+use nearfar_sys::pagemap;
 use std::ops::Range;
 
 impl Pager {
@@ -42,7 +43,10 @@ impl Pager {
         let holds = self.block(number).holds.clone();
         for id in holds {
             let hold = self.hold(id);
-            pages.clone().for_each(|page| hold.mask.clear(page));
+            pages.clone().for_each(|page| {
+                hold.mask.clear(page);
+                hold.zeros.clear(page);
+            });
             // With operations under way the hold stays until they end: the kernel uses its memory.
             if hold.mask.is_empty() && hold.ops == 0 {
                 let (phase, count) = (hold.phase, hold.populated.count());
@@ -72,7 +76,7 @@ impl Pager {
         self.evict.remove(Unit::block(number));
         self.block(number).huge = false;
         let mut present = Bits::of(0..BLOCK_PAGES);
-        frame_bytes::absent_pages(Extent::new(slot, BLOCK), |page| present.clear(page));
+        pagemap::absent_pages(Extent::new(slot, BLOCK), |page| present.clear(page));
         let count = present.count();
         self.uncharge(BLOCK_PAGES - count);
         match count {
@@ -96,7 +100,7 @@ impl Pager {
     pub(super) fn forget_absent(&mut self, number: usize) {
         self.split_huge(number);
         let mut absent = Bits::default();
-        frame_bytes::absent_pages(block_extent(number), |page| absent.set(page));
+        pagemap::absent_pages(block_extent(number), |page| absent.set(page));
         let block = self.block(number);
         let lost: Vec<usize> = absent.iter().filter(|&page| block.state[page] == PageState::Resident).collect();
         for &page in &lost {
@@ -106,6 +110,16 @@ impl Pager {
         self.uncharge(lost.len());
         self.settle_units(number, 0..BLOCK_PAGES, Arrival::Touched);
         self.free_place_if_unused(number);
+    }
+
+    /// True when a page that should be in view is absent, and its neighbours in the block are not.
+    pub(super) fn is_lone_hole(&mut self, number: usize, page: usize) -> bool {
+        let mut hole = Bits::default();
+        pagemap::absent_pages(block_extent(number), |page| hole.set(page));
+        let block = self.block(number);
+        let resident = block.pages_in(0..BLOCK_PAGES, PageState::Resident);
+        let missing = |page: usize| page < BLOCK_PAGES && hole.get(page) && resident.get(page);
+        missing(page) && !missing(page + 1) && !(page > 0 && missing(page - 1))
     }
 
     /// Moves whole blocks from `from` to `to` (block aligned, `to` without content), near and far, without copying.
@@ -124,7 +138,7 @@ impl Pager {
                     return index;
                 }
                 if let Err((done, _)) = self.uffd.move_pages(block_start(new), range.start, BLOCK, true) {
-                    let _ = self.uffd.move_pages(range.start, block_start(new), done, true);
+                    self.undo_hide(range.start, block_start(new), done);
                     return index;
                 }
             }

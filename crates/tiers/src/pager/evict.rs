@@ -13,6 +13,7 @@ use nearfar_core::addr::{BLOCK, BLOCK_PAGES, CHUNK, CHUNK_PAGES, Extent, PAGE};
 use nearfar_core::policy::{Arrival, Unit};
 use nearfar_core::stats::Counter;
 use nearfar_sys::errno::Errno;
+use nearfar_sys::pagemap;
 use nearfar_sys::uffd::Refused;
 use std::ops::Range;
 
@@ -69,8 +70,8 @@ impl Pager {
                     self.frames.fill_chunk(slot, 0)
                 }
                 self.count(Counter::PinnedSkips, 1);
-                if huge && why == Refused::Unfit {
-                    // It lies across a border between mappings: its chunks can go one by one.
+                if huge && matches!(why, Refused::Unfit | Refused::Busy) {
+                    // It lies across a border between mappings, or a device holds a page: its chunks can go one by one.
                     self.split_huge(number);
                 } else {
                     self.keep(unit, resident.count());
@@ -159,7 +160,7 @@ impl Pager {
         if !sure {
             let len = if huge { BLOCK } else { CHUNK };
             let mut stray = Bits::of(pages.clone());
-            frame_bytes::absent_pages(Extent::new(slot, len), |index| {
+            pagemap::absent_pages(Extent::new(slot, len), |index| {
                 present.clear(pages.start + index);
                 stray.clear(pages.start + index);
             });

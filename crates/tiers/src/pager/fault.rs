@@ -8,6 +8,7 @@ use nearfar_core::addr::{BLOCK, BLOCK_CHUNKS, BLOCK_PAGES, CHUNK_PAGES, Extent, 
 use nearfar_core::policy::{Arrival, Fault, Fetch, Found, Run, Unit, View};
 use nearfar_core::stats::Counter;
 use nearfar_sys::event::now_ns;
+use nearfar_sys::pagemap;
 use nearfar_sys::uffd::PageFault;
 use std::ops::Range;
 
@@ -87,11 +88,19 @@ impl Pager {
     /// (a raw madvise): then it reads as zeros.
     fn serve_stale(&mut self, fault: PageFault, now: u64) {
         let mut absent = false;
-        frame_bytes::absent_pages(Extent::new(fault.addr, PAGE), |_| absent = true);
+        pagemap::absent_pages(Extent::new(fault.addr, PAGE), |_| absent = true);
         self.count(Counter::FaultsStale, 1);
         if !absent {
             self.let_go(Extent::new(fault.addr, PAGE));
             return;
+        }
+        if self.is_lone_hole(block_of(fault.addr), page_index(fault.addr)) {
+            // Runtimes that discard memory by raw calls do so two pages at a time or more. Zeros here would be silently wrong data.
+            super::stop(&format!(
+                "the page at {:#x} was in memory and is gone, and nearfar did not take it (the known defect of docs/limits.md, or a \
+                 raw madvise of one page)",
+                fault.addr
+            ));
         }
         self.forget_absent(block_of(fault.addr));
         self.serve_zeros(fault, now);
@@ -364,7 +373,7 @@ impl Pager {
         if self.block(number).table && self.uffd.can_move() {
             let view = block_extent(number);
             let mut absent = 0;
-            frame_bytes::absent_pages(view, |_| absent += 1);
+            pagemap::absent_pages(view, |_| absent += 1);
             if absent == BLOCK_PAGES {
                 frame_bytes::drop_table(view);
                 self.block(number).table = false;

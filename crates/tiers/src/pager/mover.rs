@@ -6,6 +6,7 @@ use crate::frame_bytes;
 use nearfar_core::addr::{BLOCK_PAGES, Extent, PAGE};
 use nearfar_core::stats::Counter;
 use nearfar_sys::map;
+use nearfar_sys::pagemap;
 use nearfar_sys::uffd::Refused;
 use std::ops::Range;
 
@@ -63,25 +64,30 @@ impl Pager {
                 self.hide_by_copy(number, pages, slot, attr.is_writable())
             };
         }
-        let shared = self.block(number).shared;
         let mut first = true;
         loop {
             match self.uffd.move_pages(slot, view.start, view.len(), true) {
                 Ok(()) => return Ok(()),
                 Err((done, why)) => {
-                    if done > 0 {
-                        // Put back what went, so that the caller sees all or nothing.
-                        if let Err((back, _)) = self.uffd.move_pages(view.start, slot, done, true) {
-                            self.put_back(view.start + back, slot + back, done - back);
-                        }
-                    }
-                    if why != Refused::Busy || !shared || !first {
+                    // So that the caller sees all or nothing.
+                    self.undo_hide(view.start, slot, done);
+                    if why != Refused::Busy || !first {
                         return Err(why);
                     }
                     first = false;
                     self.make_own(number, pages.clone());
+                    Self::split_folios(view);
                 }
             }
+        }
+    }
+
+    /// Brings the `len` bytes that went from `view` to `slot` back into view.
+    pub(super) fn undo_hide(&mut self, view: usize, slot: usize, len: usize) {
+        if len > 0
+            && let Err((back, _)) = self.uffd.move_pages(view, slot, len, true)
+        {
+            self.put_back(view + back, slot + back, len - back);
         }
     }
 
@@ -90,7 +96,7 @@ impl Pager {
     fn put_back(&mut self, view: usize, slot: usize, len: usize) {
         const TRIES: usize = 2000;
         let mut absent = Bits::default();
-        frame_bytes::absent_pages(Extent::new(slot, len), |page| absent.set(page));
+        pagemap::absent_pages(Extent::new(slot, len), |page| absent.set(page));
         for page in (0..len / PAGE).filter(|&page| !absent.get(page)) {
             let mut tries = 0;
             while let Err((_, why)) = self.show(view + page * PAGE, slot + page * PAGE, PAGE) {
@@ -114,11 +120,9 @@ impl Pager {
         for (index, run) in runs.iter().enumerate() {
             let (from, to) = (page_addr(number, run.start), base + run.start * PAGE);
             let Err((done, _)) = self.uffd.move_pages(to, from, run.len() * PAGE, false) else { continue };
-            let back = |from: usize, to: usize, len: usize| len == 0 || self.uffd.move_pages(to, from, len, false).is_ok();
-            let undone = back(to, from, done)
-                && runs[..index].iter().all(|run| back(base + run.start * PAGE, page_addr(number, run.start), run.len() * PAGE));
-            if !undone {
-                super::stop("the kernel took pages out of view and refuses to put them back");
+            self.undo_hide(from, to, done);
+            for run in &runs[..index] {
+                self.undo_hide(page_addr(number, run.start), base + run.start * PAGE, run.len() * PAGE);
             }
             return false;
         }
@@ -130,7 +134,7 @@ impl Pager {
         use crate::block::PageState;
         let mut present = self.block(number).pages_in(pages.clone(), PageState::Resident);
         let view = Extent { start: page_addr(number, pages.start), end: page_addr(number, pages.end) };
-        frame_bytes::absent_pages(view, |index| present.clear(pages.start + index));
+        pagemap::absent_pages(view, |index| present.clear(pages.start + index));
         for run in present.runs(0, |_| false) {
             // SAFETY: present (asked just now, and only this process could take them away, under our lock), and writable.
             unsafe { frame_bytes::touch(Extent { start: page_addr(number, run.start), end: page_addr(number, run.end) }) };
@@ -138,6 +142,14 @@ impl Pager {
         if pages.len() == BLOCK_PAGES {
             self.block(number).shared = false;
         }
+    }
+
+    /// Makes small pages of the huge ones that lie in `view` only in part. MOVE asks the first page of a huge one whether all
+    /// of it belongs to this process. Where that page was copied by a store after a fork, and the others were kept because the
+    /// other process had gone by then, it refuses them for ever.
+    fn split_folios(view: Extent) {
+        // SAFETY: advice on which pages to reclaim first. It changes no content, and the kernel splits what it covers in part.
+        let _ = unsafe { map::madvise(view, libc::MADV_COLD) };
     }
 
     /// Without MOVE, and for read-only memory: writers are held off, the pages copied, the originals dropped.
@@ -149,7 +161,7 @@ impl Pager {
             return Err(Refused::Unfit);
         }
         let mut present = self.block(number).pages_in(pages.clone(), PageState::Resident);
-        frame_bytes::absent_pages(view, |index| present.clear(pages.start + index));
+        pagemap::absent_pages(view, |index| present.clear(pages.start + index));
         for run in present.runs(0, |_| false) {
             let (to, from) = (slot + (run.start - pages.start) * PAGE, page_addr(number, run.start));
             if let Err((_, why)) = self.uffd.copy(to, from, run.len() * PAGE) {

@@ -35,6 +35,8 @@ impl Pager {
             // Whole pages, as direct I/O wants it; of a page that has moved in part nothing has.
             Ok(bytes) if bytes >= PAGE => {
                 transfer.advance(bytes / PAGE * PAGE);
+                // It moves: what failed before did not fail here.
+                transfer.tries = 0;
                 self.go_on(token, transfer);
                 return None;
             }

@@ -5,7 +5,6 @@ use crate::backend;
 use crate::bits::Bits;
 use crate::far::Far;
 use crate::frame::FramePool;
-use crate::frame_bytes;
 use crate::hash_map::Map;
 use crate::job::{Job, Slot};
 use crate::loans::Loans;
@@ -16,6 +15,7 @@ use nearfar_core::policy::stream::StreamFetch;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::kernel::Denied;
 use nearfar_sys::map;
+use nearfar_sys::pagemap;
 use nearfar_sys::uffd::Uffd;
 use std::collections::VecDeque;
 use std::os::fd::AsRawFd;
@@ -193,7 +193,7 @@ impl Pager {
             let Some(part) = block_extent(number).intersect(&range) else { continue };
             let first = super::page_index(part.start);
             let mut present = Bits::of(first..super::page_index(part.end - 1) + 1);
-            frame_bytes::absent_pages(part, |index| present.clear(first + index));
+            pagemap::absent_pages(part, |index| present.clear(first + index));
             if !present.is_empty() {
                 total += present.count();
                 self.note_present(number, &present);
