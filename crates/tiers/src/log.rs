@@ -131,6 +131,11 @@ impl Log {
 
     /// In the child of a fork: what is in the log stays readable; the child's own begins anew.
     pub fn after_fork(&mut self) {
-        self.open = None;
+        if let Some((place, _)) = self.open.take()
+            && self.live.get(&place) == Some(&0)
+        {
+            // The place is the parent's; nothing of this process is there.
+            self.live.remove(&place);
+        }
     }
 }
