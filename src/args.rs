@@ -31,6 +31,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "WHAT", default_value = "all")]
     pub heap: Heap,
 
+    /// When far space is secured: lazy for what is touched, ahead of need; strict for all that is allocated, so that
+    /// allocations fail when there is none, and nothing later
+    #[arg(long, value_name = "HOW", default_value = "lazy")]
+    pub commit: Commit,
+
     /// Write counters and derived figures of the run to this file, as JSON (see docs/formats.md)
     #[arg(long, value_name = "FILE")]
     pub stats: Option<PathBuf>,
@@ -83,6 +88,15 @@ pub enum Heap {
     All,
     /// Only large allocations
     Large,
+}
+
+/// When far space is secured.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Commit {
+    /// For what is touched, in steps ahead of need
+    Lazy,
+    /// For all that may be written, at allocation
+    Strict,
 }
 
 /// Where far is when nobody says: unlike /tmp it is a disk everywhere.

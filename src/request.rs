@@ -2,7 +2,7 @@
 //!
 //! Everything is checked before anything is created, so that status 2 always means "nothing happened".
 
-use crate::args::{Heap, RunArgs};
+use crate::args::{Commit, Heap, RunArgs};
 use crate::exit::refuse;
 use crate::far_dir::FarDir;
 use crate::machine::{self, MemoryLimit};
@@ -74,6 +74,7 @@ impl RunRequest {
         let mut settings = far_settings(near, &args.far, denied, &mut notes)?;
         settings.min_size = min_size;
         settings.heap_all = args.heap == Heap::All;
+        settings.strict = args.commit == Commit::Strict;
         settings.denied = denied.0;
         settings.check_rounds = check_rounds()?;
         settings.core_on_stop = std::env::var_os("NEARFAR_CORE").is_some_and(|text| text == "1");

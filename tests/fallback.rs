@@ -50,7 +50,8 @@ fn numpy_programs() {
 fn sqlite_in_memory() {
     needs!("sqlite3");
     let sqlite = TestProgram::command(["sqlite3", ":memory:"]).stdin(program_file("memory_tables.sql")).options(DENY);
-    same(sqlite.near("48M").limit_s(240));
+    // With less the kernel pages it for minutes: nothing tells it which pages are in use.
+    same(sqlite.near("128M").limit_s(240));
 }
 
 #[test]
@@ -71,10 +72,8 @@ fn mappings_of_every_kind() {
 
 #[test]
 fn discarded_memory_is_zero() {
-    // It writes gigabytes and checks all it reads by itself.
-    for how in ["libc", "raw"] {
-        assert!(program("discards.c").args([how]).self_checked().counter("evicted_bytes") > 0, "{how}: nothing was paged");
-    }
+    // It writes gigabytes and checks all it reads by itself. By raw calls: advice.c is there for the library's.
+    assert!(program("discards.c").args(["raw"]).self_checked().counter("evicted_bytes") > 0, "nothing was paged");
     program("zero_pages.c").args(["192M"]).same().ok();
 }
 

@@ -55,7 +55,7 @@ fn mix_over_emulated_far_memory() {
 /// A small run of everything without one facility of the kernel: the fallback must be as right as the fast path.
 fn denied(what: &str) {
     let deny = ["--deny", what];
-    verify_mix(&["bytes=128M", "threads=4", "seconds=4", "seed=10"]).options(deny).self_checked().paged();
+    verify_mix(&["bytes=128M", "threads=4", "seconds=3", "seed=10"]).options(deny).self_checked().paged();
     for name in ["realloc_growth.c", "mremap_moves.c", "fork_chain.c", "socket_messages.c"] {
         TestProgram::source(name).options(deny).same().ok().paged();
     }

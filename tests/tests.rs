@@ -57,3 +57,6 @@ mod bench;
 
 /// Put it here if it is about what `run --trace` records.
 mod trace;
+
+/// Put it here if it is about a far tier that has no more space: refused allocations, strict commitment, room made in far.
+mod space;

@@ -72,9 +72,12 @@ counters! {
     NearPeak, "near_peak_bytes", "bytes", Max, "Highest near_used_bytes of one process.";
     Metadata, "metadata_bytes", "bytes", Gauge, "Part of near_used_bytes: the pager's own tables.";
     MetadataPeak, "metadata_peak_bytes", "bytes", Max, "Highest metadata_bytes of one process.";
-    Committed, "committed_bytes", "bytes", Gauge, "Writable memory that the program holds and nearfar manages, touched or not.";
+    Committed, "committed_bytes", "bytes", Gauge, "Memory that the program holds and nearfar manages and that is or was writable, touched or not.";
     FarUsed, "far_used_bytes", "bytes", Gauge, "Far space that holds data now.";
     FarPeak, "far_peak_used_bytes", "bytes", Max, "Highest far_used_bytes of one process.";
+    FarSecured, "far_secured_bytes", "bytes", Gauge, "Far space that the processes have for sure, in use or ahead of need.";
+    AllocationsRefused, "allocations_refused", "count", Sum, "Allocations that failed with ENOMEM because no far space could be had for them.";
+    FarCleanedBytes, "far_cleaned_bytes", "bytes", Sum, "Bytes copied within far to make room there, when no more space could be had.";
     OverBudget, "over_budget_bytes", "bytes", Max, "Most bytes by which near was exceeded because every page was pinned (0 in health).";
     MoveFallbacks, "move_fallbacks", "count", Sum, "Pages copied because the kernel refused to move them.";
     PinnedSkips, "pinned_skips", "count", Sum, "Evictions given up because the kernel held the page (direct I/O in flight, mlock).";

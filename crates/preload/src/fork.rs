@@ -4,7 +4,7 @@
 //! only moved off a paged stack, which nobody serves between our last handler before the fork and our first one after it.
 //! vfork and posix_spawn share the parent's memory until exec, and need nothing.
 
-use crate::lifecycle::{fork_child, fork_parent, fork_prepare, managed_even_inside};
+use crate::lifecycle::{fork_child, fork_parent, fork_prepare, managed_even_inside, may_fork};
 use crate::next::Next;
 use crate::{errno, stack, user_mode};
 use nearfar_sys::errno::{Errno, call};
@@ -41,6 +41,9 @@ fn off_paged_stack<R>(act: impl FnOnce() -> R) -> R {
 /// As for the function.
 pub unsafe fn fork() -> libc::pid_t {
     let Some(next) = FORK.get() else { return missing() };
+    if let Err(errno) = may_fork() {
+        return failed(errno);
+    }
     // SAFETY: passed on to the caller. The child returns on its copy of the stack.
     off_paged_stack(|| unsafe { next() })
 }
@@ -51,6 +54,9 @@ pub unsafe fn fork() -> libc::pid_t {
 /// As for the function.
 pub unsafe fn raw_fork() -> libc::pid_t {
     let Some(next) = RAW_FORK.get() else { return missing() };
+    if let Err(errno) = may_fork() {
+        return failed(errno);
+    }
     off_paged_stack(|| {
         fork_prepare();
         // SAFETY: passed on to the caller.
@@ -89,6 +95,9 @@ pub unsafe fn clone(
         return CLONE.get().map_or_else(missing, |next| unsafe { next(entry, stack, flags, arg, rest.0, rest.1, rest.2) });
     }
     let Some(entry) = entry.filter(|_| !stack.is_null()) else { return failed(Errno::EINVAL) };
+    if let Err(errno) = may_fork() {
+        return failed(errno);
+    }
     let (parent, tls, child) = (rest.0.addr(), rest.1.addr(), rest.2.addr());
     #[cfg(target_arch = "x86_64")]
     let args = [flags as u32 as usize, 0, parent, child, tls, 0];

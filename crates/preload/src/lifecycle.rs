@@ -5,6 +5,7 @@
 
 use crate::managed::Managed;
 use crate::{alloc_internal, errno, exec, small_heap, static_arrays, user_mode};
+use nearfar_sys::errno::Errno;
 use nearfar_sys::process;
 use nearfar_tiers::job::{ENV_JOB, Job};
 use nearfar_tiers::memory::Memory;
@@ -151,6 +152,14 @@ fn start() -> Option<&'static Managed> {
 
 fn unmanaged(why: &dyn Display) {
     process::write_stderr(format!("nearfar: {why}: this process runs unmanaged\n").as_bytes());
+}
+
+/// Whether a fork may be; asked before it, since the handlers cannot refuse.
+pub fn may_fork() -> Result<(), Errno> {
+    match managed_even_inside() {
+        Some(managed) if !Memory::inside() => managed.with(Memory::may_fork),
+        _ => Ok(()),
+    }
 }
 
 /// Before fork. Registered before the program's own handlers, so it runs last of all: they may still allocate.

@@ -2,6 +2,7 @@
 
 use crate::aside;
 use crate::errno::{Errno, call};
+use crate::rlimit::{Limit, limit};
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -60,16 +61,51 @@ impl SpillFile {
 
     /// Makes sure that bytes `offset..offset + len` have space on the device.
     pub fn secure(&self, offset: u64, len: u64) -> Result<(), Errno> {
+        // Asked first: the kernel would send SIGXFSZ to the thread, which may be one of the program's.
+        if limit(Limit::FileSize).is_some_and(|most| offset + len > most) {
+            return Err(Errno(libc::EFBIG));
+        }
+        if offset + len > self.taken().saturating_add(self.free()) {
+            return Err(Errno(libc::ENOSPC));
+        }
         // SAFETY: integers only.
         match unsafe { call(libc::SYS_fallocate, [self.raw(), 0, offset as usize, len as usize, 0, 0]) } {
             Ok(_) => Ok(()),
-            // No such facility here: grow the file sparsely, space is then found at write time.
+            Err(errno @ Errno(libc::ENOSPC | libc::EDQUOT)) => {
+                // File systems keep what they had found till then, and others have nothing.
+                let _ = self.extend(offset);
+                Err(errno)
+            }
+            // No such facility here: grow the file sparsely. Space is then found at write time; it was there just now, for all of
+            // the file that has none yet.
             Err(Errno(libc::EOPNOTSUPP)) => self.extend(offset + len),
             Err(errno) => Err(errno),
         }
     }
 
-    /// Makes the file at least `len` bytes long, without space.
+    /// Bytes of the file that have space on the device.
+    fn taken(&self) -> u64 {
+        // SAFETY: all zeros is a valid value of this structure of integers.
+        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+        // SAFETY: writes into the local.
+        let result = unsafe { libc::fstat(self.fd.as_raw_fd(), &mut stat) };
+        if result == 0 { stat.st_blocks as u64 * 512 } else { 0 }
+    }
+
+    /// Bytes that the caller may still use of the file system, or of its limit for files.
+    pub fn free(&self) -> u64 {
+        // SAFETY: all zeros is a valid value of this structure of integers.
+        let mut stat: libc::statfs = unsafe { std::mem::zeroed() };
+        // SAFETY: writes into the local.
+        let result = unsafe { libc::fstatfs(self.fd.as_raw_fd(), &mut stat) };
+        let free = if result == 0 { (stat.f_bavail as u64).saturating_mul(stat.f_bsize as u64) } else { 0 };
+        match limit(Limit::FileSize) {
+            Some(most) => free.min(most.saturating_sub(self.taken())),
+            None => free,
+        }
+    }
+
+    /// Makes the file `len` bytes long, without space for what is new.
     pub fn extend(&self, len: u64) -> Result<(), Errno> {
         // SAFETY: integers only.
         unsafe { call(libc::SYS_ftruncate, [self.raw(), len as usize, 0, 0, 0, 0]) }.map(|_| ())

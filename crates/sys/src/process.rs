@@ -65,6 +65,27 @@ pub fn memory_total() -> u64 {
     line.split_ascii_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).map_or(0, |kib| kib * 1024)
 }
 
+/// Bytes of memory that the caller could still get: of the machine (MemAvailable), or less where a memory cgroup says so.
+pub fn memory_available() -> u64 {
+    let field = |text: &str, name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name))?;
+        line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()
+    };
+    let read = |path: &std::path::Path| std::fs::read_to_string(path).ok();
+    let machine =
+        read("/proc/meminfo".as_ref()).and_then(|text| field(&text, "MemAvailable:")).map_or(u64::MAX, |kib| kib * 1024);
+    let root = std::path::Path::new("/sys/fs/cgroup");
+    let own = read("/proc/self/cgroup".as_ref()).unwrap_or_default();
+    let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+    let left = |group: &std::path::Path| {
+        let number = |name: &str| read(&group.join(name))?.trim().parse::<u64>().ok();
+        // What the group has of the page cache can be taken back.
+        let cache = read(&group.join("memory.stat")).and_then(|text| field(&text, "file ")).unwrap_or(0);
+        Some(number("memory.max")?.saturating_sub(number("memory.current")?.saturating_sub(cache)))
+    };
+    root.join(own).ancestors().take_while(|group| group.starts_with(root)).filter_map(left).fold(machine, u64::min)
+}
+
 /// Writes `text` to standard error in one call, without buffers, locks or allocation.
 pub fn write_stderr(text: &[u8]) {
     // SAFETY: the slice is valid for its length; a failed write has nowhere to be reported.

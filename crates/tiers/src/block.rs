@@ -4,6 +4,7 @@
 //! valid far copy; a page is `Resident` when the program can see it. The first word on a page is always its state here;
 //! frames, policies and far space follow from it.
 
+use crate::backend::StoreId;
 use crate::bits::Bits;
 use crate::far::Place;
 use crate::log::Slot;
@@ -24,10 +25,36 @@ pub enum PageState {
     Held,
 }
 
+/// Slots in the log of the pages of one block: five bytes for each page.
+pub struct Slots {
+    // Place and page in one number, or NONE.
+    at: [u32; BLOCK_PAGES],
+    store: [StoreId; BLOCK_PAGES],
+    used: u16,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl Slots {
+    fn get(&self, page: usize) -> Option<Slot> {
+        let at = self.at[page];
+        let place = Place { store: self.store[page], index: at / BLOCK_PAGES as u32 };
+        (at != NONE).then_some(Slot { place, page: (at % BLOCK_PAGES as u32) as u16 })
+    }
+
+    fn replace(&mut self, page: usize, slot: Option<Slot>) -> Option<Slot> {
+        let before = self.get(page);
+        self.used = self.used + u16::from(slot.is_some()) - u16::from(before.is_some());
+        self.at[page] = slot.map_or(NONE, |slot| slot.place.index * BLOCK_PAGES as u32 + u32::from(slot.page));
+        self.store[page] = slot.map_or(0, |slot| slot.place.store);
+        before
+    }
+}
+
 /// Index of a hold in the pager's table.
 pub type HoldId = usize;
 
-/// One block. About 700 bytes, and 4 KiB more once parts of it have been in far.
+/// One block. About 700 bytes, 4 KiB more once parts of it have been in far, and 2.5 KiB while parts of it are in the log.
 pub struct Block {
     /// State of each page.
     pub state: [PageState; BLOCK_PAGES],
@@ -38,7 +65,7 @@ pub struct Block {
     /// Far space of the block, laid out as in memory.
     pub place: Option<Place>,
     /// Pages whose far copy is in the log instead.
-    pub scattered: Option<Box<[Option<Slot>; BLOCK_PAGES]>>,
+    pub scattered: Option<Box<Slots>>,
     /// Holds with pages of this block.
     pub holds: Vec<HoldId>,
     /// Resident as one huge page, and one unit for the policy.
@@ -128,7 +155,12 @@ impl Block {
 
     /// The slot of `page` in the log.
     pub fn log_slot(&self, page: usize) -> Option<Slot> {
-        self.scattered.as_ref().and_then(|slots| slots[page])
+        self.scattered.as_ref().and_then(|slots| slots.get(page))
+    }
+
+    /// True when pages of it may be in the log.
+    pub fn has_log_slots(&self) -> bool {
+        self.scattered.is_some()
     }
 
     /// Sets or clears the slot of `page` in the log; returns the one before.
@@ -136,8 +168,19 @@ impl Block {
         if slot.is_none() && self.scattered.is_none() {
             return None;
         }
-        let slots = self.scattered.get_or_insert_with(|| Box::new([None; BLOCK_PAGES]));
-        std::mem::replace(&mut slots[page], slot)
+        let none = || Box::new(Slots { at: [NONE; BLOCK_PAGES], store: [0; BLOCK_PAGES], used: 0 });
+        let slots = self.scattered.get_or_insert_with(none);
+        let before = slots.replace(page, slot);
+        if slots.used == 0 {
+            self.scattered = None;
+        }
+        before
+    }
+
+    /// Bytes of the tables of far copies that the block has.
+    pub fn table_bytes(&self) -> usize {
+        let hashes = if self.hashes.is_some() { BLOCK_PAGES * size_of::<u64>() } else { 0 };
+        hashes + if self.scattered.is_some() { size_of::<Slots>() } else { 0 }
     }
 
     /// Pages with a far copy in the block's own place.

@@ -9,8 +9,10 @@
 //! Invariant: a place with operations under way is never handed out again (`busy`, `dying`).
 
 use crate::backend::{Backend, StoreId};
+use crate::reserve::Reserve;
 use nearfar_core::addr::BLOCK;
 use nearfar_sys::errno::Errno;
+use nearfar_sys::event::now_ns;
 use nearfar_sys::pipe;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
@@ -32,15 +34,21 @@ impl Place {
     }
 }
 
-/// Steps in which space is secured: from the first to the second, doubling.
-const STEP: (u64, u64) = (64 << 20, 1 << 30);
+/// Places that only the cleaner may take: it writes what it saves from a few places before those are free.
+pub const KEPT: u64 = 2;
+/// Places that cannot be counted on to hold data: those kept, the open place of the log, and one being filled.
+const MARGIN: u64 = KEPT + 2;
+/// With one place in so many unused, the cleaner finds places that are worth it.
+const LOOSE: u64 = 8;
+/// The generation of a place that nobody uses: no fork can read it.
+const UNUSED: u32 = u32::MAX;
 
 /// Far space of this process.
 pub struct Far {
     backend: Box<dyn Backend>,
     free: Vec<u32>,
     next: u32,
-    secured: u64,
+    reserve: Reserve,
     used: u64,
     generation: u32,
     born: Vec<u32>,
@@ -60,7 +68,7 @@ impl Far {
             backend,
             free: Vec::new(),
             next: 0,
-            secured: 0,
+            reserve: Reserve::default(),
             used: 0,
             generation: 1,
             born: Vec::new(),
@@ -79,44 +87,121 @@ impl Far {
         self.backend.as_mut()
     }
 
+    /// Bytes of data that space for `bytes` can hold, with so many places that cannot be used.
+    fn usable_of(bytes: u64, unusable: u64) -> u64 {
+        let places = (bytes / BLOCK as u64).saturating_sub(unusable + MARGIN);
+        (places - places.div_ceil(LOOSE)) * BLOCK as u64
+    }
+
+    /// Bytes of data that could be held beyond those there are, if all that is free now could be had.
+    pub fn holdable_bytes(&self) -> u64 {
+        let all = self.reserve.secured().saturating_add(self.backend.free_bytes());
+        Self::usable_of(all, 0).saturating_sub(self.used_bytes())
+    }
+
     /// Bytes in places that hold data.
     pub fn used_bytes(&self) -> u64 {
         self.used * BLOCK as u64
     }
 
+    /// Bytes of the tables of places.
+    pub fn metadata_bytes(&self) -> usize {
+        (self.free.capacity() + self.born.capacity() + self.deferred.capacity()) * size_of::<u32>()
+    }
+
+    /// Bytes that this process has for sure, used or not.
+    pub fn secured_bytes(&self) -> u64 {
+        self.reserve.secured()
+    }
+
+    /// Places that are secured and free.
+    pub fn spare_places(&self) -> u64 {
+        self.reserve.secured() / BLOCK as u64 - u64::from(self.next) + self.free.len() as u64
+    }
+
+    /// Why no more space can be had; `None` while it can.
+    pub fn short(&self) -> Option<Errno> {
+        self.reserve.short()
+    }
+
+    /// Bytes that could be had beyond what is secured, as far as one can know.
+    pub fn free_bytes(&self) -> u64 {
+        self.backend.free_bytes()
+    }
+
+    /// Keeps some space secured ahead of need. To be called often; never waits.
+    pub fn keep_ahead(&mut self) {
+        let spare = self.spare_places() * BLOCK as u64;
+        self.reserve.keep_ahead(self.backend.as_mut(), spare, now_ns());
+    }
+
+    /// Steps of securing space, which can take a while, and the thread that takes them.
+    pub fn reserve(&mut self) -> &mut Reserve {
+        &mut self.reserve
+    }
+
+    /// Bytes of data that what is secured can hold, however they come to lie. Places that forks read may all be needed
+    /// twice; and small pieces need some room to move.
+    pub fn usable_bytes(&self) -> u64 {
+        Self::usable_of(self.reserve.secured(), self.unusable_places())
+    }
+
+    fn places_for(bytes: u64) -> u64 {
+        let places = bytes.div_ceil(BLOCK as u64);
+        places + places.div_ceil(LOOSE - 1) + MARGIN
+    }
+
+    /// Secures space for `bytes` of data, however they come to lie, at once.
+    pub fn hold(&mut self, bytes: u64) -> Result<(), Errno> {
+        let places = Self::places_for(bytes) + self.unusable_places();
+        self.reserve.secure_at_once(self.backend.as_mut(), places * BLOCK as u64, now_ns())
+    }
+
+    /// Before a fork: secures what parent and child need to write all of `bytes` anew, each for itself.
+    pub fn hold_for_fork(&mut self, bytes: u64) -> Result<(), Errno> {
+        let places = Self::places_for(bytes) + u64::from(self.next) - self.free.len() as u64 + self.spoilt.len() as u64;
+        self.reserve.secure_at_once(self.backend.as_mut(), places * BLOCK as u64, now_ns())?;
+        self.backend.prepare_child(Self::places_for(bytes) * BLOCK as u64)
+    }
+
+    /// Places in which nothing can be written.
+    fn unusable_places(&self) -> u64 {
+        let mut count = self.spoilt.len() as u64;
+        if !self.forks.is_empty() || self.frozen_for_ever > 0 {
+            count += (0..self.next).filter(|&index| self.is_read_by_forks(index)).count() as u64;
+        }
+        count
+    }
+
     /// A place to write a block to. Fails when no space can be had.
     pub fn allocate(&mut self) -> Result<Place, Errno> {
-        let index = match self.free.pop() {
-            Some(index) => index,
-            None => {
-                let end = (u64::from(self.next) + 1) * BLOCK as u64;
-                if end > self.secured {
-                    self.secure_more(end)?;
-                }
-                self.next += 1;
-                self.born.push(0);
-                self.next - 1
-            }
-        };
+        self.allocate_beyond(KEPT)
+    }
+
+    /// A place for the cleaner.
+    pub fn allocate_kept(&mut self) -> Result<Place, Errno> {
+        self.allocate_beyond(0)
+    }
+
+    fn allocate_beyond(&mut self, kept: u64) -> Result<Place, Errno> {
+        let lacking = (kept + 1).saturating_sub(self.spare_places());
+        if lacking > 0 {
+            let least = self.reserve.secured() + lacking * BLOCK as u64;
+            self.reserve.secure_at_once(self.backend.as_mut(), least, now_ns())?;
+        }
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.next += 1;
+            self.born.push(UNUSED);
+            self.next - 1
+        });
         self.born[index as usize] = self.generation;
         self.used += 1;
         Ok(Place { store: self.backend.own(), index })
     }
 
-    fn secure_more(&mut self, end: u64) -> Result<(), Errno> {
-        // A step with headroom when the device has it, else as little as will do.
-        let mut step = self.secured.clamp(STEP.0, STEP.1);
-        loop {
-            let to = end.max(self.secured + step);
-            match self.backend.secure(self.secured, to) {
-                Ok(()) => {
-                    self.secured = to;
-                    return Ok(());
-                }
-                Err(errno) if step <= BLOCK as u64 => return Err(errno),
-                Err(_) => step = (step / 4).max(BLOCK as u64),
-            }
-        }
+    /// True when operations are under way at `place`.
+    pub fn is_busy(&self, place: Place) -> bool {
+        self.busy.contains_key(&place)
     }
 
     /// True when `place` must not be written: an ancestor's, one that a living fork may read, or a spoilt one.
@@ -162,6 +247,7 @@ impl Far {
             return;
         }
         // Far space that was used once stays secured for the process; punching it would give away what was promised.
+        self.born[index as usize] = UNUSED;
         self.free.push(index);
     }
 
@@ -192,6 +278,16 @@ impl Far {
     /// Reads or writes `piece` at page `page` of `place`, waiting for it.
     pub fn move_now(&mut self, write: bool, place: Place, page: usize, piece: nearfar_sys::io::Piece) -> Result<(), Errno> {
         self.backend.move_now(write, place.store, place.offset(page), piece)
+    }
+
+    /// Waits until no space is being secured.
+    pub fn rest(&mut self) {
+        self.reserve.rest(now_ns());
+    }
+
+    /// After a fork, in the parent: what was prepared for the child is its own.
+    pub fn forget_child(&mut self) {
+        self.backend.forget_child();
     }
 
     /// Before a fork: the pipe ends for the parent and for the child.
@@ -236,13 +332,13 @@ impl Far {
         self.lineage.extend(alive);
         self.frozen_for_ever = 0;
         self.forks.clear();
-        self.backend.after_fork()?;
+        self.reserve = Reserve::new(self.backend.after_fork()?);
         self.free.clear();
         self.born.clear();
         self.deferred.clear();
         self.busy.clear();
         self.dying.clear();
-        (self.next, self.secured, self.used) = (0, 0, 0);
+        (self.next, self.used) = (0, 0);
         Ok(())
     }
 
@@ -285,107 +381,4 @@ impl Far {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use nearfar_sys::io::{Done, Piece};
-
-    /// A device that has so many bytes, and does nothing.
-    struct Device {
-        space: u64,
-        own: StoreId,
-    }
-
-    impl Backend for Device {
-        fn submit(&mut self, _: u64, _: bool, _: StoreId, _: u64, _: Vec<Piece>) {}
-        fn flush(&mut self) {}
-        fn completions(&mut self, _: &mut Vec<Done>) {}
-        fn wait_fd(&self) -> RawFd {
-            -1
-        }
-        fn secure(&mut self, _: u64, to: u64) -> Result<(), Errno> {
-            if to <= self.space { Ok(()) } else { Err(Errno(libc::ENOSPC)) }
-        }
-        fn discard(&mut self, _: u64, _: u64) {}
-        fn move_now(&mut self, _: bool, _: StoreId, _: u64, _: Piece) -> Result<(), Errno> {
-            Ok(())
-        }
-        fn own(&self) -> StoreId {
-            self.own
-        }
-        fn after_fork(&mut self) -> Result<(), Errno> {
-            self.own += 1;
-            Ok(())
-        }
-        fn describe(&self) -> String {
-            "test".to_owned()
-        }
-        fn fds(&self) -> Vec<RawFd> {
-            Vec::new()
-        }
-    }
-
-    fn far(blocks: u64) -> Far {
-        Far::new(Box::new(Device { space: blocks * BLOCK as u64, own: 0 }))
-    }
-
-    #[test]
-    fn the_last_block_of_a_small_device_can_be_had() {
-        let mut far = far(3);
-        let places: Vec<_> = (0..3).map(|_| far.allocate().expect("space")).collect();
-        assert_eq!(far.allocate(), Err(Errno(libc::ENOSPC)));
-        far.free(places[1]);
-        assert_eq!(far.allocate(), Ok(places[1]));
-    }
-
-    #[test]
-    fn a_place_with_operations_under_way_is_not_handed_out() {
-        let mut far = far(2);
-        let place = far.allocate().expect("space");
-        far.submit(1, true, place, 0, Vec::new());
-        far.free(place);
-        assert_ne!(far.allocate(), Ok(place));
-        far.ended(place);
-        assert_eq!(far.allocate(), Ok(place));
-    }
-
-    #[test]
-    fn a_spoilt_place_is_neither_written_nor_handed_out() {
-        let mut far = far(2);
-        let place = far.allocate().expect("space");
-        far.spoil(place);
-        assert!(far.is_frozen(place));
-        far.free(place);
-        assert_ne!(far.allocate(), Ok(place));
-        assert_eq!(far.allocate(), Err(Errno(libc::ENOSPC)));
-    }
-
-    #[test]
-    fn what_a_living_fork_reads_is_frozen_until_it_is_gone() {
-        let mut far = far(8);
-        let (old, freed) = (far.allocate().expect("space"), far.allocate().expect("space"));
-        let (reader, writer) = Far::fork_pipe().expect("pipe");
-        far.froze(reader);
-        let young = far.allocate().expect("space");
-        assert!(far.is_frozen(old) && !far.is_frozen(young));
-        far.free(freed);
-        assert_ne!(far.allocate(), Ok(freed), "a fork may still read it");
-        far.reap_forks();
-        assert!(far.is_frozen(old));
-        drop(writer);
-        far.reap_forks();
-        assert!(!far.is_frozen(old));
-        assert_eq!(far.allocate(), Ok(freed));
-    }
-
-    #[test]
-    fn a_child_never_writes_places_of_its_ancestors() {
-        let mut far = far(8);
-        let old = far.allocate().expect("space");
-        far.after_fork(None).expect("store");
-        assert!(far.is_frozen(old));
-        far.free(old);
-        let own = far.allocate().expect("space");
-        assert_eq!((own.store, far.is_frozen(own)), (1, false));
-        assert_eq!(far.used_bytes(), BLOCK as u64);
-    }
-}
+mod tests;

@@ -33,6 +33,8 @@ pub struct Settings {
     pub min_size: u64,
     /// Small allocations too come from paged memory (`--heap=all`); otherwise from the C library.
     pub heap_all: bool,
+    /// Far space is secured for all that may be written, when it is allocated (`--commit=strict`).
+    pub strict: bool,
     /// Far is emulated: `emu_bytes_per_s` and `emu_latency_ns` hold; otherwise a file in `far_dir`.
     pub emulated: bool,
     /// Bandwidth of emulated far memory in bytes per second, reads and writes together.
@@ -70,6 +72,7 @@ impl Settings {
             near_bytes,
             min_size: 1 << 20,
             heap_all: true,
+            strict: false,
             emulated: false,
             emu_bytes_per_s: 0,
             emu_latency_ns: 0,
@@ -146,6 +149,11 @@ impl Slot {
     /// Raises a maximum of this process.
     pub fn raise(&self, counter: Counter, value: u64) {
         self.counters[counter as usize].fetch_max(value, Ordering::Relaxed);
+    }
+
+    /// The value of a counter of this process.
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.counters[counter as usize].load(Ordering::Relaxed)
     }
 
     /// Pages of near that this process has charged.

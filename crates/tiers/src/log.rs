@@ -4,14 +4,17 @@
 //! each be a small write somewhere on the device, which is the slowest thing that one can ask of it. They go to the end of
 //! the log instead: writes become sequential, and memory that is touched sparsely takes as much far space as was touched.
 //!
-//! A slot is written once and never again. A place of the log is free when its last live slot is dropped; nothing is
-//! compacted, so under random rewriting the log can grow to about 7 times the data (ln 512 + 0.58, when all is rewritten
-//! again and again); far space is what it costs.
+//! A slot is written once and never again. A place of the log is free when its last live slot is dropped. While there is
+//! space nothing is compacted, so under random rewriting the log can grow to about 7 times the data (ln 512 + 0.58, when all
+//! is rewritten again and again); when there is no more, the pager's cleaner moves live slots together.
 
 use crate::far::{Far, Place};
 use crate::hash_map::Map;
 use nearfar_core::addr::BLOCK_PAGES;
 use nearfar_sys::errno::Errno;
+
+/// The log lies in the first 16 TiB of a store, so that a slot's number has 32 bits.
+const MOST_PLACES: u32 = u32::MAX / BLOCK_PAGES as u32;
 
 /// A page of a place of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,12 +38,46 @@ impl Log {
         self.open.is_some_and(|(_, next)| next + pages <= BLOCK_PAGES)
     }
 
+    /// Bytes of the log's own table.
+    pub fn metadata_bytes(&self) -> usize {
+        self.live.capacity() * (size_of::<(Place, u16)>() + 1)
+    }
+
+    /// Slots left in the open place.
+    pub fn room(&self) -> usize {
+        self.open.map_or(0, |(_, next)| BLOCK_PAGES - next)
+    }
+
     /// Takes `pages` slots in a row (at most a block of them); the first is returned. They count as live.
     pub fn append(&mut self, far: &mut Far, pages: usize) -> Result<Slot, Errno> {
+        self.append_to(far, pages, Far::allocate)
+    }
+
+    /// As `append`, for the cleaner.
+    pub fn append_saved(&mut self, far: &mut Far, pages: usize) -> Result<Slot, Errno> {
+        self.append_to(far, pages, Far::allocate_kept)
+    }
+
+    /// Places that are full, with the number of live slots in each.
+    pub fn closed(&self) -> impl Iterator<Item = (Place, usize)> + '_ {
+        let open = self.open.map(|(place, _)| place);
+        self.live.iter().map(|(&place, &live)| (place, live as usize)).filter(move |&(place, _)| Some(place) != open)
+    }
+
+    fn append_to(
+        &mut self,
+        far: &mut Far,
+        pages: usize,
+        allocate: impl Fn(&mut Far) -> Result<Place, Errno>,
+    ) -> Result<Slot, Errno> {
         let (place, next) = match self.open {
             Some((place, next)) if next + pages <= BLOCK_PAGES => (place, next),
             _ => {
-                let place = far.allocate()?;
+                let place = allocate(far)?;
+                if place.index >= MOST_PLACES {
+                    far.free(place);
+                    return Err(Errno(libc::EFBIG));
+                }
                 self.close(far);
                 self.live.insert(place, 0);
                 (place, 0)
@@ -94,6 +131,11 @@ impl Log {
 
     /// In the child of a fork: what is in the log stays readable; the child's own begins anew.
     pub fn after_fork(&mut self) {
-        self.open = None;
+        if let Some((place, _)) = self.open.take()
+            && self.live.get(&place) == Some(&0)
+        {
+            // The place is the parent's; nothing of this process is there.
+            self.live.remove(&place);
+        }
     }
 }

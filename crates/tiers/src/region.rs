@@ -12,6 +12,8 @@ pub struct Attr {
     pub prot: i32,
     /// Lies in our arena (otherwise it was mapped elsewhere: by hint, fixed address, or as .bss).
     pub arena: bool,
+    /// It is or was writable, so it may hold data: it counts in the ledger until it is unmapped, as in the kernel's.
+    pub committed: bool,
 }
 
 impl Attr {
@@ -103,8 +105,8 @@ impl Regions {
 mod tests {
     use super::*;
 
-    const A: Attr = Attr { prot: 3, arena: true };
-    const B: Attr = Attr { prot: 0, arena: true };
+    const A: Attr = Attr { prot: 3, arena: true, committed: true };
+    const B: Attr = Attr { prot: 0, arena: true, committed: false };
 
     #[test]
     fn split_merge_and_parts() {

@@ -56,13 +56,21 @@ pub struct Emulated {
     bytes_per_s: u64,
     latency_ns: u64,
     channel_free_ns: u64,
+    child_bytes: u64,
 }
 
 impl Emulated {
     /// A far memory of `bytes_per_s` (reads and writes together) and `latency_ns` for each operation.
     pub fn new(bytes_per_s: u64, latency_ns: u64) -> Result<Self, Errno> {
         let stores = vec![Self::store()?];
-        Ok(Self { stores, common: Self::start()?, bytes_per_s: bytes_per_s.max(1), latency_ns, channel_free_ns: 0 })
+        Ok(Self {
+            stores,
+            common: Self::start()?,
+            bytes_per_s: bytes_per_s.max(1),
+            latency_ns,
+            channel_free_ns: 0,
+            child_bytes: 0,
+        })
     }
 
     fn store() -> Result<OwnedMap, Errno> {
@@ -148,8 +156,28 @@ impl Backend for Emulated {
         self.common.timer.as_raw_fd()
     }
 
-    fn secure(&mut self, _from: u64, to: u64) -> Result<(), Errno> {
-        if to as usize > STORE_BYTES { Err(Errno(libc::ENOSPC)) } else { Ok(()) }
+    fn secure(&mut self, from: u64, to: u64) -> Result<(), Errno> {
+        // Memory is taken when it is written; all that can be seen to is that there is as much now.
+        match to {
+            _ if to as usize > STORE_BYTES => Err(Errno(libc::ENOSPC)),
+            _ if to - from > self.free_bytes() => Err(Errno::ENOMEM),
+            _ => Ok(()),
+        }
+    }
+
+    fn free_bytes(&self) -> u64 {
+        nearfar_sys::process::memory_available()
+    }
+
+    fn prepare_child(&mut self, bytes: u64) -> Result<(), Errno> {
+        self.child_bytes = 0;
+        self.secure(0, bytes)?;
+        self.child_bytes = bytes;
+        Ok(())
+    }
+
+    fn forget_child(&mut self) {
+        self.child_bytes = 0;
     }
 
     fn discard(&mut self, offset: u64, len: u64) {
@@ -169,11 +197,11 @@ impl Backend for Emulated {
         (self.stores.len() - 1) as StoreId
     }
 
-    fn after_fork(&mut self) -> Result<(), Errno> {
+    fn after_fork(&mut self) -> Result<u64, Errno> {
         // The stores of before are private mappings: the child has them as they were at the fork.
         self.stores.push(Self::store()?);
         std::mem::forget(std::mem::replace(&mut self.common, Self::start()?));
-        Ok(())
+        Ok(std::mem::take(&mut self.child_bytes))
     }
 
     fn describe(&self) -> String {

@@ -8,7 +8,7 @@
 //!
 //! Invariant: the bounce buffers are free when no write is under way, so a fork finds them empty.
 
-use super::{Backend, StoreId};
+use super::{Backend, Securer, StoreId};
 use crate::frame_bytes;
 use crate::xts::{KEY_BYTES, Xts};
 use nearfar_core::addr::{BLOCK, Extent, PAGE};
@@ -158,6 +158,22 @@ impl Backend for Encrypted {
         self.inner.secure(from, to)
     }
 
+    fn securer(&self) -> Option<Securer> {
+        self.inner.securer()
+    }
+
+    fn free_bytes(&self) -> u64 {
+        self.inner.free_bytes()
+    }
+
+    fn prepare_child(&mut self, bytes: u64) -> Result<(), Errno> {
+        self.inner.prepare_child(bytes)
+    }
+
+    fn forget_child(&mut self) {
+        self.inner.forget_child();
+    }
+
     fn discard(&mut self, offset: u64, len: u64) {
         self.inner.discard(offset, len);
     }
@@ -185,15 +201,15 @@ impl Backend for Encrypted {
         self.inner.own()
     }
 
-    fn after_fork(&mut self) -> Result<(), Errno> {
-        self.inner.after_fork()?;
+    fn after_fork(&mut self) -> Result<u64, Errno> {
+        let secured = self.inner.after_fork()?;
         self.keys.iter().for_each(Secret::lock);
         // Nothing is under way: what the parent had there is of no use.
         // SAFETY: our own mapping, which nobody uses.
         let _ = unsafe { map::madvise(self.bounce.range(), libc::MADV_DONTNEED) };
         self.used = 0;
         self.keys.push(Secret::from_random::<KEY_BYTES>(Xts::new)?);
-        Ok(())
+        Ok(secured)
     }
 
     fn describe(&self) -> String {

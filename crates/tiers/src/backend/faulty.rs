@@ -3,7 +3,7 @@
 //! A failed write moves nothing; a short one moves what it says and the beginning of one page more. An operation that stalls
 //! never reaches the inner backend. Operations are counted per process; a forked child goes on from its parent's counts.
 
-use super::{Backend, StoreId};
+use super::{Backend, Securer, StoreId};
 use crate::frame_bytes;
 use nearfar_core::addr::PAGE;
 use nearfar_core::faults::Faults;
@@ -155,6 +155,23 @@ impl Backend for Faulty {
         if to > self.faults.full_after { Err(Errno(libc::ENOSPC)) } else { self.inner.secure(from, to) }
     }
 
+    fn securer(&self) -> Option<Securer> {
+        let (full_after, secure) = (self.faults.full_after, self.inner.securer()?);
+        Some(Box::new(move |from, to| if to > full_after { Err(Errno(libc::ENOSPC)) } else { secure(from, to) }))
+    }
+
+    fn free_bytes(&self) -> u64 {
+        self.inner.free_bytes()
+    }
+
+    fn prepare_child(&mut self, bytes: u64) -> Result<(), Errno> {
+        if bytes > self.faults.full_after { Err(Errno(libc::ENOSPC)) } else { self.inner.prepare_child(bytes) }
+    }
+
+    fn forget_child(&mut self) {
+        self.inner.forget_child();
+    }
+
     fn discard(&mut self, offset: u64, len: u64) {
         self.inner.discard(offset, len);
     }
@@ -182,7 +199,7 @@ impl Backend for Faulty {
         self.inner.own()
     }
 
-    fn after_fork(&mut self) -> Result<(), Errno> {
+    fn after_fork(&mut self) -> Result<u64, Errno> {
         // The timer of before is the parent's too.
         self.timer = Timer::new()?;
         self.inner.after_fork()

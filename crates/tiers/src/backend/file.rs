@@ -1,6 +1,6 @@
 //! Far memory in nameless files of a directory, by direct I/O where the file system can.
 
-use super::{Backend, StoreId};
+use super::{Backend, Securer, StoreId};
 use crate::job::Settings;
 use nearfar_core::addr::PAGE;
 use nearfar_sys::errno::Errno;
@@ -11,6 +11,7 @@ use nearfar_sys::io_uring::Ring;
 use nearfar_sys::kernel::Denied;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Threads of the engine that stands in for io_uring: the depth that a small NVMe device needs.
 const IO_THREADS: usize = 8;
@@ -19,7 +20,9 @@ const IO_THREADS: usize = 8;
 pub struct FileStore {
     dir: PathBuf,
     denied: Denied,
-    files: Vec<SpillFile>,
+    // Shared with threads that secure space.
+    files: Vec<Arc<SpillFile>>,
+    child: Option<(SpillFile, u64)>,
     engine: Box<dyn Engine>,
 }
 
@@ -36,8 +39,12 @@ impl FileStore {
     /// Creates the spill file in the directory of the settings.
     pub fn new(settings: &Settings) -> Result<Self, Errno> {
         let (dir, denied) = (PathBuf::from(settings.far_dir()), Denied(settings.denied));
-        let files = vec![SpillFile::create(&dir, !denied.has("odirect"))?];
-        Ok(Self { dir, denied, files, engine: engine(denied)? })
+        let files = vec![Arc::new(SpillFile::create(&dir, !denied.has("odirect"))?)];
+        Ok(Self { dir, denied, files, child: None, engine: engine(denied)? })
+    }
+
+    fn new_file(&self) -> Result<SpillFile, Errno> {
+        SpillFile::create(&self.dir, !self.denied.has("odirect"))
     }
 
     fn own_file(&self) -> &SpillFile {
@@ -67,6 +74,31 @@ impl Backend for FileStore {
         self.own_file().secure(from, to - from)
     }
 
+    fn securer(&self) -> Option<Securer> {
+        let file = Arc::clone(&self.files[self.files.len() - 1]);
+        Some(Box::new(move |from, to| file.secure(from, to - from)))
+    }
+
+    fn free_bytes(&self) -> u64 {
+        self.own_file().free()
+    }
+
+    fn prepare_child(&mut self, bytes: u64) -> Result<(), Errno> {
+        let (file, secured) = match self.child.take() {
+            Some(ready) => ready,
+            None => (self.new_file()?, 0),
+        };
+        if bytes > secured {
+            file.secure(secured, bytes - secured)?;
+        }
+        self.child = Some((file, bytes.max(secured)));
+        Ok(())
+    }
+
+    fn forget_child(&mut self) {
+        self.child = None;
+    }
+
     fn discard(&mut self, offset: u64, len: u64) {
         self.own_file().punch(offset, len);
     }
@@ -90,14 +122,18 @@ impl Backend for FileStore {
         (self.files.len() - 1) as StoreId
     }
 
-    fn after_fork(&mut self) -> Result<(), Errno> {
+    fn after_fork(&mut self) -> Result<u64, Errno> {
         if self.files.len() > StoreId::MAX as usize {
             return Err(Errno(libc::EMLINK));
         }
-        self.files.push(SpillFile::create(&self.dir, !self.denied.has("odirect"))?);
+        let (file, secured) = match self.child.take() {
+            Some(ready) => ready,
+            None => (self.new_file()?, 0),
+        };
+        self.files.push(Arc::new(file));
         // The old engine belongs to the parent: its ring or threads do not exist here, and dropping it would wait for them.
         std::mem::forget(std::mem::replace(&mut self.engine, engine(self.denied)?));
-        Ok(())
+        Ok(secured)
     }
 
     fn describe(&self) -> String {
@@ -106,7 +142,8 @@ impl Backend for FileStore {
     }
 
     fn fds(&self) -> Vec<RawFd> {
-        let mut fds: Vec<RawFd> = self.files.iter().map(AsRawFd::as_raw_fd).collect();
+        let mut fds: Vec<RawFd> = self.files.iter().map(|file| file.as_raw_fd()).collect();
+        fds.extend(self.child.iter().map(|(file, _)| file.as_raw_fd()));
         fds.push(self.engine.wait_fd());
         fds
     }

@@ -1,11 +1,12 @@
 //! Large allocations of the malloc family: blocks of the arena, grown by moving pages instead of copying.
 
+use super::commit::Claim;
 use super::{Memory, inner::Inner};
 use crate::region::Attr;
 use nearfar_core::addr::{BLOCK, Extent};
 use nearfar_sys::map::{self, RW};
 
-const BLOCK_ATTR: Attr = Attr { prot: RW, arena: true };
+const BLOCK_ATTR: Attr = Attr { prot: RW, arena: true, committed: true };
 
 impl Memory {
     /// A block of at least `size` bytes aligned to `align` (a power of two), and whether it reads as zeros. `None`: no memory.
@@ -16,7 +17,7 @@ impl Memory {
             return Some((range.start, false));
         }
         let range = inner.arena.take_block(size, align)?;
-        if self.open_block(&mut inner, range) {
+        if self.open_block(&mut inner, range, Claim::of(range.len())) {
             return Some((range.start, true));
         }
         inner.arena.cancel_block(range);
@@ -24,7 +25,7 @@ impl Memory {
     }
 
     /// Makes address space of the blocks half usable and counts it. False when there is no memory.
-    fn open_block(&self, inner: &mut Inner, range: Extent) -> bool {
+    fn open_block(&self, inner: &mut Inner, range: Extent, claim: Claim) -> bool {
         if inner.regions().uniform(range) != Some(BLOCK_ATTR) {
             // SAFETY: address space of ours that nobody uses.
             if unsafe { map::mprotect(range, RW) }.is_err() {
@@ -32,7 +33,7 @@ impl Memory {
             }
             inner.manage(range, BLOCK_ATTR);
         }
-        self.commit(inner, range.len())
+        self.commit(inner, claim).is_ok()
     }
 
     /// Usable bytes of the block that starts at `addr`; `None` when `alloc` did not return that address.
@@ -72,7 +73,7 @@ impl Memory {
             }
             if let Some(grown) = inner.arena.grow_block(addr, size) {
                 let tail = Extent { start: old.end, end: grown.end };
-                if self.open_block(&mut inner, tail) {
+                if self.open_block(&mut inner, tail, Claim::of(tail.len())) {
                     return Some(addr);
                 }
                 if let Some(tail) = inner.arena.shrink_block(addr, old.len()) {
@@ -87,7 +88,7 @@ impl Memory {
                 inner.arena.give_block(tail);
             }
             let new = inner.arena.block(new.start)?;
-            if !self.open_block(&mut inner, new) {
+            if !self.open_block(&mut inner, new, Claim::of(new.len()).in_place_of(old.len())) {
                 inner.arena.cancel_block(new);
                 return None;
             }

@@ -5,7 +5,7 @@ use crate::arena::Arena;
 use crate::job::{Job, Slot};
 use crate::loans::Loans;
 use crate::mapped::{Chores, Keeper, Mapped};
-use crate::pager::{Pager, Start};
+use crate::pager::{NoSpace, Pager, Start};
 use crate::region::{Attr, Regions};
 use nearfar_core::addr::{BLOCK, Extent, PAGE};
 use nearfar_core::stats::Counter;
@@ -25,9 +25,15 @@ pub struct Inner {
     // In place of the pager where there is no userfaultfd, from the start.
     pub(super) mapped: Option<Mapped>,
     pub(super) has_thread: bool,
+    // The thread that secures far space was started.
+    pub(super) has_helper: bool,
     committed: usize,
     charged: usize,
-    refused: bool,
+    pub(super) refused: bool,
+    // Allocations have failed, which is said once.
+    pub(super) has_refused: bool,
+    // Until when, and for what need, far is known to have no space to begin with.
+    pub(super) no_space: Option<(u64, u64, NoSpace)>,
     pub(super) pins: Vec<Extent>,
     // Ranges that a forked child is to find zeroed, or not at all (madvise).
     pub(super) wiped: Vec<Extent>,
@@ -63,9 +69,12 @@ impl Inner {
             pager: None,
             mapped,
             has_thread: false,
+            has_helper: false,
             committed: 0,
             charged: 0,
             refused: false,
+            has_refused: false,
+            no_space: None,
             pins: Vec::new(),
             wiped: Vec::new(),
             kept_back: Vec::new(),
@@ -174,23 +183,19 @@ impl Inner {
         fits
     }
 
+    /// Bytes that are or were writable.
+    pub(super) fn committed(&self) -> usize {
+        self.committed
+    }
+
     pub(super) fn add_committed(&mut self, len: usize) {
         self.committed += len;
         self.slot.set(Counter::Committed, self.committed as u64);
     }
 
-    /// Begins to page. Says why not, once, when that is impossible: the process goes on with ordinary memory.
-    pub(super) fn activate(&mut self) -> bool {
-        if self.is_active() || self.refused {
-            return self.is_active();
-        }
-        for range in self.arena.drain_cache() {
-            self.discard(range);
-            self.arena.give_block(range);
-        }
-        if self.mapped.is_some() {
-            return self.keep();
-        }
+    /// Starts the pager, with far space for `need` bytes.
+    pub(super) fn start_pager(&mut self, need: u64) -> Result<(), Start> {
+        self.drain_cache();
         let regions = std::mem::take(&mut self.regions);
         let scan: Vec<Extent> = regions.all().into_iter().map(|(range, _)| range).collect();
         // From here on what is present counts, not what may be written.
@@ -200,7 +205,7 @@ impl Inner {
         let caught = if self.job.settings().user_only { self.catch_calls() } else { Ok(()) };
         let regions = std::mem::take(&mut self.regions);
         let started = match caught {
-            Ok(()) => Pager::start(self.job, self.slot, regions, &scan),
+            Ok(()) => Pager::start(self.job, self.slot, regions, &scan, need),
             Err(errno) => Err((regions, Start::Seccomp(errno))),
         };
         match started {
@@ -211,21 +216,19 @@ impl Inner {
                 }
                 self.pager = Some(pager);
                 self.arena.limit_cache((self.job.settings().near_bytes / 64).min(16 << 20) as usize);
-                true
+                Ok(())
             }
             Err((regions, why)) => {
                 self.regions = regions;
                 self.charged = charged;
                 self.job.force_charge(self.slot, charged as u64);
-                self.refused = true;
-                self.notice(&format!("this process needs more than near memory, and {why}; it goes on with ordinary memory"));
-                false
+                Err(why)
             }
         }
     }
 
     /// Begins to keep what the kernel pages within near.
-    fn keep(&mut self) -> bool {
+    pub(super) fn keep(&mut self) -> bool {
         self.job.uncharge(self.slot, self.charged as u64);
         let charged = std::mem::take(&mut self.charged);
         match Keeper::new(self.job) {
@@ -248,7 +251,7 @@ impl Inner {
 
     /// In the child of a fork.
     pub(super) fn after_fork(&mut self) {
-        self.has_thread = false;
+        (self.has_thread, self.has_helper) = (false, false);
         let slot = match self.job.join() {
             Some(slot) => slot,
             None => crate::pager::stop("too many processes under one nearfar run (1024); start fewer, or several runs"),
@@ -329,36 +332,19 @@ impl Inner {
 }
 
 impl Memory {
-    /// Makes `len` bytes of memory writable in the ledger; may begin to page. False when the memory cannot be had.
-    pub(super) fn commit(&self, inner: &mut Inner, len: usize) -> bool {
-        let pages = len.div_ceil(PAGE);
-        // Visits are recorded from the first page on: nobody would see them while memory is ordinary.
-        let traced = inner.job.settings().trace_window > 0 && !inner.refused;
-        if !inner.is_active() && (traced || !inner.charge_passive(pages)) {
-            if inner.activate() {
-                self.guard_fds(inner);
-            } else {
-                inner.job.force_charge(inner.slot, pages as u64);
-                inner.charge_forced(pages);
-            }
-        }
-        inner.add_committed(pages * PAGE);
-        self.start_thread_if_needed(inner);
-        inner.publish_passive();
-        true
-    }
-
     pub(super) fn manage(&self, inner: &mut Inner, range: Extent, attr: Attr) {
         inner.manage(range, attr);
     }
 }
 
 impl Inner {
-    fn charge_forced(&mut self, pages: usize) {
+    /// Charges `pages` while passive, beyond the budget.
+    pub(super) fn force_charge_passive(&mut self, pages: usize) {
+        self.job.force_charge(self.slot, pages as u64);
         self.charged += pages;
     }
 
-    fn publish_passive(&mut self) {
+    pub(super) fn publish_passive(&mut self) {
         if !self.is_active() {
             self.publish();
         }

@@ -1,5 +1,6 @@
 //! The mmap family: what is anonymous, private and large enough is managed, everything else is the kernel's.
 
+use super::commit::Claim;
 use super::{Memory, inner::Inner};
 use crate::region::Attr;
 use nearfar_core::addr::{CHUNK, Extent, PAGE, round_up};
@@ -30,8 +31,12 @@ fn is_ours_to_manage(len: usize, prot: i32, flags: i32) -> bool {
     private && flags & FOREIGN == 0 && prot & libc::PROT_EXEC == 0 && len >= SMALLEST
 }
 
-fn writable_bytes(parts: &[(Extent, Attr)]) -> usize {
-    parts.iter().filter(|(_, attr)| attr.is_writable()).map(|(range, _)| range.len()).sum()
+fn committed_bytes(parts: &[(Extent, Attr)]) -> usize {
+    parts.iter().filter(|(_, attr)| attr.committed).map(|(range, _)| range.len()).sum()
+}
+
+fn is_writable(prot: i32) -> bool {
+    prot & libc::PROT_WRITE != 0
 }
 
 impl Memory {
@@ -41,15 +46,39 @@ impl Memory {
     /// As for the system call.
     pub unsafe fn mmap(&self, addr: usize, len: usize, prot: i32, flags: i32, fd: i32, off: i64) -> Result<usize, Errno> {
         // SAFETY: passed on to the caller.
+        unsafe { self.map(addr, len, prot, flags, (fd, off), 0) }
+    }
+
+    /// A writable anonymous mapping for the content of another one of `old` bytes, which is free then.
+    ///
+    /// # Safety
+    /// As for mmap(2) with these flags.
+    pub(super) unsafe fn mmap_moving(&self, addr: usize, len: usize, flags: i32, old: usize) -> Result<usize, Errno> {
+        // SAFETY: passed on to the caller.
+        unsafe { self.map(addr, len, map::RW, flags & !libc::MAP_NORESERVE, (-1, 0), old) }
+    }
+
+    unsafe fn map(
+        &self,
+        addr: usize,
+        len: usize,
+        prot: i32,
+        flags: i32,
+        (fd, off): (i32, i64),
+        moving: usize,
+    ) -> Result<usize, Errno> {
+        // SAFETY: passed on to the caller.
         let raw = |flags: i32| unsafe { map::mmap(addr, len, prot, flags, fd, off) };
         let Some(size) = round_up(len, PAGE).filter(|&size| size > 0) else { return raw(flags) };
         let ours = is_ours_to_manage(size, prot, flags);
         // Where system calls are caught, only the arena is watched.
         let elsewhere = !self.common.job.settings().user_only;
+        let claim = Claim::of(if is_writable(prot) { size } else { 0 }).in_place_of(moving).with_flags(flags);
         if flags & libc::MAP_FIXED != 0 && flags & libc::MAP_FIXED_NOREPLACE != libc::MAP_FIXED_NOREPLACE {
             let quiet = if ours { flags & !POPULATING } else { flags };
             let ours = ours && (elsewhere || self.common.maps.contains_extent(Extent::new(addr, size)));
-            return self.map_fixed(Extent::new(addr, size), prot, ours, &|| raw(if ours { quiet } else { flags }));
+            let raw_flags = if ours { quiet } else { flags };
+            return self.map_fixed(Extent::new(addr, size), prot, ours.then_some(claim), &|| raw(raw_flags));
         }
         if !ours {
             return raw(flags);
@@ -63,7 +92,7 @@ impl Memory {
             && flags & libc::MAP_FIXED_NOREPLACE != libc::MAP_FIXED_NOREPLACE
             && let Some(range) = inner.arena.take_map(size)
         {
-            return self.open_map(&mut inner, range, prot);
+            return self.open_map(&mut inner, range, prot, claim);
         }
         // A wish for a certain place is the kernel's to grant; what comes of it is managed there.
         let start = raw(flags & !POPULATING)?;
@@ -71,33 +100,41 @@ impl Memory {
         if !inner.may_manage(range) {
             return Ok(start);
         }
-        self.count_writable(&mut inner, size, prot);
-        self.manage(&mut inner, range, Attr { prot, arena: false });
+        if let Err(errno) = self.commit(&mut inner, claim) {
+            // SAFETY: the kernel has just given us the range; nobody knows of it.
+            let _ = unsafe { map::munmap(range) };
+            return Err(errno);
+        }
+        self.manage(&mut inner, range, Attr { prot, arena: false, committed: is_writable(prot) });
         Ok(start)
     }
 
-    fn count_writable(&self, inner: &mut Inner, len: usize, prot: i32) {
-        if prot & libc::PROT_WRITE != 0 {
-            self.commit(inner, len);
-        }
-    }
-
     /// Makes taken address space of the maps half a mapping.
-    fn open_map(&self, inner: &mut Inner, range: Extent, prot: i32) -> Result<usize, Errno> {
-        if prot != libc::PROT_NONE {
-            // SAFETY: address space of ours that nobody uses.
-            if let Err(errno) = unsafe { map::mprotect(range, prot) } {
-                inner.arena.give_map(range);
-                return Err(errno);
+    fn open_map(&self, inner: &mut Inner, range: Extent, prot: i32, claim: Claim) -> Result<usize, Errno> {
+        let result = match self.commit(inner, claim) {
+            Ok(()) if prot != libc::PROT_NONE => {
+                // SAFETY: address space of ours that nobody uses.
+                let protected = unsafe { map::mprotect(range, prot) };
+                protected.inspect_err(|_| inner.decommit(claim.len()))
             }
+            result => result,
+        };
+        if let Err(errno) = result {
+            inner.arena.give_map(range);
+            return Err(errno);
         }
-        self.count_writable(inner, range.len(), prot);
-        self.manage(inner, range, Attr { prot, arena: true });
+        self.manage(inner, range, Attr { prot, arena: true, committed: is_writable(prot) });
         Ok(range.start)
     }
 
-    /// A mapping at a fixed address replaces what is there.
-    fn map_fixed(&self, range: Extent, prot: i32, ours: bool, raw: &dyn Fn() -> Result<usize, Errno>) -> Result<usize, Errno> {
+    /// A mapping at a fixed address replaces what is there; it is `ours` with a claim.
+    fn map_fixed(
+        &self,
+        range: Extent,
+        prot: i32,
+        ours: Option<Claim>,
+        raw: &dyn Fn() -> Result<usize, Errno>,
+    ) -> Result<usize, Errno> {
         let mut inner = self.enter();
         let maps = inner.arena.maps();
         if range.overlaps(&inner.arena.blocks()) {
@@ -107,29 +144,40 @@ impl Memory {
         let parts = inner.regions().parts(range);
         let inside = maps.contains_extent(range);
         let all_ours = parts.iter().map(|(part, _)| part.len()).sum::<usize>() == range.len();
-        let attr = Attr { prot, arena: inside };
-        let ours = ours && inner.may_manage(range);
-        if ours && inside && all_ours {
+        let attr = Attr { prot, arena: inside, committed: is_writable(prot) };
+        let ours = ours.filter(|_| inner.may_manage(range));
+        let before = committed_bytes(&parts);
+        let after = ours.map_or(0, |claim| claim.len());
+        if let Some(claim) = ours
+            && after > before
+        {
+            self.commit(&mut inner, claim.less(before))?;
+        }
+        let result = if ours.is_some() && inside && all_ours {
             // The mapping stays, with other protection: no hole in the registration, no new mapping for the kernel.
             // SAFETY: the caller asked for this range to be replaced.
-            unsafe { map::mprotect(range, prot)? };
+            unsafe { map::mprotect(range, prot) }
         } else {
             // The kernel first: when it refuses, everything is as it was.
-            match &inner.mapped {
-                Some(mapped) if ours && inside => mapped.put(range, prot)?,
-                _ => drop(raw()?),
-            }
-            if inside {
+            let result = match &inner.mapped {
+                Some(mapped) if ours.is_some() && inside => mapped.put(range, prot),
+                _ => raw().map(|_| ()),
+            };
+            if result.is_ok() && inside {
                 inner.arena.take_map_at(range);
             }
+            result
+        };
+        if let Err(errno) = result {
+            inner.decommit(after.saturating_sub(before));
+            return Err(errno);
         }
-        inner.decommit(writable_bytes(&parts));
+        inner.decommit(before.saturating_sub(after));
         for (part, _) in &parts {
             inner.discard(*part);
         }
         inner.regions().remove(range);
-        if ours {
-            self.count_writable(&mut inner, range.len(), prot);
+        if ours.is_some() {
             self.manage(&mut inner, range, attr);
         }
         Ok(range.start)
@@ -164,7 +212,7 @@ impl Memory {
         if range.overlaps(&inner.arena.blocks()) {
             return Err(Errno::EINVAL);
         }
-        inner.decommit(writable_bytes(&parts));
+        inner.decommit(committed_bytes(&parts));
         for (part, _) in &parts {
             inner.unpin(*part);
             inner.discard(*part);
@@ -221,20 +269,20 @@ impl Memory {
             // SAFETY: passed on to the caller.
             return unsafe { map::mprotect(range, prot) };
         }
-        let before = writable_bytes(&parts);
+        let before = committed_bytes(&parts);
+        // What was writable may hold data, and counts until it is unmapped.
         let total: usize = parts.iter().map(|(part, _)| part.len()).sum();
-        let after = if prot & libc::PROT_WRITE != 0 { total } else { 0 };
-        if after > before {
-            self.commit(&mut inner, after - before);
+        let more = if is_writable(prot) { total - before } else { 0 };
+        if more > 0 {
+            self.commit(&mut inner, Claim::of(more))?;
         }
         // SAFETY: passed on to the caller.
         if let Err(errno) = unsafe { map::mprotect(range, prot) } {
-            inner.decommit(after.saturating_sub(before));
+            inner.decommit(more);
             return Err(errno);
         }
-        inner.decommit(before.saturating_sub(after));
         for (part, attr) in parts {
-            inner.regions().insert(part, Attr { prot, ..attr });
+            inner.regions().insert(part, Attr { prot, committed: attr.committed || is_writable(prot), ..attr });
             if let Some(pager) = &mut inner.pager {
                 pager.protect_changed(part);
             }

@@ -9,6 +9,7 @@
 //! pager. A program that fits in near never pays for paging.
 
 mod blocks;
+mod commit;
 mod inner;
 mod lend;
 mod maps;
@@ -102,8 +103,8 @@ impl Memory {
     /// Takes a static array (.bss) of the program under management: anonymous private memory mapped by others.
     pub fn adopt(&self, addr: usize, len: usize) {
         let mut inner = self.enter();
-        if inner.may_manage(Extent::new(addr, len)) && self.commit(&mut inner, len) {
-            let attr = crate::region::Attr { prot: nearfar_sys::map::RW, arena: false };
+        if inner.may_manage(Extent::new(addr, len)) && self.commit(&mut inner, commit::Claim::of(len)).is_ok() {
+            let attr = crate::region::Attr { prot: nearfar_sys::map::RW, arena: false, committed: true };
             let range = Extent::new(addr, len);
             self.manage(&mut inner, range, attr);
             // Whoever ran before us may have used it.
@@ -117,6 +118,7 @@ impl Memory {
     pub fn fork_prepare(&self) {
         let mut inner = self.enter();
         inner.forking_thread = nearfar_sys::process::tid();
+        inner.promise_fork_late();
         if let Some(mapped) = &mut inner.mapped {
             mapped.fork_prepare();
         }

@@ -24,7 +24,7 @@ impl Memory {
             unsafe { map::mmap(part.start, part.len(), RW, ANON | libc::MAP_FIXED, -1, 0)? };
             // SAFETY: as above, the other way round.
             unsafe { std::ptr::copy_nonoverlapping(copy.range().start as *const u8, part.start as *mut u8, part.len()) };
-            if attr.is_writable() {
+            if attr.committed {
                 inner.decommit(part.len());
             }
             inner.unpin(part);

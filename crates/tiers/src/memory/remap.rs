@@ -1,6 +1,7 @@
 //! mremap: shrinks, grows and moves mappings; content moves by pages, not by copying, where it can.
 
 use super::Memory;
+use super::commit::Claim;
 use crate::region::Attr;
 use nearfar_core::addr::{Extent, PAGE, round_up};
 use nearfar_sys::errno::Errno;
@@ -77,8 +78,11 @@ impl Memory {
             inner.arena.give_map(tail);
             return false;
         }
-        if attr.is_writable() {
-            self.commit(&mut inner, tail.len());
+        if attr.committed && self.commit(&mut inner, Claim::of(tail.len())).is_err() {
+            // SAFETY: as above; stray accesses shall trap again.
+            let _ = unsafe { map::mprotect(tail, libc::PROT_NONE) };
+            inner.arena.give_map(tail);
+            return false;
         }
         self.manage(&mut inner, tail, attr);
         true
@@ -89,7 +93,7 @@ impl Memory {
         let map_flags = ANON | if to.is_some() { libc::MAP_FIXED } else { 0 };
         // Content can be carried only between writable mappings; the wanted protection follows.
         // SAFETY: a fresh mapping, or one that the program asked to be replaced.
-        let start = unsafe { self.mmap(to.unwrap_or(0), new, RW, map_flags, -1, 0)? };
+        let start = unsafe { self.mmap_moving(to.unwrap_or(0), new, map_flags, range.len())? };
         let restricted = attr.prot != RW;
         if restricted {
             // SAFETY: the program gave the range up to be moved.

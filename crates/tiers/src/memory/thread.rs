@@ -1,5 +1,6 @@
 //! The pager thread: waits for faults and completions; while passive, only looks whether others starve.
 
+use super::commit::Paging;
 use super::{Common, Memory, inner::Inner};
 use nearfar_core::addr::PAGE;
 use nearfar_sys::event::{now_ns, wait_readable};
@@ -26,6 +27,11 @@ const HOLD_OFF_NS: u64 = 1_000_000;
 impl Memory {
     /// Starts the thread where paging is on, or where this process is large enough for others to want memory of it.
     pub(super) fn start_thread_if_needed(&self, inner: &mut Inner) {
+        if let Some(pager) = &mut inner.pager
+            && !std::mem::replace(&mut inner.has_helper, true)
+        {
+            pager.start_helper(|body| nearfar_sys::thread::spawn("nearfar-space", body).is_ok());
+        }
         if inner.has_thread {
             return;
         }
@@ -94,7 +100,10 @@ fn run(common: &'static Common) {
                 patience = pager.patience_ms();
                 awaited = pager.is_awaited();
                 postponed = pager.has_postponed();
-            } else if inner.job.is_starving() && inner.slot.charged_pages() > inner.job.fair_share_pages() && inner.activate() {
+            } else if inner.job.is_starving()
+                && inner.slot.charged_pages() > inner.job.fair_share_pages()
+                && matches!(inner.activate(0), Paging::On)
+            {
                 memory.guard_fds(&inner);
                 continue;
             }

@@ -51,6 +51,7 @@ impl Pager {
             self.keep(unit, resident.count());
             return Err(Stays::Pinned);
         }
+        self.ready_place();
         let huge = unit.chunk_index().is_none();
         let slot = if huge { self.frames.take_empty_huge() } else { self.frames.take_empty_chunk() };
         let Some(slot) = slot else {
@@ -195,8 +196,9 @@ impl Pager {
         let (mut zeros, mut dirty) = (Bits::default(), Bits::default());
         let (mut clean, mut changed) = (0, 0);
         let mut fresh = [0u64; BLOCK_PAGES];
-        let block = self.block(number);
         let whole = frames.is_huge();
+        let short = self.far.short().is_some();
+        let block = self.block(number);
         for page in mask.iter() {
             let addr = frames.addr(page);
             // SAFETY: `take_stock` has seen that the page is there; it is in no view, so nobody changes it.
@@ -210,7 +212,7 @@ impl Pager {
             let equal = known && block.hashes.as_ref().is_some_and(|hashes| hashes[page] == hash);
             changed += usize::from(known && !equal);
             // A block that has come together leaves the log, so that it can be read in one piece.
-            if equal && !(whole && block.log_slot(page).is_some()) {
+            if equal && !(whole && !short && block.log_slot(page).is_some()) {
                 clean += 1;
             } else {
                 fresh[page] = hash;
@@ -224,7 +226,9 @@ impl Pager {
             // A block whose place is spoilt moves when it leaves whole: other parts may be on their way to where it is.
             let place = self.block(number).place;
             let spoilt = place.is_some_and(|place| self.far.is_spoilt(place));
-            if !whole && (dirty.count() < CHUNK_PAGES || spoilt) {
+            // When space is short a place for a few pages would be waste.
+            let thin = short && place.is_none() && dirty.count() < BLOCK_PAGES / 8 * 7;
+            if thin || !whole && (dirty.count() < CHUNK_PAGES || spoilt) {
                 self.write_to_log(id, number, dirty, &fresh, &frames)?;
             } else {
                 self.write_in_place(id, number, dirty, &zeros, &fresh, &frames)?;
@@ -250,9 +254,11 @@ impl Pager {
         let first = self.log.append(&mut self.far, dirty.count())?;
         for (index, page) in dirty.iter().enumerate() {
             self.forget_far(number, page);
-            let block = self.block(number);
-            block.set_log_slot(page, Some(Slot { place: first.place, page: first.page + index as u16 }));
-            block.hashes_mut()[page] = fresh[page];
+            let slot = Slot { place: first.place, page: first.page + index as u16 };
+            self.with_tables(number, |block| {
+                block.set_log_slot(page, Some(slot));
+                block.hashes_mut()[page] = fresh[page];
+            });
         }
         self.hold(id).writing = dirty;
         self.gather(id, first, dirty.iter(), frames);
@@ -272,10 +278,10 @@ impl Pager {
         let mask = self.hold(id).mask;
         let place = self.place_for(number, &mut dirty, &mask, zeros)?;
         // Pages that had to join because their block moved were clean: their hashes hold.
-        let hashes = self.block(number).hashes_mut();
-        for page in dirty.iter().filter(|&page| fresh[page] != 0) {
-            hashes[page] = fresh[page];
-        }
+        self.with_tables(number, |block| {
+            let hashes = block.hashes_mut();
+            dirty.iter().filter(|&page| fresh[page] != 0).for_each(|page| hashes[page] = fresh[page]);
+        });
         for page in dirty.iter() {
             self.forget_far(number, page);
         }
@@ -319,7 +325,9 @@ impl Pager {
                 }
             }
             for run in others.runs(0, |_| false) {
-                self.copy_far(number, old, new, run);
+                let first = run.start;
+                let pages: Vec<(usize, usize)> = run.map(|page| (number, page)).collect();
+                self.copy_far(&pages, new, first);
             }
             self.far.free(old);
         }
@@ -415,7 +423,7 @@ impl Pager {
 
     pub(super) fn forget_if_blank(&mut self, number: usize) {
         if self.blocks.get(&number).is_some_and(|block| block.is_blank()) {
-            self.blocks.remove(&number);
+            self.table_bytes -= self.blocks.remove(&number).map_or(0, |block| block.table_bytes());
         }
     }
 }

@@ -101,8 +101,8 @@ impl Pager {
         if self.is_lone_hole(block_of(fault.addr), page_index(fault.addr)) {
             // Runtimes that discard memory by raw calls do so two pages at a time or more. Zeros here would be silently wrong data.
             super::stop(&format!(
-                "the page at {:#x} was in memory and is gone, and nearfar did not take it (the known defect of docs/limits.md, or a \
-                 raw madvise of one page)",
+                "the page at {:#x} was in memory and is gone, and nearfar did not take it: the program discarded it by a raw \
+                 system call (docs/limits.md), or the kernel or nearfar has lost it; please report that",
                 fault.addr
             ));
         }

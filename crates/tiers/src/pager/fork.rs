@@ -27,6 +27,7 @@ impl Pager {
                 wait_readable(&[fd], 1, &mut [false]);
             }
         }
+        self.far.rest();
         self.pipe = Far::fork_pipe().ok();
         self.all_ranges(|pager, range| pager.hide_from_raw_forks(range, false));
     }
@@ -42,6 +43,7 @@ impl Pager {
 
     /// After fork, in the parent.
     pub fn fork_parent(&mut self) {
+        self.far.forget_child();
         self.all_ranges(|pager, range| pager.hide_from_raw_forks(range, true));
         match self.pipe.take() {
             Some((reader, writer)) => {

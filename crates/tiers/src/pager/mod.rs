@@ -5,10 +5,12 @@
 //!
 //! `fault` looks at a page and decides; `read` brings data; `rescue` takes it from limbo; `evict` takes units out and writes
 //! them; `transfer` is what is under way to and from far; `retry` is what happens when that fails; `room` finds frames;
-//! `window` keeps most of near out of view while visits are recorded; `discard` follows the program's own unmapping; `fork` splits
-//! the world in two; `watch` tells who waits for what.
+//! `window` keeps most of near out of view while visits are recorded; `space` weighs far against what the program holds, `clean`
+//! makes room there; `discard` follows the program's own unmapping; `fork` splits the world in two; `watch` tells who waits for
+//! what.
 
 mod check;
+mod clean;
 mod discard;
 mod evict;
 mod fault;
@@ -18,6 +20,7 @@ mod read;
 mod rescue;
 mod retry;
 mod room;
+mod space;
 mod start;
 mod stats;
 mod transfer;
@@ -44,6 +47,7 @@ use nearfar_sys::uffd::Uffd;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub use space::NoSpace;
 pub use start::Start;
 pub use watch::Stuck;
 
@@ -116,7 +120,10 @@ pub struct Pager {
     resting: bool,
     /// Visits are recorded (`window`).
     recorder: Option<Recorder>,
+    clean_after_ns: u64,
     metadata_pages: usize,
+    /// Bytes of the blocks' tables of far copies.
+    table_bytes: usize,
     over_since_ns: u64,
     pipe: Option<(std::os::fd::OwnedFd, std::os::fd::OwnedFd)>,
 }
@@ -199,9 +206,11 @@ impl Pager {
 
     /// Forgets the far copy of a page.
     fn forget_far(&mut self, number: usize, page: usize) {
-        let block = self.block(number);
-        block.far_valid.clear(page);
-        if let Some(slot) = block.set_log_slot(page, None) {
+        let slot = self.with_tables(number, |block| {
+            block.far_valid.clear(page);
+            block.set_log_slot(page, None)
+        });
+        if let Some(slot) = slot {
             self.log.drop_slot(&mut self.far, slot);
         }
     }
@@ -212,6 +221,16 @@ impl Pager {
 
     fn block(&mut self, number: usize) -> &mut Block {
         self.blocks.entry(number).or_default()
+    }
+
+    /// Changes a block's tables of far copies, and keeps count of their size.
+    fn with_tables<R>(&mut self, number: usize, change: impl FnOnce(&mut Block) -> R) -> R {
+        let block = self.block(number);
+        let before = block.table_bytes();
+        let result = change(block);
+        let after = block.table_bytes();
+        self.table_bytes = self.table_bytes + after - before;
+        result
     }
 
     fn new_hold(&mut self, number: usize, mask: Bits, frames: Frames, phase: Phase) -> HoldId {

@@ -16,7 +16,6 @@ use nearfar_sys::event::now_ns;
 use nearfar_sys::io::Piece;
 use nearfar_sys::map::OwnedMap;
 use nearfar_sys::process;
-use std::ops::Range;
 use std::time::Duration;
 
 /// Pauses before an operation is tried again at its place: most of what passes at all passes at once, and a controller or a
@@ -114,33 +113,50 @@ impl Pager {
         }
     }
 
-    /// Copies pages of block `number` from a place that is frozen to a new one, waiting for it. They are checked on the way,
-    /// lest an error is written back as the truth.
-    pub(super) fn copy_far(&mut self, number: usize, from: Place, to: Place, run: Range<usize>) {
-        let Ok(bounce) = OwnedMap::new(run.len() * PAGE) else {
-            stop("no memory to copy far memory that a forked process still reads");
+    /// Copies the far copies of `pages` (block and page) one behind the other to page `first` of `to`, waiting for it. They are
+    /// checked on the way, lest an error is written back as the truth.
+    pub(super) fn copy_far(&mut self, pages: &[(usize, usize)], to: Place, first: usize) {
+        let Ok(bounce) = OwnedMap::new(pages.len() * PAGE) else {
+            stop("no memory to copy what is in far to another place there");
         };
         let start = bounce.range().start;
-        let piece = Piece { addr: start, len: run.len() * PAGE };
+        let mut done = 0;
+        while done < pages.len() {
+            // As far as they lie one behind the other.
+            let place_of = |pager: &mut Self, index: usize| {
+                let Some(at) = pager.block(pages[index].0).far_at(pages[index].1) else {
+                    stop("internal error: a page is in far at no place; please report this")
+                };
+                at
+            };
+            let (from, at) = place_of(self, done);
+            let count = (done + 1..pages.len()).take_while(|&next| place_of(self, next) == (from, at + next - done)).count() + 1;
+            self.read_checked(&pages[done..done + count], (from, at), start + done * PAGE);
+            done += count;
+        }
+        self.move_now(true, to, first, Piece { addr: start, len: pages.len() * PAGE });
+    }
+
+    /// Reads pages that lie one behind the other at `at` to `addr`, and checks them.
+    fn read_checked(&mut self, pages: &[(usize, usize)], (from, at): (Place, usize), addr: usize) {
+        let piece = Piece { addr, len: pages.len() * PAGE };
         for again in 0..=REREADS {
-            self.move_now(false, from, run.start, piece);
-            let found = |page: usize| {
+            self.move_now(false, from, at, piece);
+            let found = |index: usize| {
                 // SAFETY: a mapping of our own that the read has filled.
-                unsafe { frame_bytes::page_hash(start + (page - run.start) * PAGE) }
+                unsafe { frame_bytes::page_hash(addr + index * PAGE) }
             };
-            let block = self.block(number);
-            let Some((page, found, expected)) =
-                run.clone().find_map(|page| Some((page, found(page), block.differs(page, found(page))?)))
-            else {
-                break;
-            };
-            let at = Some((from, page));
+            let wrong = pages.iter().enumerate().find_map(|(index, &(number, page))| {
+                let expected = self.block(number).differs(page, found(index))?;
+                Some((index, number, page, expected))
+            });
+            let Some((index, number, page, expected)) = wrong else { return };
+            let at = Some((from, at + index));
             if again == REREADS {
-                self.stop_corrupt(number, page, at, expected, found);
+                self.stop_corrupt(number, page, at, expected, found(index));
             }
             self.note_trouble(|pager| format!("{} a read brought other bytes than were written", pager.far_text(at)));
         }
-        self.move_now(true, to, run.start, piece);
     }
 
     fn move_now(&mut self, write: bool, place: Place, page: usize, piece: Piece) {

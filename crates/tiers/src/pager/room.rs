@@ -38,7 +38,7 @@ impl Pager {
         self.job.uncharge(self.slot, pages as u64);
     }
 
-    fn uncharged_room(&self) -> u64 {
+    pub(super) fn uncharged_room(&self) -> u64 {
         self.job.near_pages().saturating_sub(self.job.charged_pages())
     }
 
@@ -173,6 +173,7 @@ impl Pager {
     /// True when it was not all done, and must be called again before the lock is released.
     pub fn pump(&mut self) -> bool {
         self.adjust_capacity();
+        self.keep_far_ahead();
         let mut more = false;
         if !self.resting {
             self.keep_window();
@@ -266,8 +267,9 @@ impl Pager {
                     }
                 }
                 Err(Stays::FarFull(errno)) => {
-                    self.far_full(errno);
-                    return false;
+                    if !self.far_full(errno) {
+                        return false;
+                    }
                 }
             }
         }
@@ -276,15 +278,6 @@ impl Pager {
     /// False while so much is being written that more would only delay reads.
     pub(super) fn can_write_more(&self) -> bool {
         self.writing_pages < self.queue_pages() && self.write_ops < WRITE_OPS
-    }
-
-    fn far_full(&mut self, errno: nearfar_sys::errno::Errno) {
-        // What is in limbo may still free frames, and discards may free far space; only a thread that waits with no
-        // other hope is a reason to stop.
-        if !self.starved.is_empty() && self.ops == 0 && self.limbo_pages == 0 {
-            let what = self.far.backend().describe();
-            super::stop(&format!("no space for evicted data in {what}: {errno}; free some, or name another --far"));
-        }
     }
 
     /// Gives frames to the kernel while others starve and this process has more than its share.

@@ -1,6 +1,6 @@
 //! The beginning: opens what paging needs, registers all managed memory, and takes stock of what is in near already.
 
-use super::Pager;
+use super::{NoSpace, Pager};
 use crate::backend;
 use crate::bits::Bits;
 use crate::far::Far;
@@ -21,6 +21,9 @@ use nearfar_sys::uffd::Uffd;
 use std::collections::VecDeque;
 use std::os::fd::AsRawFd;
 
+/// Far space that a process must be able to get to begin with.
+const FIRST_BYTES: u64 = 8 << 20;
+
 /// Why paging cannot start.
 #[derive(Debug)]
 pub enum Start {
@@ -28,6 +31,8 @@ pub enum Start {
     Uffd(Errno),
     /// The far tier cannot be opened.
     Far(Errno),
+    /// Far has no space for what there is, or not even to begin with.
+    Full(NoSpace),
     /// Address space or memory for tables is wanting.
     Space(Errno),
     /// System calls on paged memory would have to be caught, and cannot be.
@@ -45,6 +50,7 @@ impl std::fmt::Display for Start {
                 "system calls on paged memory cannot be caught (seccomp: {errno}), which this user's userfaultfd makes necessary"
             ),
             Start::Far(errno) => write!(f, "the far tier cannot be opened ({errno})"),
+            Start::Full(why) => write!(f, "the far tier has no space ({})", why.errno),
             Start::Space(errno) => write!(f, "no address space for frames ({errno}); is `ulimit -v` set?"),
             Start::Register(range, errno) => {
                 write!(f, "memory at {:#x}..{:#x} cannot be paged ({errno})", range.start, range.end)
@@ -54,12 +60,13 @@ impl std::fmt::Display for Start {
 }
 
 impl Pager {
-    /// Starts paging for the ranges of `regions`, which stay as they are; `scan` limits where present pages are looked for.
-    pub fn start(job: Job, slot: &'static Slot, regions: Regions, scan: &[Extent]) -> Result<Pager, (Regions, Start)> {
+    /// Starts paging for the ranges of `regions`, which stay as they are; `scan` limits where present pages are looked for. Far
+    /// space for `need` bytes, at least for a beginning, must be had.
+    pub fn start(job: Job, slot: &'static Slot, regions: Regions, scan: &[Extent], need: u64) -> Result<Pager, (Regions, Start)> {
         let settings = job.settings();
         let denied = Denied(settings.denied);
         super::CORE_ON_STOP.store(settings.core_on_stop, std::sync::atomic::Ordering::Relaxed);
-        let parts = Self::open_parts(job, denied);
+        let parts = Self::open_parts(job, denied, need);
         let (uffd, far, frames) = match parts {
             Ok(parts) => parts,
             Err(why) => return Err((regions, why)),
@@ -113,7 +120,9 @@ impl Pager {
             watch: super::check::Watch::default(),
             resting: false,
             recorder,
+            clean_after_ns: 0,
             metadata_pages: 0,
+            table_bytes: 0,
             over_since_ns: 0,
             pipe: None,
         };
@@ -134,7 +143,7 @@ impl Pager {
         let _ = nearfar_sys::keeper::keep(self.uffd.as_raw_fd());
     }
 
-    fn open_parts(job: Job, denied: Denied) -> Result<(Uffd, Far, FramePool), Start> {
+    fn open_parts(job: Job, denied: Denied, need: u64) -> Result<(Uffd, Far, FramePool), Start> {
         if denied.has("uffd") {
             return Err(Start::Uffd(Errno(libc::EPERM)));
         }
@@ -142,7 +151,10 @@ impl Pager {
         if denied.has("move") {
             uffd.deny_move();
         }
-        let far = Far::new(backend::open(job.settings()).map_err(Start::Far)?);
+        let mut far = Far::new(backend::open(job.settings()).map_err(Start::Far)?);
+        if let Err(errno) = far.hold(need.max(FIRST_BYTES)) {
+            return Err(Start::Full(NoSpace { errno, free: far.free_bytes() }));
+        }
         let frames = FramePool::new(job.near_pages(), !denied.has("thp")).map_err(Start::Space)?;
         Ok((uffd, far, frames))
     }

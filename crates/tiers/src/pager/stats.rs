@@ -3,7 +3,7 @@
 use super::Pager;
 use crate::block::Block;
 use crate::job::Slot;
-use nearfar_core::addr::{BLOCK_PAGES, PAGE};
+use nearfar_core::addr::PAGE;
 use nearfar_core::stats::Counter;
 use nearfar_sys::awake::Awake;
 use nearfar_sys::event::now_ns;
@@ -121,11 +121,10 @@ impl Pager {
         const PER_UNIT: u64 = 64;
         let blocks = self.blocks.len() * (size_of::<Block>() + 24);
         let holds = self.holds.capacity() * size_of::<Option<crate::block::Hold>>();
-        let hashes = self.far.used_bytes() as usize / nearfar_core::addr::BLOCK * BLOCK_PAGES * 8;
         let units = self.evict.resident_pages() / 16 * PER_UNIT;
-        let far = self.far.backend().near_bytes();
+        let far = self.far.backend().near_bytes() + self.far.metadata_bytes() + self.log.metadata_bytes();
         let records = self.recorder.as_ref().map_or(0, crate::recorder::Recorder::metadata_bytes);
-        (blocks + holds + hashes + far + self.frames.metadata_bytes() + records) as u64 + units
+        (blocks + holds + self.table_bytes + far + self.frames.metadata_bytes() + records) as u64 + units
     }
 
     /// Writes the gauges.
