@@ -129,9 +129,7 @@ fn results_are_the_same_while_visits_are_recorded() {
     let file = scratch.0.join("visits.nft");
     let options = [OsStr::new("--trace"), file.as_os_str()];
     // Few and small: each visit is a fault, and programs that churn take a minute and more.
-    for name in ["mremap_moves.c"] {
-        TestProgram::source(name).options(options).same().ok();
-    }
+    TestProgram::source("mremap_moves.c").options(options).same().ok();
 }
 
 /// Threads that visit at random, with a small window and more data than near, and the page table checked all the while.

@@ -23,7 +23,7 @@ fn visit(page: u64, write: bool, found: Found, time_us: u64) -> Record {
 
 fn any_record() -> impl Strategy<Value = Record> {
     let found = prop::sample::select(vec![Found::Zero, Found::Far, Found::Late, Found::Staged, Found::Limbo]);
-    let page = prop_oneof![any::<u64>(), 0x7f00_0000_0u64..0x7f00_0001_0];
+    let page = prop_oneof![any::<u64>(), 0x0007_f000_0000u64..0x0007_f000_0010];
     prop_oneof![
         (page.clone(), any::<u32>(), any::<bool>(), found, any::<u64>())
             .prop_map(|(page, thread, write, found, time_us)| Record::Visit { page, thread, write, found, time_us }),
