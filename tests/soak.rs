@@ -53,7 +53,7 @@ const STRESSORS: [&[&str]; 8] = [
     &["--malloc", "2", "--malloc-bytes", "128M"],
     &["--mmap", "2", "--mmap-bytes", "96M"],
     &["--fork", "2"],
-    &["--bigheap", "1", "--bigheap-growth", "1M", "--bigheap-bytes", "256M"],
+    &["--bigheap", "1", "--bigheap-growth", "1M", "--bigheap-ops", "300"],
     &["--matrix", "2", "--matrix-size", "1500"],
     &["--pthread", "2"],
     &["--sigsegv", "2"],
