@@ -27,7 +27,7 @@
 
 use crate::policy::evict_random::xorshift;
 use crate::policy::rates::{Known, Pair, Rate};
-use crate::policy::units::Lists;
+use crate::policy::units::{Lists, Node};
 use crate::policy::{Arrival, Evict, Unit};
 
 const IN: usize = 0;
@@ -61,6 +61,8 @@ const NO_LATER: f64 = 2.5;
 const WRITTEN_SHARE: u32 = 4;
 /// Written units give when they have been in MAIN this many times as long as the oldest of the others.
 const LONGER: u64 = 8;
+/// So many ghosts are forgotten with each newcomer.
+const FORGOTTEN: usize = 64;
 /// So many times the number of units in near are kept in `PAST`.
 const PAST_MOST: usize = 8;
 /// IN grows when newcomers' rate is this many times MAIN's.
@@ -105,6 +107,8 @@ pub struct Adaptive {
     past: bool,
     /// Pages that came to MAIN because of that.
     replaced: u64,
+    /// When MAIN had been replaced: what left it until then says nothing of what it has now.
+    renewed: u64,
     /// Pages that came to COSTLY only because they are written: units that are not must make room for them.
     exchanged: u64,
     /// Which part of MAIN the next probe comes from: the parts take turns by size.
@@ -130,6 +134,7 @@ impl Adaptive {
             owed: false,
             past: false,
             replaced: 0,
+            renewed: 0,
             exchanged: 0,
             costly_turn: 0.0,
         };
@@ -162,9 +167,10 @@ impl Adaptive {
         self.inside.pass(keep, drawn_away);
         let (mut past, mut grow, mut shrink) = (false, false, false);
         let (mut newcomers_away, mut main_away) = (0.0, 0.0);
+        let main_step = if self.forget() { step } else { 0.0 };
         for window in 0..WINDOWS {
             newcomers_away += self.lists.pages(GHOSTS + window) as f64 * step;
-            main_away += self.lists.pages(LEFT + window) as f64 * step;
+            main_away += self.lists.pages(LEFT + window) as f64 * main_step;
             let pair = &mut self.windows[window];
             pair.newcomers.pass(keep, newcomers_away);
             pair.reached.pass(keep, newcomers_away);
@@ -228,12 +234,12 @@ impl Adaptive {
         self.floor = (self.floor.max(self.least()) + f64::from(pages)).min(self.span() / 8.0);
     }
 
-    /// Takes note that a ghost from `list`, which came to near at `born`, came back.
-    fn count_back(&mut self, list: usize, pages: u32, born: u64) {
-        if list == PAST {
+    /// Takes note that a ghost from `list` came back.
+    fn count_back(&mut self, list: usize, pages: u32, ghost: Node) {
+        if list == PAST || (list >= LEFT && ghost.time <= self.renewed) {
             return;
         }
-        let reached = (self.clock - born) as f64 <= IN_MOST * self.span();
+        let reached = (self.clock - ghost.born) as f64 <= IN_MOST * self.span();
         let (first, main) = if list >= LEFT { (LEFT, true) } else { (GHOSTS, false) };
         for pair in &mut self.windows[list - first..] {
             let rate = if main { &mut pair.main } else { &mut pair.newcomers };
@@ -244,18 +250,31 @@ impl Adaptive {
         }
     }
 
-    /// MAIN has been replaced: what is known of it is about what it held before. O(1) for each page that was replaced.
+    /// MAIN has been replaced: what is known of it is about what it held before.
     fn renew(&mut self) {
         self.replaced = 0;
-        for window in 0..WINDOWS {
-            self.windows[window].main = Rate::default();
-            while let Some(&node) = self.lists.back(LEFT + window) {
+        self.renewed = self.clock;
+        self.windows.iter_mut().for_each(|pair| pair.main = Rate::default());
+    }
+
+    /// Forgets ghosts that MAIN had before it was replaced, a few at a time; true when none is left.
+    fn forget(&mut self) -> bool {
+        let mut few = FORGOTTEN;
+        for window in LEFT..PAST {
+            while let Some(&node) = self.lists.back(window)
+                && node.time <= self.renewed
+            {
+                if few == 0 {
+                    return false;
+                }
+                few -= 1;
                 match node.written {
-                    true => self.lists.shift(LEFT + window, PAST, 0, node.time),
-                    false => self.lists.pop(LEFT + window).map(|node| node.unit),
+                    true => self.lists.shift(window, PAST, 0, node.time),
+                    false => self.lists.pop(window).map(|node| node.unit),
                 };
             }
         }
+        true
     }
 
     /// A newcomer of which nothing is known.
@@ -358,11 +377,11 @@ impl Evict for Adaptive {
                 to = MAIN;
             }
         } else if rescued {
-            self.count_back(list, pages, node.born);
+            self.count_back(list, pages, node);
             (to, mark) = (MAIN, 1);
             self.owed = true;
         } else {
-            self.count_back(list, pages, node.born);
+            self.count_back(list, pages, node);
             let queued = if list < LEFT || list == PAST { self.lists.pages(IN) } else { 0 };
             let away = (self.clock - node.time + queued) as f64;
             let absence = away * self.known(WINDOWS - 1).main;
