@@ -381,4 +381,4 @@ impl Far {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -139,3 +139,21 @@ impl Log {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::far::tests::far;
+
+    #[test]
+    fn a_child_keeps_no_empty_place_of_its_parent() {
+        let (mut far, mut log) = (far(8), Log::default());
+        let slot = log.append(&mut far, 1).expect("space");
+        log.drop_slot(&mut far, slot);
+        assert_eq!(log.check(&Map::default()).map(|places| places.len()), Ok(1), "open, with nothing in it");
+        log.after_fork();
+        far.after_fork(None).expect("a store");
+        assert_eq!(log.check(&Map::default()), Ok(vec![]));
+        assert_eq!(far.used_bytes(), 0);
+    }
+}

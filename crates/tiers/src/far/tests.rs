@@ -64,7 +64,7 @@ fn far_in(space: &Arc<AtomicU64>) -> Far {
     Far::new(Box::new(Device { space: Arc::clone(space), own: 0, child: 0 }))
 }
 
-fn far(blocks: u64) -> Far {
+pub(crate) fn far(blocks: u64) -> Far {
     far_in(&Arc::new(AtomicU64::new((blocks + KEPT) * BLOCK as u64)))
 }
 
@@ -210,16 +210,4 @@ fn the_cleaner_has_places_that_others_have_not() {
     assert!(far.allocate().is_err());
     (0..KEPT).for_each(|_| _ = far.allocate_kept().expect("kept for the cleaner"));
     assert!(far.allocate_kept().is_err());
-}
-
-#[test]
-fn a_child_keeps_no_empty_place_of_the_log() {
-    let (mut far, mut log) = (far(8), crate::log::Log::default());
-    let slot = log.append(&mut far, 1).expect("space");
-    log.drop_slot(&mut far, slot);
-    assert_eq!(log.check(&Default::default()).map(|places| places.len()), Ok(1), "open, with nothing in it");
-    log.after_fork();
-    far.after_fork(None).expect("a store");
-    assert_eq!(log.check(&Default::default()), Ok(vec![]));
-    assert_eq!(far.used_bytes(), 0);
 }
