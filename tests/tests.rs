@@ -36,6 +36,9 @@ mod cli;
 /// Put it here if it is a trap that other pagers fell into.
 mod traps;
 
+/// Put it here if it is a call of the C library that reaches every thread, or pages behind the caller's back.
+mod corners;
+
 /// Put it here if the page table is to be checked while a program runs.
 mod page_table;
 

@@ -57,7 +57,7 @@ unsafe fn at_once(block: Void, write: bool) -> c_int {
     let kept = errno::Kept::now();
     let (buffer, len) = (block.buffer as Void, block.len);
     // SAFETY: the program's buffer, for the operation that it asks for.
-    let mut result = unsafe {
+    let result = unsafe {
         if write {
             libc::pwrite64(block.fd, buffer, len, block.offset)
         } else {
@@ -65,8 +65,9 @@ unsafe fn at_once(block: Void, write: bool) -> c_int {
         }
     };
     if result < 0 && errno::get() == libc::ESPIPE {
-        // SAFETY: as above.
-        result = unsafe { if write { libc::write(block.fd, buffer, len) } else { libc::read(block.fd, buffer, len) } };
+        // A pipe or a socket: the caller may be the one who writes what it would read here.
+        drop(kept);
+        return refused(libc::ENOSYS);
     }
     block.error = if result < 0 { errno::get() } else { 0 };
     block.result = result;

@@ -2,7 +2,7 @@
 //!
 //! A symbol is added here and nowhere else. Under test nothing is exported: the test runner keeps the C library's functions.
 
-use crate::{async_io, descriptors, exec, fork, heap, last_thread, maps, signals};
+use crate::{async_io, descriptors, exec, fork, heap, last_thread, lifecycle, maps, signals, zero_copy};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 macro_rules! hooks {
@@ -82,6 +82,8 @@ hooks! {
     mprotect(addr: Void, len: usize, prot: c_int) -> c_int = maps::mprotect(addr, len, prot);
     pkey_mprotect(addr: Void, len: usize, prot: c_int, key: c_int) -> c_int = maps::pkey_mprotect(addr, len, prot, key);
     madvise(addr: Void, len: usize, advice: c_int) -> c_int = maps::madvise(addr, len, advice);
+    process_madvise(fd: c_int, vectors: *const libc::iovec, count: usize, advice: c_int, flags: c_uint) -> isize
+        = maps::process_madvise(fd, vectors, count, advice, flags);
     mincore(addr: Void, len: usize, out: *mut u8) -> c_int = maps::mincore(addr, len, out);
     msync(addr: Void, len: usize, flags: c_int) -> c_int = maps::msync(addr, len, flags);
     posix_madvise(addr: Void, len: usize, advice: c_int) -> c_int = maps::posix_madvise(addr, len, advice);
@@ -123,8 +125,15 @@ hooks! {
     lio_listio64(mode: c_int, list: *const Void, count: c_int, event: Void) -> c_int
         = async_io::list(mode, list, count, event);
 
+    vmsplice(fd: c_int, vectors: *const libc::iovec, count: usize, flags: c_uint) -> isize
+        = zero_copy::vmsplice(fd, vectors, count, flags);
+    setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, len: libc::socklen_t) -> c_int
+        = zero_copy::setsockopt(fd, level, name, value, len);
+
     pthread_exit(value: Void) -> ! = last_thread::pthread_exit(value);
 
+    __register_atfork(prepare: Void, parent: Void, child: Void, object: Void) -> c_int
+        = lifecycle::register_atfork(prepare, parent, child, object);
     fork() -> libc::pid_t = fork::fork();
     _Fork() -> libc::pid_t = fork::raw_fork();
     clone(entry: fork::Entry, stack: Void, flags: c_int, arg: Void, parent: *mut c_int, tls: Void, child: *mut c_int) -> c_int

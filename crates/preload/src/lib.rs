@@ -48,5 +48,6 @@ pub mod exec_lists;
 mod descriptors;
 mod signals;
 mod async_io;
+mod zero_copy;
 mod last_thread;
 pub mod hooks;

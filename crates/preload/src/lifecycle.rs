@@ -4,12 +4,13 @@
 //! library meanwhile. `Managing` and `Inert` are final. A hook asks `managed()`, which is one load when the answer is yes.
 
 use crate::managed::Managed;
+use crate::next::Next;
 use crate::{alloc_internal, errno, exec, small_heap, static_arrays, user_mode};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::process;
 use nearfar_tiers::job::{ENV_JOB, Job};
 use nearfar_tiers::memory::Memory;
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt::Display;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
@@ -162,12 +163,26 @@ pub fn may_fork() -> Result<(), Errno> {
     }
 }
 
+/// pthread_atfork(3), which is this. Ours must be registered first: those of a library's constructor that came before could
+/// neither touch managed memory before the fork, when the lock is held, nor after it, when the child does not page yet.
+///
+/// # Safety
+/// As for the function.
+pub unsafe fn register_atfork(prepare: *mut c_void, parent: *mut c_void, child: *mut c_void, object: *mut c_void) -> c_int {
+    type Register = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void, *mut c_void) -> c_int;
+    static NEXT: Next<Register> = Next::new(c"__register_atfork");
+    managed_even_inside();
+    // SAFETY: passed on to the caller.
+    NEXT.get().map_or(libc::ENOSYS, |next| unsafe { next(prepare, parent, child, object) })
+}
+
 /// Before fork. Registered before the program's own handlers, so it runs last of all: they may still allocate.
 pub extern "C" fn fork_prepare() {
     if let Some(managed) = managed_even_inside() {
         FORKING.fetch_add(1, Ordering::Relaxed);
-        FORKER.store(process::tid(), Ordering::Relaxed);
         managed.with(Memory::fork_prepare);
+        // Under the lock that is held from here on: another thread may be about to fork too.
+        FORKER.store(process::tid(), Ordering::Relaxed);
         alloc_internal::fork_prepare();
     }
 }

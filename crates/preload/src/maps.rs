@@ -153,6 +153,32 @@ pub unsafe fn madvise(addr: *mut c_void, len: usize, advice: c_int) -> c_int {
     status(unsafe { advise(addr, len, advice) })
 }
 
+/// process_madvise(2): of this process it is madvise, one range after the other.
+///
+/// # Safety
+/// As for the system call.
+pub unsafe fn process_madvise(fd: c_int, vectors: *const libc::iovec, count: usize, advice: c_int, flags: c_uint) -> isize {
+    if managed().is_none() || vectors.is_null() || flags != 0 || !process::is_own_pidfd(fd) {
+        let args = [fd as usize, vectors.addr(), count, advice as usize, flags as usize, 0];
+        // SAFETY: passed on to the caller.
+        return match unsafe { call(libc::SYS_process_madvise, args) } {
+            Ok(bytes) => bytes as isize,
+            Err(errno) => status(Err(errno)) as isize,
+        };
+    }
+    let mut done = 0;
+    // SAFETY: the program's list, which the kernel would read as well.
+    for one in unsafe { std::slice::from_raw_parts(vectors, count) } {
+        // SAFETY: passed on to the caller.
+        match unsafe { advise(one.iov_base, one.iov_len, advice) } {
+            Ok(()) => done += one.iov_len,
+            Err(errno) if done == 0 => return status(Err(errno)) as isize,
+            Err(_) => break,
+        }
+    }
+    done as isize
+}
+
 /// msync(2).
 ///
 /// # Safety

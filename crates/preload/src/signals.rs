@@ -281,13 +281,15 @@ unsafe fn without_paged_stack(attr: *const libc::pthread_attr_t) -> Option<libc:
 /// As for the function.
 pub unsafe fn pthread_create(thread: Void, attr: *const libc::pthread_attr_t, entry: Void, arg: Void) -> c_int {
     let Some(next) = PTHREAD_CREATE.get() else { return libc::ENOSYS };
+    // The kernel writes into a thread's control block (rseq) whenever it comes back from a system call, also from the one in
+    // which it was handed our lock: in paged memory it would wait for the pager, and the pager for the lock.
+    // SAFETY: passed on to the caller.
+    let other = unsafe { without_paged_stack(attr) };
+    let attr = other.as_ref().map_or(attr, std::ptr::from_ref);
     if !is_active() || managed().is_none() {
         // SAFETY: passed on to the caller.
         return unsafe { next(thread, attr, entry, arg) };
     }
-    // SAFETY: passed on to the caller.
-    let other = unsafe { without_paged_stack(attr) };
-    let attr = other.as_ref().map_or(attr, std::ptr::from_ref);
     // SAFETY: passed on to the caller.
     user_mode::off_paged_stack(|| unsafe { next(thread, attr, entry, arg) })
 }

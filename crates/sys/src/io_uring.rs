@@ -17,6 +17,8 @@ pub struct Ring {
     waiting: VecDeque<Box<Op>>,
     next: u64,
     unsubmitted: bool,
+    // Why the kernel takes no more operations, for good (a filter that the program has set up since, for example).
+    broken: Option<Errno>,
 }
 
 impl Ring {
@@ -27,7 +29,7 @@ impl Ring {
         let ring = IoUring::builder().setup_clamp().setup_coop_taskrun().build(ENTRIES);
         let ring = ring.or_else(|_| IoUring::builder().setup_clamp().build(ENTRIES)).map_err(refused)?;
         let ring = Self::aside(ring).map_err(refused)?;
-        Ok(Self { ring, live: HashMap::new(), waiting: VecDeque::new(), next: 0, unsubmitted: false })
+        Ok(Self { ring, live: HashMap::new(), waiting: VecDeque::new(), next: 0, unsubmitted: false, broken: None })
     }
 
     fn aside(ring: IoUring) -> std::io::Result<IoUring> {
@@ -52,10 +54,11 @@ impl Ring {
         loop {
             // SAFETY: `op` is boxed and kept in `live` until its completion, so its piece list stays where it is; the
             // memory of the pieces is answered for by whoever made the operation.
-            if unsafe { self.ring.submission().push(&entry) }.is_ok() {
+            if unsafe { self.ring.submission().push(&entry) }.is_ok() || self.broken.is_some() {
                 break;
             }
-            let _ = self.ring.submit();
+            self.unsubmitted = true;
+            self.flush();
         }
         self.live.insert(id, op);
         self.unsubmitted = true;
@@ -72,11 +75,17 @@ impl Engine for Ring {
     fn flush(&mut self) {
         // The kernel may take fewer than are queued, or none for a moment when it is short of memory. What it has not taken
         // would never complete, so this insists.
-        while self.unsubmitted {
-            let failed = self.ring.submit().is_err();
+        const PASSING: [i32; 4] = [libc::EAGAIN, libc::EBUSY, libc::EINTR, libc::ENOMEM];
+        while self.unsubmitted && self.broken.is_none() {
+            let result = self.ring.submit();
             self.unsubmitted = !self.ring.submission().is_empty();
-            if failed && self.unsubmitted {
-                std::thread::yield_now();
+            if let Err(error) = result
+                && self.unsubmitted
+            {
+                match error.raw_os_error() {
+                    Some(errno) if !PASSING.contains(&errno) => self.broken = Some(Errno(errno)),
+                    _ => std::thread::yield_now(),
+                }
             }
         }
     }
@@ -92,6 +101,10 @@ impl Engine for Ring {
                 n => Err(Errno(-n)),
             };
             out.push(Done { token: op.token, result });
+        }
+        if let Some(errno) = self.broken {
+            // Nothing goes in any more, so nothing comes out.
+            out.extend(self.live.drain().map(|(_, op)| Done { token: op.token, result: Err(errno) }));
         }
         while self.live.len() < ENTRIES as usize {
             let Some(op) = self.waiting.pop_front() else { break };

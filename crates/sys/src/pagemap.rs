@@ -2,9 +2,10 @@
 //! mincore(2) does not know the one nor the other.
 
 use crate::errno::{Errno, call};
-use crate::{aside, map};
+use crate::{aside, map, process};
 use nearfar_core::addr::{Extent, PAGE};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 const PRESENT_OR_SWAPPED: u64 = 0b11 << 62;
 const PRESENT: u64 = 1 << 63;
@@ -137,20 +138,42 @@ impl AsRawFd for Pagemap {
     }
 }
 
+/// /proc/self/pagemap as `existing` keeps it open, and the process whose it is.
+static KEPT: AtomicI32 = AtomicI32::new(-1);
+static KEPT_BY: AtomicU32 = AtomicU32::new(0);
+
+/// The descriptor that `existing` keeps open, which the program must not close.
+pub fn kept_fd() -> Option<RawFd> {
+    Some(KEPT.load(Ordering::Relaxed)).filter(|&fd| fd >= 0)
+}
+
+/// Opens /proc/self/pagemap for `existing`, and again after a fork. It stays open: later there may be no descriptor left, and
+/// no right to it.
+pub fn keep() -> Result<(), Errno> {
+    let pid = process::pid();
+    if KEPT_BY.load(Ordering::Relaxed) == pid && KEPT.load(Ordering::Relaxed) >= 0 {
+        return Ok(());
+    }
+    let before = KEPT.swap(-1, Ordering::Relaxed);
+    if before >= 0 {
+        // The parent's. First of all, since a process without free descriptors gets one by that.
+        // SAFETY: ours, and used nowhere else: those who ask hold the pager's lock.
+        drop(unsafe { OwnedFd::from_raw_fd(before) });
+    }
+    KEPT.store(Pagemap::open()?.fd.into_raw_fd(), Ordering::Relaxed);
+    KEPT_BY.store(pid, Ordering::Relaxed);
+    Ok(())
+}
+
 /// Sets `out[i]` to whether page `i` of `range` exists. Fails where /proc is not mounted.
 pub fn existing(range: Extent, out: &mut [bool]) -> Result<(), Errno> {
-    let path = c"/proc/self/pagemap".as_ptr() as usize;
-    let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as usize;
-    // SAFETY: a C string constant. Opened each time: this is asked rarely, and a kept descriptor would tell of another
-    // process after a fork.
-    let fd = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, path, flags, 0, 0, 0])? };
-    // SAFETY: a fresh descriptor, ours alone.
-    let fd = unsafe { OwnedFd::from_raw_fd(fd as i32) };
+    keep()?;
+    let fd = KEPT.load(Ordering::Relaxed);
     let mut entries = [0u64; 512];
     let mut page = range.start / PAGE;
     for chunk in out.chunks_mut(entries.len()) {
         let want = chunk.len() * 8;
-        let args = [fd.as_raw_fd() as usize, entries.as_mut_ptr() as usize, want, page * 8, 0, 0];
+        let args = [fd as usize, entries.as_mut_ptr() as usize, want, page * 8, 0, 0];
         // SAFETY: writes at most `want` bytes into a local array of that size.
         if unsafe { call(libc::SYS_pread64, args)? } != want {
             return Err(Errno(libc::EIO));
@@ -163,25 +186,45 @@ pub fn existing(range: Extent, out: &mut [bool]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Calls `each` with the index of every page of `range` that is absent. Costs about 2 us for 64 KiB, 7 us for 2 MiB.
-pub fn absent_pages(range: Extent, mut each: impl FnMut(usize)) {
+/// True when the kernel has nowhere to swap to.
+fn has_no_swap() -> bool {
+    // SAFETY: zeros are a valid value of this structure of numbers.
+    let mut info: libc::sysinfo = unsafe { std::mem::zeroed() };
+    // SAFETY: fills a local.
+    unsafe { call(libc::SYS_sysinfo, [&raw mut info as usize, 0, 0, 0, 0, 0]) }.is_ok() && info.totalswap == 0
+}
+
+/// Calls `each` with the index of every page of `range` that is absent. Costs about 2 us for 64 KiB, 7 us for 2 MiB. Fails when
+/// one cannot tell: mincore(2) is refused, or calls a page absent that may be swapped out, and /proc cannot be read.
+pub fn absent_pages(range: Extent, mut each: impl FnMut(usize)) -> Result<(), Errno> {
     const STEP: usize = 512;
     for first in (0..range.len() / PAGE).step_by(STEP) {
         let count = STEP.min(range.len() / PAGE - first);
         let part = Extent::new(range.start + first * PAGE, count * PAGE);
         let mut present = [0u8; STEP];
-        if map::mincore(part, &mut present).is_err() {
-            // Unmapped: all of it is absent.
-            present.fill(0);
-        }
+        let refused = match map::mincore(part, &mut present) {
+            Ok(()) => None,
+            Err(errno) => {
+                present.fill(0);
+                // Unmapped: all of it is absent.
+                Some(errno).filter(|&errno| errno != Errno::ENOMEM)
+            }
+        };
         if present[..count].iter().all(|byte| byte & 1 == 1) {
             continue;
         }
         // To mincore a page that the kernel has swapped out is absent too.
         let mut exists = [false; STEP];
-        let known = existing(part, &mut exists[..count]).is_ok();
-        (0..count).filter(|&page| present[page] & 1 == 0 && !(known && exists[page])).for_each(|page| each(first + page));
+        if let Err(errno) = existing(part, &mut exists[..count]) {
+            match refused {
+                Some(refused) => return Err(refused),
+                None if has_no_swap() => {}
+                None => return Err(errno),
+            }
+        }
+        (0..count).filter(|&page| present[page] & 1 == 0 && !exists[page]).for_each(|page| each(first + page));
     }
+    Ok(())
 }
 
 #[cfg(test)]

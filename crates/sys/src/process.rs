@@ -1,6 +1,6 @@
 //! Facts about processes and the machine: who lives, how much memory there is, and ending a program with a message.
 
-use crate::errno::call;
+use crate::errno::{Errno, call};
 
 /// Process id of the caller, from the kernel (libc may cache it across raw clones).
 pub fn pid() -> u32 {
@@ -21,8 +21,16 @@ struct Stat {
     start: u64,
 }
 
+/// `None` when there is no such process, or when one cannot tell (no descriptor left, no /proc).
 fn stat(pid: u32) -> Option<Stat> {
     parse_stat(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// True when the kernel says that there is no such process.
+fn is_gone(pid: u32) -> bool {
+    // SAFETY: signal 0 is sent to nobody.
+    let result = unsafe { call(libc::SYS_kill, [pid as usize, 0, 0, 0, 0, 0]) };
+    pid == 0 || result == Err(Errno(libc::ESRCH))
 }
 
 fn parse_stat(text: &str) -> Option<Stat> {
@@ -43,19 +51,31 @@ impl Stat {
     }
 }
 
-/// When process `pid` started, in ticks since the machine did; 0 when it is gone.
+/// When process `pid` started, in ticks since the machine did; 0 when that is not to be known.
 pub fn start_of(pid: u32) -> u64 {
     stat(pid).map_or(0, |stat| stat.start)
 }
 
-/// True when `pid` runs and started at `start` (so a recycled number does not count). Zombies count as gone.
+/// True when `pid` runs and started at `start` (so a recycled number does not count; 0 is not compared). Zombies count as
+/// gone. Where one cannot tell, a process lives.
 pub fn is_alive(pid: u32, start: u64) -> bool {
-    stat(pid).is_some_and(|stat| stat.start == start && stat.is_alive())
+    match stat(pid) {
+        Some(stat) => (start == 0 || stat.start == start) && stat.is_alive(),
+        None => !is_gone(pid),
+    }
 }
 
 /// True when some process runs that has number `pid`.
 pub fn exists(pid: u32) -> bool {
-    stat(pid).is_some_and(|stat| stat.is_alive())
+    is_alive(pid, 0)
+}
+
+/// True when `fd` is a descriptor (or one of the special numbers) of this process, as pidfd_open(2) makes them.
+pub fn is_own_pidfd(fd: i32) -> bool {
+    const PIDFD_SELF: std::ops::RangeInclusive<i32> = -10001..=-10000;
+    let Ok(text) = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")) else { return PIDFD_SELF.contains(&fd) };
+    let of = text.lines().find_map(|line| line.strip_prefix("Pid:"));
+    of.and_then(|number| number.trim().parse().ok()) == Some(pid())
 }
 
 /// Bytes of memory of this machine (MemTotal).

@@ -2,10 +2,29 @@
 
 use crate::errno::call;
 
-/// All signals are blocked in this thread until the guard is dropped.
+unsafe extern "C" {
+    // Not in the libc crate for Linux.
+    fn pthread_setcancelstate(state: i32, before: *mut i32) -> i32;
+}
+
+const CANCEL_DISABLE: i32 = 1;
+
+/// With this signal the C library has every thread change its user and group (setuid(2) and the like), and waits until each has.
+pub const SETXID: i32 = 33;
+
+/// All signals are blocked in this thread until the guard is dropped, and it cannot be cancelled (pthread_cancel(3)): it would
+/// keep what locks it holds for ever.
 #[must_use]
 pub struct Blocked {
     before: u64,
+    cancel: i32,
+}
+
+/// Lets `signal` come to the calling thread.
+pub fn unblock(signal: i32) {
+    let mask = 1u64 << (signal - 1);
+    // SAFETY: reads a local 8-byte mask. Raw, because the libc function leaves two signals of its own out.
+    let _ = unsafe { call(libc::SYS_rt_sigprocmask, [libc::SIG_UNBLOCK as usize, &raw const mask as usize, 0, 8, 0, 0]) };
 }
 
 impl Blocked {
@@ -20,12 +39,18 @@ impl Blocked {
                 [libc::SIG_BLOCK as usize, &raw const mask as usize, &raw mut before as usize, 8, 0, 0],
             )
         };
-        Self { before }
+        let mut cancel = 0;
+        // SAFETY: writes a local; else it touches only this thread's own state.
+        unsafe { pthread_setcancelstate(CANCEL_DISABLE, &raw mut cancel) };
+        Self { before, cancel }
     }
 }
 
 impl Drop for Blocked {
     fn drop(&mut self) {
+        let mut cancel = 0;
+        // SAFETY: puts back what `all` found.
+        unsafe { pthread_setcancelstate(self.cancel, &raw mut cancel) };
         // SAFETY: reads a field of self.
         let _ =
             unsafe { call(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, &raw const self.before as usize, 0, 8, 0, 0]) };

@@ -30,13 +30,16 @@ type Body = Box<dyn FnOnce() + Send>;
 
 extern "C" fn begin(body: *mut c_void) -> *mut c_void {
     go_inside();
+    // The C library would wait for this thread for ever.
+    crate::signal::unblock(crate::signal::SETXID);
     // SAFETY: `spawn` made this pointer from a box and gave it to this thread alone.
     let body = unsafe { Box::from_raw(body.cast::<Body>()) };
     body();
     std::ptr::null_mut()
 }
 
-/// Starts a detached thread named `name` (at most 15 bytes) that is inside for all its life, with every signal blocked.
+/// Starts a detached thread named `name` (at most 15 bytes) that is inside for all its life, with every signal blocked but
+/// that of setuid(2).
 pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), Errno> {
     const STACK: usize = 512 << 10;
     let _signals = crate::signal::Blocked::all();

@@ -266,9 +266,9 @@ impl Uffd {
     /// error. What has gone is told from what has not by looking: gone from `src` and present at `dst`.
     fn moved_untold(dst: usize, src: usize, len: usize) -> usize {
         let (mut gone, mut come) = (0, len / PAGE);
-        pagemap::absent_pages(Extent::new(src, len), |page| gone += usize::from(page == gone));
-        pagemap::absent_pages(Extent::new(dst, len), |page| come = come.min(page));
-        gone.min(come) * PAGE
+        let known = pagemap::absent_pages(Extent::new(src, len), |page| gone += usize::from(page == gone))
+            .and_then(|()| pagemap::absent_pages(Extent::new(dst, len), |page| come = come.min(page)));
+        if known.is_ok() { gone.min(come) * PAGE } else { 0 }
     }
 
     /// Copies `len` bytes from `src` into fresh pages at `dst` and wakes waiters.
@@ -377,7 +377,7 @@ mod tests {
                 let moved = uffd.move_pages(to, from, PAGES * PAGE, false);
                 here = 1 - here;
                 let mut absent = 0;
-                pagemap::absent_pages(maps[here].range(), |_| absent += 1);
+                pagemap::absent_pages(maps[here].range(), |_| absent += 1).expect("root can tell");
                 if moved.is_err() || absent > 0 {
                     over.store(true, Ordering::Relaxed);
                     panic!("{moved:?}, and {absent} of {PAGES} pages are not where they were moved to");

@@ -317,7 +317,8 @@ impl FramePool {
         for (&start, bits) in &slots {
             populated += bits.count();
             let mut there = full;
-            pagemap::absent_pages(Extent::new(start, BLOCK), |page| there.clear(page));
+            pagemap::absent_pages(Extent::new(start, BLOCK), |page| there.clear(page))
+                .map_err(|errno| format!("what is in memory is not to be known: {errno}"))?;
             if there != *bits {
                 return Err(format!("slot {start:#x} has {} pages in memory, {} in the books", there.count(), bits.count()));
             }

@@ -1,7 +1,7 @@
 //! The only place where the bytes of frames are looked at or changed: hashing, zeroing, copying, touching.
 //!
 //! A frame address handed to these functions must be populated: the pool is registered with userfaultfd, and the pager would
-//! wait for itself on a hole. `FramePool` and `Hold` masks say what is populated; `pagemap::absent_pages` asks the kernel.
+//! wait for itself on a hole. `FramePool` and `Hold` masks say what is populated; `sys::pagemap` asks the kernel.
 
 use nearfar_core::addr::{Extent, PAGE};
 use nearfar_sys::map;

@@ -355,6 +355,12 @@ impl Memory {
                 Ok(())
             }
             libc::MADV_COLD | libc::MADV_PAGEOUT | libc::MADV_COLLAPSE if managed == range.len() => Ok(()),
+            MADV_GUARD_INSTALL if inner.pager.is_some() && !gap => {
+                // What was there is gone, also when the guard is taken away again.
+                parts.iter().for_each(|(part, _)| inner.discard(*part));
+                drop(inner);
+                raw(range)
+            }
             _ => {
                 // Some advice brings pages: the kernel then waits for the pager, and that for the lock.
                 drop(inner);

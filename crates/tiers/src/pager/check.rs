@@ -10,7 +10,6 @@ use crate::block::{Block, Frames, Hold, PageState, Phase};
 use crate::far::Place;
 use crate::hash_map::Map;
 use nearfar_core::addr::{BLOCK_CHUNKS, BLOCK_PAGES, block_extent};
-use nearfar_sys::pagemap;
 
 /// Debug builds check in every so many rounds.
 const DEBUG_ROUNDS: u32 = 64;
@@ -91,7 +90,7 @@ impl Pager {
         }
         // What is not in view must not be there: the program would see it without asking.
         let mut stray = Bits::of(0..BLOCK_PAGES);
-        pagemap::absent_pages(block_extent(number), |page| stray.clear(page));
+        super::absent_pages(block_extent(number), |page| stray.clear(page));
         if let Some(page) = stray.iter().find(|&page| block.state[page] != PageState::Resident && ours.get(page)) {
             return Err(format!("page {page} is {:?}, and in view", block.state[page]));
         }

@@ -8,7 +8,6 @@ use nearfar_core::addr::{BLOCK, BLOCK_PAGES, Extent, block_extent, block_start};
 use nearfar_core::policy::{Arrival, Unit};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::map;
-use nearfar_sys::pagemap;
 use std::ops::Range;
 
 impl Pager {
@@ -77,7 +76,7 @@ impl Pager {
         self.evict.remove(Unit::block(number));
         self.block(number).huge = false;
         let mut present = Bits::of(0..BLOCK_PAGES);
-        pagemap::absent_pages(Extent::new(slot, BLOCK), |page| present.clear(page));
+        super::absent_pages(Extent::new(slot, BLOCK), |page| present.clear(page));
         let count = present.count();
         self.uncharge(BLOCK_PAGES - count);
         match count {
@@ -101,7 +100,7 @@ impl Pager {
     pub(super) fn forget_absent(&mut self, number: usize) {
         self.split_huge(number);
         let mut absent = Bits::default();
-        pagemap::absent_pages(block_extent(number), |page| absent.set(page));
+        super::absent_pages(block_extent(number), |page| absent.set(page));
         let block = self.block(number);
         let lost: Vec<usize> = absent.iter().filter(|&page| block.state[page] == PageState::Resident).collect();
         for &page in &lost {
@@ -116,7 +115,7 @@ impl Pager {
     /// True when a page that should be in view is absent, and its neighbours in the block are not.
     pub(super) fn is_lone_hole(&mut self, number: usize, page: usize) -> bool {
         let mut hole = Bits::default();
-        pagemap::absent_pages(block_extent(number), |page| hole.set(page));
+        super::absent_pages(block_extent(number), |page| hole.set(page));
         let block = self.block(number);
         let resident = block.pages_in(0..BLOCK_PAGES, PageState::Resident);
         let missing = |page: usize| page < BLOCK_PAGES && hole.get(page) && resident.get(page);

@@ -13,7 +13,6 @@ use nearfar_core::addr::{BLOCK, BLOCK_PAGES, CHUNK, CHUNK_PAGES, Extent, PAGE};
 use nearfar_core::policy::{Arrival, Unit};
 use nearfar_core::stats::Counter;
 use nearfar_sys::errno::Errno;
-use nearfar_sys::pagemap;
 use nearfar_sys::uffd::Refused;
 use std::ops::Range;
 
@@ -160,7 +159,7 @@ impl Pager {
         if !sure {
             let len = if huge { BLOCK } else { CHUNK };
             let mut stray = Bits::of(pages.clone());
-            pagemap::absent_pages(Extent::new(slot, len), |index| {
+            super::absent_pages(Extent::new(slot, len), |index| {
                 present.clear(pages.start + index);
                 stray.clear(pages.start + index);
             });

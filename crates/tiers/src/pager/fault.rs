@@ -8,7 +8,6 @@ use nearfar_core::addr::{BLOCK, BLOCK_CHUNKS, BLOCK_PAGES, CHUNK_PAGES, Extent, 
 use nearfar_core::policy::{Arrival, Fault, Fetch, Found, Run, Unit, View};
 use nearfar_core::stats::Counter;
 use nearfar_sys::event::now_ns;
-use nearfar_sys::pagemap;
 use nearfar_sys::uffd::PageFault;
 use std::ops::Range;
 
@@ -92,7 +91,7 @@ impl Pager {
     /// (a raw madvise): then it reads as zeros.
     fn serve_stale(&mut self, fault: PageFault, now: u64) {
         let mut absent = false;
-        pagemap::absent_pages(Extent::new(fault.addr, PAGE), |_| absent = true);
+        super::absent_pages(Extent::new(fault.addr, PAGE), |_| absent = true);
         self.count(Counter::FaultsStale, 1);
         if !absent {
             self.let_go(Extent::new(fault.addr, PAGE));
@@ -365,6 +364,13 @@ impl Pager {
             Ok(()) => self.frames.page_left(frame),
             Err((_, Refused::Exists)) => {
                 // Somebody else's page is there: the kernel does not wake for us in this case.
+                // SAFETY: the frame is populated, and nobody uses it.
+                if !unsafe { frame_bytes::is_zero(frame) } {
+                    super::stop(&format!(
+                        "a page is at {view:#x} that nearfar has not put there, and what the program stored there would be lost; \
+                         please report this"
+                    ));
+                }
                 self.frames.give_page(frame);
                 self.uffd.wake(Extent::new(view, PAGE));
             }
@@ -378,7 +384,7 @@ impl Pager {
         if self.block(number).table && self.uffd.can_move() {
             let view = block_extent(number);
             let mut absent = 0;
-            pagemap::absent_pages(view, |_| absent += 1);
+            super::absent_pages(view, |_| absent += 1);
             if absent == BLOCK_PAGES {
                 frame_bytes::drop_table(view);
                 self.block(number).table = false;

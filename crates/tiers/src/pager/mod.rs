@@ -150,6 +150,7 @@ impl Pager {
         use std::os::fd::AsRawFd;
         // The userfaultfd first: without it absent pages would read as zeros.
         let mut fds = vec![self.uffd.as_raw_fd()];
+        fds.extend(nearfar_sys::pagemap::kept_fd());
         fds.extend(self.awake.fd());
         fds.extend(self.far.fds());
         fds.extend(self.recorder.iter().flat_map(Recorder::fds));
@@ -330,6 +331,16 @@ impl Pager {
         for page in (0..nearfar_core::addr::BLOCK_PAGES).rev().filter(|&page| hold.populated.get(page)) {
             self.frames.give_page(hold.frames.addr(page));
         }
+    }
+}
+
+/// As that of `sys::pagemap`, but stops the program when one cannot tell: a page that is taken for absent is given up.
+fn absent_pages(range: Extent, each: impl FnMut(usize)) {
+    if let Err(errno) = nearfar_sys::pagemap::absent_pages(range, each) {
+        stop(&format!(
+            "the kernel does not say any more which pages are in memory ({errno}): mincore(2) is refused, or there is swap space \
+             and /proc/self/pagemap cannot be read"
+        ));
     }
 }
 

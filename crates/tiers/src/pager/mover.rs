@@ -6,7 +6,6 @@ use crate::frame_bytes;
 use nearfar_core::addr::{BLOCK_PAGES, Extent, PAGE};
 use nearfar_core::stats::Counter;
 use nearfar_sys::map;
-use nearfar_sys::pagemap;
 use nearfar_sys::uffd::Refused;
 use std::ops::Range;
 
@@ -96,7 +95,7 @@ impl Pager {
     fn put_back(&mut self, view: usize, slot: usize, len: usize) {
         const TRIES: usize = 2000;
         let mut absent = Bits::default();
-        pagemap::absent_pages(Extent::new(slot, len), |page| absent.set(page));
+        super::absent_pages(Extent::new(slot, len), |page| absent.set(page));
         for page in (0..len / PAGE).filter(|&page| !absent.get(page)) {
             let mut tries = 0;
             while let Err((_, why)) = self.show(view + page * PAGE, slot + page * PAGE, PAGE) {
@@ -134,7 +133,7 @@ impl Pager {
         use crate::block::PageState;
         let mut present = self.block(number).pages_in(pages.clone(), PageState::Resident);
         let view = Extent { start: page_addr(number, pages.start), end: page_addr(number, pages.end) };
-        pagemap::absent_pages(view, |index| present.clear(pages.start + index));
+        super::absent_pages(view, |index| present.clear(pages.start + index));
         for run in present.runs(0, |_| false) {
             // SAFETY: present (asked just now, and only this process could take them away, under our lock), and writable.
             unsafe { frame_bytes::touch(Extent { start: page_addr(number, run.start), end: page_addr(number, run.end) }) };
@@ -161,7 +160,7 @@ impl Pager {
             return Err(Refused::Unfit);
         }
         let mut present = self.block(number).pages_in(pages.clone(), PageState::Resident);
-        pagemap::absent_pages(view, |index| present.clear(pages.start + index));
+        super::absent_pages(view, |index| present.clear(pages.start + index));
         for run in present.runs(0, |_| false) {
             let (to, from) = (slot + (run.start - pages.start) * PAGE, page_addr(number, run.start));
             if let Err((_, why)) = self.uffd.copy(to, from, run.len() * PAGE) {

@@ -16,7 +16,6 @@ use nearfar_core::policy::stream::StreamFetch;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::kernel::Denied;
 use nearfar_sys::map;
-use nearfar_sys::pagemap;
 use nearfar_sys::uffd::Uffd;
 use std::collections::VecDeque;
 use std::os::fd::AsRawFd;
@@ -141,6 +140,8 @@ impl Pager {
     /// The program may close our descriptors by raw system calls. Where that cannot be helped, it is as before.
     pub(super) fn keep_open(&self) {
         let _ = nearfar_sys::keeper::keep(self.uffd.as_raw_fd());
+        // Not to be had without /proc; who needs it then says so.
+        let _ = nearfar_sys::pagemap::keep();
     }
 
     fn open_parts(job: Job, denied: Denied, need: u64) -> Result<(Uffd, Far, FramePool), Start> {
@@ -197,7 +198,7 @@ impl Pager {
             let Some(part) = block_extent(number).intersect(&range) else { continue };
             let first = super::page_index(part.start);
             let mut present = Bits::of(first..super::page_index(part.end - 1) + 1);
-            pagemap::absent_pages(part, |index| present.clear(first + index));
+            super::absent_pages(part, |index| present.clear(first + index));
             if !present.is_empty() {
                 total += present.count();
                 self.note_present(number, &present);
