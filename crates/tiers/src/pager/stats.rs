@@ -131,26 +131,32 @@ impl Pager {
     pub fn publish(&mut self) {
         // Metadata is part of near: it is charged like frames, in whole pages, as it grows.
         let metadata = self.metadata_bytes() as usize / PAGE + 1;
-        if metadata > self.metadata_pages {
-            let growth = metadata - self.metadata_pages;
-            // The budget may be spent: free frames make room for the tables, then the oldest of limbo.
+        // Somewhat ahead, since the budget may be spent and nothing free in the moment when they grow.
+        let ahead = metadata + (self.job.near_pages() as usize / 512).min(256);
+        if ahead > self.metadata_pages {
+            let growth = ahead - self.metadata_pages;
+            // Free frames make room for the tables, then the oldest of limbo.
             let mut tries = 64;
-            while !self.job.try_charge(self.slot, growth as u64) {
+            let charged = loop {
+                if self.job.try_charge(self.slot, growth as u64) {
+                    break growth;
+                }
                 tries -= 1;
                 let released = self.frames.release(growth);
                 self.uncharge(released);
                 if tries == 0 || (released == 0 && !self.end_oldest_limbo()) {
-                    self.job.force_charge(self.slot, growth as u64);
-                    break;
+                    let due = metadata.saturating_sub(self.metadata_pages);
+                    self.job.force_charge(self.slot, due as u64);
+                    break due;
                 }
-            }
-            self.metadata_pages = metadata;
+            };
+            self.metadata_pages += charged;
         }
         let used = self.slot.charged_pages() * PAGE as u64;
         self.slot.set(Counter::NearUsed, used);
         self.slot.raise(Counter::NearPeak, used);
-        self.slot.set(Counter::Metadata, (self.metadata_pages * PAGE) as u64);
-        self.slot.raise(Counter::MetadataPeak, (self.metadata_pages * PAGE) as u64);
+        self.slot.set(Counter::Metadata, (metadata * PAGE) as u64);
+        self.slot.raise(Counter::MetadataPeak, (metadata * PAGE) as u64);
         self.slot.set(Counter::FarUsed, self.far.used_bytes());
         self.slot.raise(Counter::FarPeak, self.far.used_bytes());
     }
