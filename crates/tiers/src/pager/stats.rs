@@ -131,27 +131,22 @@ impl Pager {
     pub fn publish(&mut self) {
         // Metadata is part of near: it is charged like frames, in whole pages, as it grows.
         let metadata = self.metadata_bytes() as usize / PAGE + 1;
-        // Somewhat ahead, since the budget may be spent and nothing free in the moment when they grow.
-        let ahead = metadata + (self.job.near_pages() as usize / 512).min(256);
-        if ahead > self.metadata_pages {
-            let growth = ahead - self.metadata_pages;
-            // Free frames make room for the tables, then the oldest of limbo.
+        let due = metadata.saturating_sub(self.metadata_pages);
+        if due > 0 {
+            // The budget may be spent: free frames make room for the tables, then the oldest of limbo.
             let mut tries = 64;
-            let charged = loop {
-                if self.job.try_charge(self.slot, growth as u64) {
-                    break growth;
-                }
+            while !self.job.try_charge(self.slot, due as u64) {
                 tries -= 1;
-                let released = self.frames.release(growth);
+                let released = self.frames.release(due);
                 self.uncharge(released);
                 if tries == 0 || (released == 0 && !self.end_oldest_limbo()) {
-                    let due = metadata.saturating_sub(self.metadata_pages);
                     self.job.force_charge(self.slot, due as u64);
-                    break due;
+                    break;
                 }
-            };
-            self.metadata_pages += charged;
+            }
+            self.metadata_pages = metadata;
         }
+        self.charge_ahead(metadata);
         let used = self.slot.charged_pages() * PAGE as u64;
         self.slot.set(Counter::NearUsed, used);
         self.slot.raise(Counter::NearPeak, used);
@@ -159,5 +154,25 @@ impl Pager {
         self.slot.raise(Counter::MetadataPeak, (metadata * PAGE) as u64);
         self.slot.set(Counter::FarUsed, self.far.used_bytes());
         self.slot.raise(Counter::FarPeak, self.far.used_bytes());
+    }
+
+    /// Charges a little more than tables need now, bit by bit from what is free, since nothing may be in the moment when they grow.
+    fn charge_ahead(&mut self, metadata: usize) {
+        const STEP: usize = 8;
+        let aim = metadata + (self.job.near_pages() as usize / 512).min(256);
+        let some = aim.saturating_sub(self.metadata_pages).min(STEP);
+        // Not after a fork, when all give away what they have.
+        if some == 0 || self.job.charged_pages() > self.job.near_pages() {
+            return;
+        }
+        if self.job.try_charge(self.slot, some as u64) {
+            self.metadata_pages += some;
+            return;
+        }
+        let released = self.frames.release_single(some);
+        self.uncharge(released);
+        if released > 0 && self.job.try_charge(self.slot, released as u64) {
+            self.metadata_pages += released;
+        }
     }
 }
