@@ -39,6 +39,11 @@ fn stacks_of_threads_in_blocks() {
 }
 
 #[test]
+fn calls_denied_by_a_later_filter() {
+    TestProgram::source("filtered_later.c").near("32M").same().ok().paged();
+}
+
+#[test]
 fn fork_handlers_older_than_ours() {
     // Beside the other programs, where the loader finds the library again.
     let dir = compile("fork_chain.c").parent().expect("a directory").to_owned();

@@ -41,7 +41,7 @@ fn what_fits_in_near_is_left_alone() {
 #[test]
 fn numpy_programs() {
     needs!("numpy");
-    // In half of their memory they take from one minute to five here: nothing tells the kernel which pages are in use.
+    // In half of their memory they have taken from one minute to over five here, by how busy the disk was.
     for (name, near) in [("numpy_sort.py", "128M"), ("numpy_lu_solve.py", "160M")] {
         same(TestProgram::python(name).options(DENY).near(near).limit_s(300));
     }
@@ -51,7 +51,7 @@ fn numpy_programs() {
 fn sqlite_in_memory() {
     needs!("sqlite3");
     let sqlite = TestProgram::command(["sqlite3", ":memory:"]).stdin(program_file("memory_tables.sql")).options(DENY);
-    // With less the kernel pages it for minutes: nothing tells it which pages are in use.
+    // With a third of its memory the kernel pages it for minutes.
     same(sqlite.near("128M").limit_s(240));
 }
 

@@ -6,7 +6,6 @@ use crate::errno;
 use crate::next::Next;
 use crate::user_mode::is_active;
 use nearfar_sys::call_memory::is_watched;
-use nearfar_sys::errno::Errno;
 use std::ffi::{c_int, c_void};
 
 type Void = *mut c_void;
@@ -32,11 +31,6 @@ struct Block {
     offset: i64,
 }
 
-fn refused(why: c_int) -> c_int {
-    errno::set(Errno(why));
-    -1
-}
-
 /// # Safety
 /// `block` is a control block of the program.
 unsafe fn is_ours(block: Void) -> bool {
@@ -52,7 +46,7 @@ unsafe fn at_once(block: Void, write: bool) -> c_int {
     // SAFETY: the caller's promise; nobody else uses the block before the operation has ended.
     let block = unsafe { &mut *block.cast::<Block>() };
     if !matches!(block.event.sigev_notify, libc::SIGEV_NONE | libc::SIGEV_SIGNAL) {
-        return refused(libc::ENOSYS);
+        return errno::failed(libc::ENOSYS);
     }
     let kept = errno::Kept::now();
     let (buffer, len) = (block.buffer as Void, block.len);
@@ -67,7 +61,7 @@ unsafe fn at_once(block: Void, write: bool) -> c_int {
     if result < 0 && errno::get() == libc::ESPIPE {
         // A pipe or a socket: the caller may be the one who writes what it would read here.
         drop(kept);
-        return refused(libc::ENOSYS);
+        return errno::failed(libc::ENOSYS);
     }
     block.error = if result < 0 { errno::get() } else { 0 };
     block.result = result;
@@ -89,7 +83,7 @@ pub unsafe fn read(block: Void) -> c_int {
         if is_ours(block) {
             return at_once(block, false);
         }
-        READ.get().map_or_else(|| refused(libc::ENOSYS), |next| next(block))
+        READ.get().map_or_else(|| errno::failed(libc::ENOSYS), |next| next(block))
     }
 }
 
@@ -103,7 +97,7 @@ pub unsafe fn write(block: Void) -> c_int {
         if is_ours(block) {
             return at_once(block, true);
         }
-        WRITE.get().map_or_else(|| refused(libc::ENOSYS), |next| next(block))
+        WRITE.get().map_or_else(|| errno::failed(libc::ENOSYS), |next| next(block))
     }
 }
 
@@ -119,9 +113,9 @@ pub unsafe fn list(mode: c_int, list: *const Void, count: c_int, event: Void) ->
             !block.is_null() && is_ours(block)
         });
         if any {
-            return refused(libc::ENOSYS);
+            return errno::failed(libc::ENOSYS);
         }
-        LIST.get().map_or_else(|| refused(libc::ENOSYS), |next| next(mode, list, count, event))
+        LIST.get().map_or_else(|| errno::failed(libc::ENOSYS), |next| next(mode, list, count, event))
     }
 }
 

@@ -7,7 +7,6 @@
 use crate::errno;
 use crate::lifecycle::{is_this_process, managed};
 use crate::next::Next;
-use nearfar_sys::errno::Errno;
 use std::ffi::{c_int, c_uint};
 
 static CLOSE: Next<unsafe extern "C" fn(c_int) -> c_int> = Next::new(c"close");
@@ -19,13 +18,8 @@ fn is_guarded(fd: c_int) -> bool {
     managed().is_some_and(|managed| managed.is_own_fd(fd)) && is_this_process()
 }
 
-fn refused(why: c_int) -> c_int {
-    errno::set(Errno(why));
-    -1
-}
-
 fn missing() -> c_int {
-    refused(libc::ENOSYS)
+    errno::failed(libc::ENOSYS)
 }
 
 /// close(2).
@@ -34,7 +28,7 @@ fn missing() -> c_int {
 /// As for the system call.
 pub unsafe fn close(fd: c_int) -> c_int {
     if is_guarded(fd) {
-        return refused(libc::EBADF);
+        return errno::failed(libc::EBADF);
     }
     // SAFETY: passed on to the caller.
     CLOSE.get().map_or_else(missing, |next| unsafe { next(fd) })
@@ -88,7 +82,7 @@ pub unsafe fn closefrom(first: c_int) {
 /// As for the system call.
 pub unsafe fn dup2(old: c_int, new: c_int) -> c_int {
     if is_guarded(new) {
-        return refused(libc::EBUSY);
+        return errno::failed(libc::EBUSY);
     }
     // SAFETY: passed on to the caller.
     DUP2.get().map_or_else(missing, |next| unsafe { next(old, new) })
@@ -100,7 +94,7 @@ pub unsafe fn dup2(old: c_int, new: c_int) -> c_int {
 /// As for the system call.
 pub unsafe fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
     if is_guarded(new) {
-        return refused(libc::EBUSY);
+        return errno::failed(libc::EBUSY);
     }
     // SAFETY: passed on to the caller.
     DUP3.get().map_or_else(missing, |next| unsafe { next(old, new, flags) })

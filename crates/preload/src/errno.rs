@@ -8,6 +8,12 @@ pub fn set(errno: Errno) {
     unsafe { *libc::__errno_location() = errno.0 };
 }
 
+/// Sets `errno` to `why`; returns what C functions return then.
+pub fn failed(why: i32) -> i32 {
+    set(Errno(why));
+    -1
+}
+
 /// The value of `errno`.
 pub fn get() -> i32 {
     // SAFETY: as in `set`.

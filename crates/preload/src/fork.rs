@@ -7,7 +7,7 @@
 use crate::lifecycle::{fork_child, fork_parent, fork_prepare, managed_even_inside, may_fork};
 use crate::next::Next;
 use crate::{errno, stack, user_mode};
-use nearfar_sys::errno::{Errno, call};
+use nearfar_sys::errno::call;
 use std::ffi::{c_int, c_void};
 
 static FORK: Next<unsafe extern "C" fn() -> libc::pid_t> = Next::new(c"fork");
@@ -18,13 +18,8 @@ static CLONE: Next<Clone> = Next::new(c"clone");
 pub type Entry = Option<extern "C" fn(*mut c_void) -> c_int>;
 type Clone = unsafe extern "C" fn(Entry, *mut c_void, c_int, *mut c_void, *mut c_int, *mut c_void, *mut c_int) -> c_int;
 
-fn failed(errno: Errno) -> c_int {
-    errno::set(errno);
-    -1
-}
-
 fn missing() -> c_int {
-    failed(Errno(libc::ENOSYS))
+    errno::failed(libc::ENOSYS)
 }
 
 /// Runs `act` on a stack that stays readable while memory is at rest.
@@ -42,7 +37,7 @@ fn off_paged_stack<R>(act: impl FnOnce() -> R) -> R {
 pub unsafe fn fork() -> libc::pid_t {
     let Some(next) = FORK.get() else { return missing() };
     if let Err(errno) = may_fork() {
-        return failed(errno);
+        return errno::failed(errno.0);
     }
     // SAFETY: passed on to the caller. The child returns on its copy of the stack.
     off_paged_stack(|| unsafe { next() })
@@ -55,7 +50,7 @@ pub unsafe fn fork() -> libc::pid_t {
 pub unsafe fn raw_fork() -> libc::pid_t {
     let Some(next) = RAW_FORK.get() else { return missing() };
     if let Err(errno) = may_fork() {
-        return failed(errno);
+        return errno::failed(errno.0);
     }
     off_paged_stack(|| {
         fork_prepare();
@@ -94,9 +89,9 @@ pub unsafe fn clone(
         // SAFETY: passed on to the caller.
         return CLONE.get().map_or_else(missing, |next| unsafe { next(entry, stack, flags, arg, rest.0, rest.1, rest.2) });
     }
-    let Some(entry) = entry.filter(|_| !stack.is_null()) else { return failed(Errno::EINVAL) };
+    let Some(entry) = entry.filter(|_| !stack.is_null()) else { return errno::failed(libc::EINVAL) };
     if let Err(errno) = may_fork() {
-        return failed(errno);
+        return errno::failed(errno.0);
     }
     let (parent, tls, child) = (rest.0.addr(), rest.1.addr(), rest.2.addr());
     #[cfg(target_arch = "x86_64")]
@@ -114,6 +109,6 @@ pub unsafe fn clone(
             unsafe { libc::_exit(stack::call_on(stack.addr(), || entry(arg))) }
         }
         fork_parent();
-        result.map_or_else(failed, |pid| pid as c_int)
+        result.map_or_else(|errno| errno::failed(errno.0), |pid| pid as c_int)
     })
 }

@@ -158,7 +158,7 @@ pub unsafe fn madvise(addr: *mut c_void, len: usize, advice: c_int) -> c_int {
 /// # Safety
 /// As for the system call.
 pub unsafe fn process_madvise(fd: c_int, vectors: *const libc::iovec, count: usize, advice: c_int, flags: c_uint) -> isize {
-    if managed().is_none() || vectors.is_null() || flags != 0 || !process::is_own_pidfd(fd) {
+    if managed().is_none() || vectors.is_null() || count > libc::UIO_MAXIOV as usize || flags != 0 || !process::is_own_pidfd(fd) {
         let args = [fd as usize, vectors.addr(), count, advice as usize, flags as usize, 0];
         // SAFETY: passed on to the caller.
         return match unsafe { call(libc::SYS_process_madvise, args) } {

@@ -8,17 +8,12 @@ use crate::errno;
 use crate::lifecycle::managed;
 use crate::next::Next;
 use nearfar_core::addr::PAGE;
-use nearfar_sys::errno::{Errno, call};
+use nearfar_sys::errno::call;
 use std::ffi::{c_int, c_uint, c_void};
 
 type SetOption = unsafe extern "C" fn(c_int, c_int, c_int, *const c_void, libc::socklen_t) -> c_int;
 
 static SETSOCKOPT: Next<SetOption> = Next::new(c"setsockopt");
-
-fn refused(why: i32) -> c_int {
-    errno::set(Errno(why));
-    -1
-}
 
 /// vmsplice(2).
 ///
@@ -26,12 +21,16 @@ fn refused(why: i32) -> c_int {
 /// As for the system call; likewise below.
 pub unsafe fn vmsplice(fd: c_int, vectors: *const libc::iovec, count: usize, flags: c_uint) -> isize {
     // SAFETY: the program's list, which the kernel would read as well.
-    let list = if vectors.is_null() { &[] } else { unsafe { std::slice::from_raw_parts(vectors, count) } };
+    let list = if vectors.is_null() || count > libc::UIO_MAXIOV as usize {
+        &[]
+    } else {
+        unsafe { std::slice::from_raw_parts(vectors, count) }
+    };
     let ours = managed().is_some_and(|managed| list.iter().any(|one| managed.is_paged(one.iov_base.addr())));
     if !ours {
         // SAFETY: passed on to the caller.
         let result = unsafe { call(libc::SYS_vmsplice, [fd as usize, vectors.addr(), count, flags as usize, 0, 0]) };
-        return result.map_or_else(|errno| refused(errno.0) as isize, |bytes| bytes as isize);
+        return result.map_or_else(|errno| errno::failed(errno.0) as isize, |bytes| bytes as isize);
     }
     // SAFETY: an integer.
     let reads = unsafe { libc::fcntl(fd, libc::F_GETFL) } & libc::O_ACCMODE == libc::O_RDONLY;
@@ -40,7 +39,7 @@ pub unsafe fn vmsplice(fd: c_int, vectors: *const libc::iovec, count: usize, fla
         let mut ready = libc::pollfd { fd, events: if reads { libc::POLLIN } else { libc::POLLOUT }, revents: 0 };
         // SAFETY: one local entry.
         if unsafe { libc::poll(&mut ready, 1, 0) } == 0 {
-            return refused(libc::EAGAIN) as isize;
+            return errno::failed(libc::EAGAIN) as isize;
         }
         // So much a pipe with room takes without waiting.
         if let Some(one) = list.iter().find(|one| one.iov_len > 0) {
@@ -59,11 +58,11 @@ pub unsafe fn vmsplice(fd: c_int, vectors: *const libc::iovec, count: usize, fla
 /// As for the function.
 pub unsafe fn setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, len: libc::socklen_t) -> c_int {
     if level == libc::SOL_SOCKET && name == libc::SO_ZEROCOPY && managed().is_some() {
-        return refused(libc::EOPNOTSUPP);
+        return errno::failed(libc::EOPNOTSUPP);
     }
     match SETSOCKOPT.get() {
         // SAFETY: passed on to the caller.
         Some(next) => unsafe { next(fd, level, name, value, len) },
-        None => refused(libc::ENOSYS),
+        None => errno::failed(libc::ENOSYS),
     }
 }
