@@ -20,10 +20,10 @@ static SETSOCKOPT: Next<SetOption> = Next::new(c"setsockopt");
 /// # Safety
 /// As for the system call; likewise below.
 pub unsafe fn vmsplice(fd: c_int, vectors: *const libc::iovec, count: usize, flags: c_uint) -> isize {
-    // SAFETY: the program's list, which the kernel would read as well.
     let list = if vectors.is_null() || count > libc::UIO_MAXIOV as usize {
         &[]
     } else {
+        // SAFETY: the program's list, which the kernel would read as well.
         unsafe { std::slice::from_raw_parts(vectors, count) }
     };
     let ours = managed().is_some_and(|managed| list.iter().any(|one| managed.is_paged(one.iov_base.addr())));
