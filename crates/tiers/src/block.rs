@@ -285,6 +285,8 @@ pub struct Hold {
     pub wanted: bool,
     /// Read ahead of demand.
     pub prefetch: bool,
+    /// Pages that had been prefetched in all when it was begun.
+    pub begun: u64,
     /// How often parts came back wrong and were read again.
     pub again: u8,
     /// Operations under way.

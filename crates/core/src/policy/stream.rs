@@ -36,8 +36,11 @@ const SHARED: usize = 16;
 const UNIT_SHARE: u64 = 16;
 /// Prefetch has at most this share of near.
 const STAGED_SHARE: u64 = 8;
+/// So many times that may be asked for: what finds no room yet is under way as soon as something else has come, and far has no
+/// rest in which threads must ask first.
+const ASKED: u64 = 2;
 /// Time that data ahead of a stream should cover.
-const AHEAD_NS: u64 = 4_000_000;
+const AHEAD_NS: u64 = 8_000_000;
 /// A jump costs one, a jump that the stream went on from earns two.
 const TRUST_START: u8 = 2;
 const TRUST_MAX: u8 = 4;
@@ -109,7 +112,7 @@ impl StreamFetch {
             0 => UNITS_UNKNOWN,
             _ => (bytes / (u128::from(unit) * PAGE as u128)).min(1 << 16) as u64,
         };
-        let fair = staged_max / (unit * self.active.max(1));
+        let fair = ASKED * staged_max / (unit * self.active.max(1));
         // Fresh memory costs no transfer, and a whole block at once can be a huge page; only its room is scarce.
         let floor = match found {
             Found::Zero if room.free_pages >= (room.near_pages / 8).max(1) => unit,
@@ -120,7 +123,7 @@ impl StreamFetch {
             unit,
             floor,
             units_ahead: covering.max(UNITS_MIN).min(fair) as u32,
-            budget: staged_max.saturating_sub(room.staged_pages),
+            budget: (ASKED * staged_max).saturating_sub(room.staged_pages),
             near: room.near_pages,
             span: SPAN,
         }

@@ -100,6 +100,10 @@ pub struct Pager {
     staged_pages: usize,
     staged_holds: usize,
     reading_ahead: usize,
+    /// Pages of those reads that have ended and were not looked at yet.
+    arriving: usize,
+    /// Pages that were ever prefetched.
+    prefetched: u64,
     wishes: VecDeque<Run>,
     waits: Vec<Wait>,
     starved: VecDeque<Starved>,
@@ -245,6 +249,7 @@ impl Pager {
             phase,
             wanted: false,
             prefetch: false,
+            begun: 0,
             again: 0,
             ops: 0,
             writing: Bits::default(),

@@ -10,9 +10,9 @@ use nearfar_core::policy::{Arrival, Run};
 use nearfar_core::stats::Counter;
 use std::ops::Range;
 
-/// Prefetched data is stale when this many times as many transfers as are staged were begun after it: streams take what is
-/// staged for them in the order in which it was asked for.
-const STALE_ROUNDS: u64 = 2;
+/// Prefetched data is stale when this many times as much as may be staged was prefetched after it: streams take what is staged
+/// for them in the order in which it was asked for, but not all at the same pace.
+const STALE_ROUNDS: u64 = 4;
 
 impl Pager {
     /// Starts reading the pages of `run` in block `number` that are in far; with `page`, at least that one. `None`: no
@@ -179,7 +179,8 @@ impl Pager {
         let mut refused = [false; 2];
         let mut index = 0;
         while let Some(&run) = self.wishes.get(index) {
-            if self.staged_pages + self.reading_ahead >= limit && !self.drop_stale() || self.reading_ahead >= self.queue_pages() {
+            let under_way = self.reading_ahead.saturating_sub(self.arriving);
+            if self.staged_pages + self.reading_ahead >= limit && !self.drop_stale() || under_way >= self.queue_pages() {
                 break;
             }
             let whole = usize::from(run.count as usize == BLOCK_PAGES);
@@ -197,7 +198,8 @@ impl Pager {
     fn drop_stale(&mut self) -> bool {
         while let Some(&(id, serial)) = self.staged.front() {
             if self.is_current(id, serial) && self.hold(id).phase == Phase::Staged {
-                let stale = self.serial - serial > STALE_ROUNDS * (self.staged_holds as u64 + 8);
+                let since = self.prefetched - self.hold(id).begun;
+                let stale = since > STALE_ROUNDS * self.staging_limit() as u64;
                 if stale {
                     self.staged.pop_front();
                     self.end_staged(id);
@@ -212,7 +214,7 @@ impl Pager {
     /// Pages that may be under way ahead of demand in each direction: what far moves in a few milliseconds keeps it busy, and
     /// a thread that needs something now does not wait for more than that.
     pub(super) fn queue_pages(&self) -> usize {
-        const FEW_MS: u64 = 4;
+        const FEW_MS: u64 = 8;
         let pages = self.meter.peak_bytes_per_s() / 1000 * FEW_MS / PAGE as u64;
         (pages as usize).clamp(4 * BLOCK_PAGES, 16 * BLOCK_PAGES)
     }
@@ -228,8 +230,11 @@ impl Pager {
         }
         // One try for each piece of the run that is in far: pieces between others are left to demand.
         let Some(id) = self.read(number, pages, None) else { return false };
-        self.hold(id).prefetch = true;
-        let pages = self.hold(id).populated.count();
+        let begun = self.prefetched;
+        let hold = self.hold(id);
+        (hold.prefetch, hold.begun) = (true, begun);
+        let pages = hold.populated.count();
+        self.prefetched += pages as u64;
         self.reading_ahead += pages;
         self.count(Counter::PrefetchBytes, (pages * PAGE) as u64);
         true

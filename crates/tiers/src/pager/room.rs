@@ -177,6 +177,9 @@ impl Pager {
         let mut more = false;
         if !self.resting {
             self.keep_window();
+            // First what costs little and keeps far busy.
+            self.grant_wishes();
+            self.far.backend().flush();
             more = self.evict_ahead();
             self.hollow_out();
             self.retry_starved();

@@ -102,6 +102,8 @@ impl Pager {
             staged_pages: 0,
             staged_holds: 0,
             reading_ahead: 0,
+            arriving: 0,
+            prefetched: 0,
             wishes: VecDeque::new(),
             waits: Vec::new(),
             starved: VecDeque::new(),

@@ -9,7 +9,7 @@ use crate::block::{Frames, HoldId, Phase};
 use crate::far::Place;
 use crate::hash_map::Map;
 use crate::log::Slot;
-use nearfar_core::addr::PAGE;
+use nearfar_core::addr::{BLOCK_PAGES, PAGE};
 use nearfar_core::stats::Counter;
 use nearfar_sys::event::now_ns;
 use nearfar_sys::io::{Done, Piece, rest_of};
@@ -211,12 +211,28 @@ impl Pager {
         self.far.submit(token, write, place, page, pieces);
     }
 
+    /// Starts the next prefetches in place of those that have ended, before what these brought is looked at: far would have
+    /// nothing to do meanwhile.
+    fn replace_ended(&mut self, done: &[Done]) {
+        let read = |one: &Done| match self.transfers.slots.get(one.token as usize) {
+            Some(Some(transfer)) if !transfer.write => transfer.pages,
+            _ => 0,
+        };
+        self.arriving = done.iter().map(read).sum();
+        if self.arriving >= BLOCK_PAGES && !self.resting {
+            self.grant_wishes();
+            self.far.backend().flush();
+        }
+        self.arriving = 0;
+    }
+
     /// Takes completions in. True when there were any.
     pub fn take_completions(&mut self) -> bool {
         let mut done: Vec<Done> = Vec::new();
         let again = self.try_again();
         self.far.backend().completions(&mut done);
         let any = again || !done.is_empty();
+        self.replace_ended(&done);
         for one in done {
             let Some(transfer) = self.transfers.take(one.token) else {
                 super::stop("internal error: an operation ended that nobody started; please report this")

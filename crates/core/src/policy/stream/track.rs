@@ -82,6 +82,8 @@ pub(super) struct Track {
     slack: u64,
     /// Inside its blocks pages are asked for in any order.
     coarse: bool,
+    /// End and size of the piece that was brought anew last, because it had left since the stream came by.
+    anew: (u64, u64),
     seen_all: u64,
     seen_own: u64,
 }
@@ -158,6 +160,7 @@ impl Track {
             timid: false,
             slack: 0,
             coarse: false,
+            anew: (LIMIT, 0),
             seen_all: clock.all,
             seen_own: clock.own,
         }
@@ -254,6 +257,11 @@ impl Track {
         let slack = self.slack.max(if live { ((self.run_end - self.run_first) / 8).min(SLACK) } else { 0 });
         let edge = x % limits.unit;
         if (self.run_first..self.run_end).contains(&x) {
+            // What it asked for last has left since, and is asked for from the start: another round.
+            let round = x == self.run_first && edge == 0 && found == Found::Far;
+            if round && live && self.conf >= CONF_JUMP && self.size >= limits.unit {
+                return Some(Fit::Restart);
+            }
             return (brought || live).then_some(Fit::Again);
         }
         let next = if self.coarse && live { limits.unit - 1 } else { slack };
@@ -300,7 +308,14 @@ impl Track {
                 }
                 let end = match found {
                     Found::Zero => x - x % limits.unit + limits.unit,
-                    Found::Far | Found::Limbo => x - x % CHUNK + CHUNK,
+                    Found::Far | Found::Limbo => {
+                        // Piece after piece: all of it has left.
+                        let (end, size) = self.anew;
+                        let size = if x == end { (4 * size).min(limits.unit) } else { CHUNK };
+                        let end = x - x % CHUNK + size.max(CHUNK);
+                        self.anew = (end, size);
+                        end
+                    }
                     _ => return None,
                 };
                 return Some(self.real(x, end.min(self.run_end) - x));
