@@ -3,7 +3,7 @@
 
 use nearfar_core::addr::PAGE;
 use nearfar_tiers::xts::{KEY_BYTES, Xts};
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// More than the caches of one CPU hold, as frames are.
 const PAGES: usize = 64 << 20 >> 12;
@@ -35,6 +35,6 @@ fn main() {
     measure("encrypt", &|number, page| xts.encrypt(number, page));
     measure("decrypt", &|number, page| xts.decrypt(number, page));
     measure("hash", &|_, page| {
-        std::hint::black_box(xxh3_64(page));
+        std::hint::black_box(XxHash3_64::oneshot(page));
     });
 }

@@ -6,7 +6,7 @@
 use nearfar_core::addr::{Extent, PAGE};
 use nearfar_sys::map;
 use std::sync::atomic::{AtomicU8, Ordering};
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// Hash of the content of the page at `addr` (XXH3, 64 bits). Equal hashes are taken for equal pages; the chance of a
 /// mistake is 2^-64 for each modified page.
@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// The page at `addr` is populated, readable, and changed by nobody meanwhile.
 pub unsafe fn page_hash(addr: usize) -> u64 {
     // SAFETY: passed on to the caller.
-    xxh3_64(unsafe { std::slice::from_raw_parts(addr as *const u8, PAGE) })
+    XxHash3_64::oneshot(unsafe { std::slice::from_raw_parts(addr as *const u8, PAGE) })
 }
 
 /// True when the page at `addr` is all zero.
