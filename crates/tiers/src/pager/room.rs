@@ -225,7 +225,7 @@ impl Pager {
 
     /// Pages that prefetch may hold, staged or under way.
     pub(super) fn staging_limit(&self) -> usize {
-        (4 * self.queue_pages()).min(self.capacity as usize / STAGED_SHARE).max(BLOCK_PAGES)
+        (2 * self.queue_pages() + 4 * BLOCK_PAGES).min(self.capacity as usize / STAGED_SHARE).max(BLOCK_PAGES)
     }
 
     fn slack(&self) -> u64 {
