@@ -149,6 +149,13 @@ impl Adaptive {
         (self.capacity / 50).max((self.capacity / 32).min(4096)).max(few) as f64
     }
 
+    /// IN is made longer for the sake of rescues up to an eighth of near; where that is less than room for 32 large newcomers
+    /// (streams that are at work at once), up to a quarter.
+    fn longest(&self) -> f64 {
+        let many = f64::from(32 * self.newcomer);
+        (self.span() / 8.0).max(many.min(self.span() / 4.0))
+    }
+
     fn span(&self) -> f64 {
         self.capacity as f64
     }
@@ -231,7 +238,7 @@ impl Adaptive {
 
     /// IN was too short by `pages`.
     fn lengthen(&mut self, pages: u32) {
-        self.floor = (self.floor.max(self.least()) + f64::from(pages)).min(self.span() / 8.0);
+        self.floor = (self.floor.max(self.least()) + f64::from(pages)).min(self.longest());
     }
 
     /// Takes note that a ghost from `list` came back.
@@ -471,7 +478,7 @@ impl Evict for Adaptive {
 
     fn set_capacity(&mut self, pages: u64) {
         self.capacity = pages.max(1);
-        self.floor = self.floor.min(self.span() / 8.0);
+        self.floor = self.floor.min(self.longest());
         let least = self.least().max(self.floor);
         self.target = self.target.clamp(least, (IN_MOST * self.span()).max(least));
     }
