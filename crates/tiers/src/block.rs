@@ -285,7 +285,7 @@ pub struct Hold {
     pub wanted: bool,
     /// Read ahead of demand.
     pub prefetch: bool,
-    /// Pages that had been prefetched in all when it was begun.
+    /// Pages that had been read in all when it was begun, if it was read.
     pub begun: u64,
     /// How often parts came back wrong and were read again.
     pub again: u8,

@@ -102,8 +102,8 @@ pub struct Pager {
     reading_ahead: usize,
     /// Pages of those reads that have ended and were not looked at yet.
     arriving: usize,
-    /// Pages that were ever prefetched.
-    prefetched: u64,
+    /// Pages that were ever read, ahead or on demand.
+    asked_for: u64,
     wishes: VecDeque<Run>,
     waits: Vec<Wait>,
     starved: VecDeque<Starved>,

@@ -10,9 +10,9 @@ use nearfar_core::policy::{Arrival, Run};
 use nearfar_core::stats::Counter;
 use std::ops::Range;
 
-/// Prefetched data is stale when this many times as much as may be staged was prefetched after it: streams take what is staged
+/// Prefetched data is stale when this many times as much as may be staged was asked for after it: streams take what is staged
 /// for them in the order in which it was asked for, but not all at the same pace.
-const STALE_ROUNDS: u64 = 4;
+const STALE_ROUNDS: u64 = 3;
 
 impl Pager {
     /// Starts reading the pages of `run` in block `number` that are in far; with `page`, at least that one. `None`: no
@@ -45,6 +45,8 @@ impl Pager {
 
     fn start_read(&mut self, number: usize, mask: Bits, far: Bits, frames: Frames) -> HoldId {
         let id = self.new_hold(number, mask, frames.clone(), Phase::Reading);
+        self.asked_for += mask.count() as u64;
+        self.hold(id).begun = self.asked_for;
         for page in mask.iter() {
             self.block(number).state[page] = PageState::Held;
         }
@@ -198,7 +200,7 @@ impl Pager {
     fn drop_stale(&mut self) -> bool {
         while let Some(&(id, serial)) = self.staged.front() {
             if self.is_current(id, serial) && self.hold(id).phase == Phase::Staged {
-                let since = self.prefetched - self.hold(id).begun;
+                let since = self.asked_for - self.hold(id).begun;
                 let stale = since > STALE_ROUNDS * self.staging_limit() as u64;
                 if stale {
                     self.staged.pop_front();
@@ -230,11 +232,9 @@ impl Pager {
         }
         // One try for each piece of the run that is in far: pieces between others are left to demand.
         let Some(id) = self.read(number, pages, None) else { return false };
-        let begun = self.prefetched;
         let hold = self.hold(id);
-        (hold.prefetch, hold.begun) = (true, begun);
+        hold.prefetch = true;
         let pages = hold.populated.count();
-        self.prefetched += pages as u64;
         self.reading_ahead += pages;
         self.count(Counter::PrefetchBytes, (pages * PAGE) as u64);
         true

@@ -5,6 +5,7 @@
 //! pages in use would fit went round in circles.
 
 use super::{Pager, pages_extent};
+use crate::bits::Bits;
 use crate::block::{Frames, HoldId, PageState, Phase};
 use nearfar_core::addr::PAGE;
 use nearfar_core::policy::{Arrival, Found, Run};
@@ -29,7 +30,9 @@ impl Pager {
         let hold = self.hold(id);
         let (number, phase, mask) = (hold.block, hold.phase, hold.mask);
         let (huge, all) = (hold.frames.is_huge(), mask.count());
-        let part = mask.run_around(page, Self::clip(run, number, page));
+        let wanted = Self::clip(run, number, page);
+        self.rescue_others(id, number, wanted.clone());
+        let part = mask.run_around(page, wanted);
         if part.len() < all && !self.hold(id).wanted {
             if part.len() <= COPIED_OUT && self.copy_out(id, page, part.clone()) {
                 return;
@@ -45,6 +48,27 @@ impl Pager {
             // The kernel holds the pages for the write; they come back the moment it ends.
             self.hold(id).wanted = true;
         }
+    }
+
+    /// Brings back the other clean pieces of block `number` that lie in `wanted`, which would have been read as well: one fault
+    /// for each would cost more.
+    fn rescue_others(&mut self, id: HoldId, number: usize, wanted: Range<usize>) {
+        let inside = Bits::of(wanted);
+        let fits = |&other: &HoldId| match &self.holds[other] {
+            Some(hold) => {
+                let clean = hold.phase == Phase::Clean && !hold.frames.is_huge() && !hold.wanted;
+                other != id && clean && hold.mask.iter().all(|page| inside.get(page))
+            }
+            None => false,
+        };
+        let others: Vec<HoldId> = self.block_holds(number).iter().copied().filter(fits).collect();
+        for other in others {
+            self.show_hold(other, Arrival::Rescued);
+        }
+    }
+
+    fn block_holds(&self, number: usize) -> &[HoldId] {
+        self.blocks.get(&number).map_or(&[], |block| &block.holds)
     }
 
     /// Copies pages of a hold into view; their frames stay where they are, and the write that may be under way goes on. False

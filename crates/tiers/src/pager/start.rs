@@ -103,7 +103,7 @@ impl Pager {
             staged_holds: 0,
             reading_ahead: 0,
             arriving: 0,
-            prefetched: 0,
+            asked_for: 0,
             wishes: VecDeque::new(),
             waits: Vec::new(),
             starved: VecDeque::new(),
