@@ -62,7 +62,8 @@ pub fn triad(sizes: Sizes) -> Case {
         read_back: true,
         length: match sizes.effort {
             Effort::Smoke => Length { repetitions: 2, seconds: Some(5.0), runs: usize::MAX },
-            _ => Length { repetitions: 4, seconds: Some(60.0), runs: usize::MAX },
+            // Policies need some sweeps to learn what is written; most of a long run comes after that.
+            _ => Length { repetitions: 10, seconds: Some(60.0), runs: usize::MAX },
         },
         // One sweep takes 20 to 40 s for 2400M.
         swap_length: Length { repetitions: 1, seconds: Some(seconds), runs: 2 },
@@ -108,7 +109,9 @@ fn columns(sizes: Sizes) -> Case {
     let limit = Limit::Sweep { touched_percent: 100, written_percent: 50 };
     // Each thread needs a page of every row: in a tiny near only one thread's pages have room.
     let threads = (sizes.effort == Effort::Smoke).then_some(1);
-    Case { threads, ..sweep(sizes, "columns: transposing copy of a row-major matrix", &["columns"], limit) }
+    let case = sweep(sizes, "columns: transposing copy of a row-major matrix", &["columns"], limit);
+    let length = Length { repetitions: case.length.repetitions.min(4), ..case.length };
+    Case { threads, length, ..case }
 }
 
 fn clocked(sizes: Sizes, seconds: f64, runs: usize) -> Length {

@@ -93,6 +93,8 @@ impl Emulated {
 }
 
 fn work(common: &Common) -> ! {
+    // A device would not need a CPU.
+    thread::be_prompt();
     let mut queue = common.lock();
     loop {
         if let Some(copy) = queue.todo.pop_front() {

@@ -78,6 +78,8 @@ impl Memory {
 }
 
 fn run(common: &'static Common) {
+    // Threads that compute on all CPUs would else keep the pager, and those who wait for it, waiting for milliseconds.
+    nearfar_sys::thread::be_prompt();
     let memory = Memory { common };
     let event = common.event.as_raw_fd();
     let mut fds = vec![event];
