@@ -130,7 +130,7 @@ pub struct Room {
     pub free_pages: u64,
     /// Pages of the program's managed memory that hold data, near or far.
     pub data_pages: u64,
-    /// Pages being prefetched or prefetched and not yet asked for.
+    /// Pages that prefetch asked for: not begun, under way, or there and not yet asked for by the program.
     pub staged_pages: u64,
     /// Bytes per second that far has been seen to read, 0 when unknown.
     pub far_bytes_per_s: u64,

@@ -34,7 +34,7 @@ const ALL: usize = 64;
 const SHARED: usize = 16;
 /// A unit is at most this share of near, so that small budgets are not swept out by one run.
 const UNIT_SHARE: u64 = 16;
-/// Prefetch has at most this share of near.
+/// What was prefetched, or is on its way, has at most this share of near.
 const STAGED_SHARE: u64 = 8;
 /// So many times that may be asked for: what finds no room yet is under way as soon as something else has come, and far has no
 /// rest in which threads must ask first.

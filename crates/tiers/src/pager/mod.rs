@@ -100,9 +100,9 @@ pub struct Pager {
     staged_pages: usize,
     staged_holds: usize,
     reading_ahead: usize,
-    /// Pages of those reads that have ended and were not looked at yet.
+    /// Pages of those of them that have come and were not looked at yet.
     arriving: usize,
-    /// Pages that were ever read, ahead or on demand.
+    /// Pages that were ever asked of far, ahead or on demand; a small read counts as several.
     asked_for: u64,
     wishes: VecDeque<Run>,
     waits: Vec<Wait>,

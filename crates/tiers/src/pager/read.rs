@@ -13,6 +13,8 @@ use std::ops::Range;
 /// Prefetched data is stale when this many times as much as may be staged was asked for after it: streams take what is staged
 /// for them in the order in which it was asked for, but not all at the same pace.
 const STALE_ROUNDS: u64 = 3;
+/// Pages that a read counts for at least: about what far reads at once in the time of one page alone.
+const LEAST_ASKED: usize = 64;
 
 impl Pager {
     /// Starts reading the pages of `run` in block `number` that are in far; with `page`, at least that one. `None`: no
@@ -45,7 +47,8 @@ impl Pager {
 
     fn start_read(&mut self, number: usize, mask: Bits, far: Bits, frames: Frames) -> HoldId {
         let id = self.new_hold(number, mask, frames.clone(), Phase::Reading);
-        self.asked_for += mask.count() as u64;
+        // Small reads take longer for each page, and what is staged beside them grows stale as time goes by.
+        self.asked_for += mask.count().max(LEAST_ASKED) as u64;
         self.hold(id).begun = self.asked_for;
         for page in mask.iter() {
             self.block(number).state[page] = PageState::Held;

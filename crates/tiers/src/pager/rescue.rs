@@ -31,29 +31,23 @@ impl Pager {
         let (number, phase, mask) = (hold.block, hold.phase, hold.mask);
         let (huge, all) = (hold.frames.is_huge(), mask.count());
         let wanted = Self::clip(run, number, page);
-        self.rescue_others(id, number, wanted.clone());
-        let part = mask.run_around(page, wanted);
-        if part.len() < all && !self.hold(id).wanted {
-            if part.len() <= COPIED_OUT && self.copy_out(id, page, part.clone()) {
-                return;
-            }
-            if phase == Phase::Clean && !huge {
-                self.take_out(id, part);
-                return;
-            }
-        }
-        if phase == Phase::Clean {
+        let part = mask.run_around(page, wanted.clone());
+        let some = part.len() < all && !self.hold(id).wanted;
+        if some && part.len() <= COPIED_OUT && self.copy_out(id, page, part.clone()) {
+        } else if some && phase == Phase::Clean && !huge {
+            self.take_out(id, part);
+        } else if phase == Phase::Clean {
             self.show_hold(id, Arrival::Rescued);
         } else {
             // The kernel holds the pages for the write; they come back the moment it ends.
             self.hold(id).wanted = true;
         }
+        self.rescue_others(id, number, &Bits::of(wanted));
     }
 
-    /// Brings back the other clean pieces of block `number` that lie in `wanted`, which would have been read as well: one fault
-    /// for each would cost more.
-    fn rescue_others(&mut self, id: HoldId, number: usize, wanted: Range<usize>) {
-        let inside = Bits::of(wanted);
+    /// Brings back the other clean pieces of block `number` that lie inside of what the fetch policy wanted: one fault for each
+    /// would cost more.
+    fn rescue_others(&mut self, id: HoldId, number: usize, inside: &Bits) {
         let fits = |&other: &HoldId| match &self.holds[other] {
             Some(hold) => {
                 let clean = hold.phase == Phase::Clean && !hold.frames.is_huge() && !hold.wanted;

@@ -48,9 +48,14 @@ impl Pager {
             near_pages: self.capacity,
             free_pages: self.uncharged_room() + (huge + single) as u64,
             data_pages: (self.blocks.len() * BLOCK_PAGES) as u64,
-            staged_pages: (self.staged_pages + self.reading_ahead) as u64,
+            staged_pages: (self.staged_pages + self.reading_ahead) as u64 + self.wished_pages(),
             far_bytes_per_s: self.meter.peak_bytes_per_s(),
         }
+    }
+
+    /// Pages that prefetch asked for and that wait for room.
+    fn wished_pages(&self) -> u64 {
+        self.wishes.iter().map(|run| u64::from(run.count)).sum()
     }
 
     /// A huge frame, and whether it is known to be zero. Without `demand`, what prefetch holds is not sacrificed.
@@ -169,7 +174,8 @@ impl Pager {
         Some((start..start + pages.len(), pages))
     }
 
-    /// Keeps frames coming: evicts ahead of need, serves those that wait, starts prefetches, shrinks for others.
+    /// Keeps frames coming: starts prefetches that have room, evicts ahead of need, serves those that wait, starts prefetches
+    /// again, shrinks for others.
     /// True when it was not all done, and must be called again before the lock is released.
     pub fn pump(&mut self) -> bool {
         self.adjust_capacity();
@@ -177,9 +183,11 @@ impl Pager {
         let mut more = false;
         if !self.resting {
             self.keep_window();
-            // First what costs little and keeps far busy.
-            self.grant_wishes();
-            self.far.backend().flush();
+            // First what costs little and keeps far busy, unless threads wait for frames.
+            if self.starved.is_empty() {
+                self.grant_wishes();
+                self.far.backend().flush();
+            }
             more = self.evict_ahead();
             self.hollow_out();
             self.retry_starved();
@@ -238,6 +246,7 @@ impl Pager {
     fn evict_ahead(&mut self) -> bool {
         // What waits needs a block each at the most; prefetch is offered what is in limbo, and some more while it asks.
         let wished: usize = self.wishes.iter().take(8).map(|run| run.count as usize).sum();
+        let wished = wished.min(self.staging_limit().saturating_sub(self.staged_pages + self.reading_ahead));
         let asked = self.starved.len() * BLOCK_PAGES + wished;
         let aim = self.slack() as usize + asked.min(self.capacity as usize / 8);
         let (mut pinned, mut done) = (0, 0);

@@ -211,15 +211,16 @@ impl Pager {
         self.far.submit(token, write, place, page, pieces);
     }
 
-    /// Starts the next prefetches in place of those that have ended, before what these brought is looked at: far would have
-    /// nothing to do meanwhile.
+    /// Starts the next prefetches in place of those that have ended, when these are a block or more, before what they brought is
+    /// looked at: far would have nothing to do meanwhile.
     fn replace_ended(&mut self, done: &[Done]) {
+        let ahead = |id: HoldId| matches!(&self.holds[id], Some(hold) if hold.phase == Phase::Reading && hold.prefetch);
         let read = |one: &Done| match self.transfers.slots.get(one.token as usize) {
-            Some(Some(transfer)) if !transfer.write => transfer.pages,
+            Some(Some(transfer)) if transfer.holds.iter().all(|&(id, _)| ahead(id)) => transfer.pages,
             _ => 0,
         };
         self.arriving = done.iter().map(read).sum();
-        if self.arriving >= BLOCK_PAGES && !self.resting {
+        if self.arriving >= BLOCK_PAGES && !self.resting && self.starved.is_empty() {
             self.grant_wishes();
             self.far.backend().flush();
         }

@@ -7,7 +7,7 @@ pub(super) struct Limits {
     pub unit: u64,
     /// Most units that one stream may hold ahead.
     pub units_ahead: u32,
-    /// Pages that may still be staged.
+    /// Pages that may still be asked for.
     pub budget: u64,
     /// Pages of near: no hole is longer.
     pub near: u64,

@@ -289,6 +289,26 @@ fn wasted_streams_are_muted() {
     assert!(fault(&mut policy, BLOCK).is_empty());
 }
 
+/// All but the last block of a stream stays in near, so that nothing is asked for between two visits to that block: it comes as
+/// a whole each time, not chunk by chunk.
+#[test]
+fn a_block_that_a_stream_comes_by_again_is_read_whole() {
+    let room = Room { near_pages: NEAR, free_pages: 0, data_pages: DATA, staged_pages: 0, far_bytes_per_s: 1 << 30 };
+    let mut policy = StreamFetch::new();
+    let mut fault = |page| {
+        let fault = Fault { page: BASE + page, thread: 1, found: Found::Far, write: false, now_ns: 0 };
+        policy.on_fault(&fault, &room, &()).run.map(|run| (run.first - BASE, run.count))
+    };
+    [0, 1, 4, 16, 64].iter().for_each(|&page| drop(fault(page)));
+    (1..8).for_each(|block| assert_eq!(fault(block * BLOCK), Some((block * BLOCK, 512))));
+    for _ in 0..3 {
+        assert_eq!(fault(7 * BLOCK), Some((7 * BLOCK, 512)));
+    }
+    // Entered elsewhere, it may be chance at first; then pieces grow.
+    let pieces: Vec<_> = [100, 112, 176].map(|page| fault(7 * BLOCK + page)).into_iter().flatten().collect();
+    assert_eq!(pieces, [(7 * BLOCK + 100, 12), (7 * BLOCK + 112, 64), (7 * BLOCK + 176, 256)]);
+}
+
 proptest! {
     #[test]
     fn any_sequence_gives_valid_runs(

@@ -257,11 +257,6 @@ impl Track {
         let slack = self.slack.max(if live { ((self.run_end - self.run_first) / 8).min(SLACK) } else { 0 });
         let edge = x % limits.unit;
         if (self.run_first..self.run_end).contains(&x) {
-            // What it asked for last has left since, and is asked for from the start: another round.
-            let round = x == self.run_first && edge == 0 && found == Found::Far;
-            if round && live && self.conf >= CONF_JUMP && self.size >= limits.unit {
-                return Some(Fit::Restart);
-            }
             return (brought || live).then_some(Fit::Again);
         }
         let next = if self.coarse && live { limits.unit - 1 } else { slack };
@@ -308,14 +303,12 @@ impl Track {
                 }
                 let end = match found {
                     Found::Zero => x - x % limits.unit + limits.unit,
-                    Found::Far | Found::Limbo => {
-                        // Piece after piece: all of it has left.
-                        let (end, size) = self.anew;
-                        let size = if x == end { (4 * size).min(limits.unit) } else { CHUNK };
-                        let end = x - x % CHUNK + size.max(CHUNK);
-                        self.anew = (end, size);
+                    Found::Far => {
+                        let end = self.again(x, limits.unit);
+                        (self.seen_all, self.seen_own) = (clock.all, clock.own);
                         end
                     }
+                    Found::Limbo => x - x % CHUNK + CHUNK,
                     _ => return None,
                 };
                 return Some(self.real(x, end.min(self.run_end) - x));
@@ -365,6 +358,18 @@ impl Track {
             Kind::Sequential => self.go_on(x, fit, found, stale, limits, view, ahead),
             Kind::Strided => self.step_on(x, fit, found, limits, view, ahead),
         }
+    }
+
+    /// End of what to bring of the last run, which has left near in part or altogether, when `x` of it is asked for: all when a
+    /// stream comes by again, from the start; otherwise a chunk, and more each time when the next piece is asked for.
+    fn again(&mut self, x: u64, unit: u64) -> u64 {
+        if x == self.run_first && x.is_multiple_of(unit) && self.conf >= CONF_JUMP && self.size >= unit {
+            return self.run_end;
+        }
+        let (end, size) = self.anew;
+        let size = if x == end { (4 * size).min(unit) } else { CHUNK };
+        self.anew = (x - x % CHUNK + size.max(CHUNK), size);
+        self.anew.0
     }
 
     #[allow(clippy::too_many_arguments)]
