@@ -31,7 +31,12 @@ impl Pager {
         let (number, phase, mask) = (hold.block, hold.phase, hold.mask);
         let (huge, all) = (hold.frames.is_huge(), mask.count());
         let wanted = Self::clip(run, number, page);
-        let part = mask.run_around(page, wanted.clone());
+        let mut part = mask.run_around(page, wanted.clone());
+        if phase == Phase::Writing && part.len() > COPIED_OUT {
+            // A copy of less can be had at once; the rest would have to wait until it is written.
+            let first = page - page % COPIED_OUT;
+            part = mask.run_around(page, first..first + COPIED_OUT);
+        }
         let some = part.len() < all && !self.hold(id).wanted;
         if some && part.len() <= COPIED_OUT && self.copy_out(id, page, part.clone()) {
         } else if some && phase == Phase::Clean && !huge {

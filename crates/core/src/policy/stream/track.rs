@@ -303,12 +303,11 @@ impl Track {
                 }
                 let end = match found {
                     Found::Zero => x - x % limits.unit + limits.unit,
-                    Found::Far => {
+                    Found::Far | Found::Limbo => {
                         let end = self.again(x, limits.unit);
                         (self.seen_all, self.seen_own) = (clock.all, clock.own);
                         end
                     }
-                    Found::Limbo => x - x % CHUNK + CHUNK,
                     _ => return None,
                 };
                 return Some(self.real(x, end.min(self.run_end) - x));
