@@ -11,8 +11,9 @@ use std::time::Duration;
 
 static PTHREAD_EXIT: Next<unsafe extern "C" fn(*mut c_void) -> !> = Next::new(c"pthread_exit");
 
-/// What the names of all of nearfar's threads begin with.
-const OUR_NAMES: &str = "nearfar";
+/// What the names of threads begin with that do not keep a process alive: nearfar's, and the kernel's own that work for an
+/// io_uring (it lists them like the program's).
+const OUR_NAMES: [&str; 3] = ["nearfar", "iou-wrk-", "iou-sqp-"];
 
 /// pthread_exit(3).
 ///
@@ -49,7 +50,8 @@ fn only_ours_are_left() -> bool {
         // The main thread stays in the list as a zombie.
         let is_main = path.file_name().is_some_and(|name| name.to_string_lossy().parse() == Ok(process::pid()));
         let text = |name: &str| std::fs::read_to_string(path.join(name)).unwrap_or_default();
-        let ours = text("comm").starts_with(OUR_NAMES);
+        let name = text("comm");
+        let ours = OUR_NAMES.iter().any(|start| name.starts_with(start));
         let ended = text("stat").rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X']));
         if !(ours || is_main && ended) {
             return false;

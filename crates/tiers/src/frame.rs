@@ -8,6 +8,7 @@
 //! Invariant: `free_huge` and `free_pages` are populated; `empty_*` hold no page at all. Nothing else is in two lists.
 
 use crate::bits::Bits;
+use crate::hash_map::soon;
 use nearfar_core::addr::{BLOCK, BLOCK_CHUNKS, CHUNK, Extent, PAGE, round_down};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::map::{self, RW};
@@ -331,6 +332,11 @@ impl FramePool {
         let lists = self.free_huge.capacity() + self.empty_huge.capacity() + self.free_pages.capacity();
         (lists + self.empty_chunks.capacity() + self.nursery_free.capacity()) * size_of::<usize>()
             + self.small.capacity() * (size_of::<SmallSlot>() + 16)
+    }
+
+    /// Bytes by which the largest of them will soon grow at once.
+    pub fn metadata_step(&self) -> usize {
+        soon(self.small.len(), self.small.capacity()) * (size_of::<SmallSlot>() + 16)
     }
 }
 

@@ -32,3 +32,8 @@ impl Hasher for Multiply {
         self.write_u64(u64::from(word));
     }
 }
+
+/// Entries that a table of `len` entries will get at once when it is full, if that is soon.
+pub fn soon(len: usize, capacity: usize) -> usize {
+    if len * 4 > capacity * 3 { capacity } else { 0 }
+}

@@ -9,7 +9,7 @@
 //! is rewritten again and again); when there is no more, the pager's cleaner moves live slots together.
 
 use crate::far::{Far, Place};
-use crate::hash_map::Map;
+use crate::hash_map::{Map, soon};
 use nearfar_core::addr::BLOCK_PAGES;
 use nearfar_sys::errno::Errno;
 
@@ -41,6 +41,11 @@ impl Log {
     /// Bytes of the log's own table.
     pub fn metadata_bytes(&self) -> usize {
         self.live.capacity() * (size_of::<(Place, u16)>() + 1)
+    }
+
+    /// Bytes by which that table will soon grow at once.
+    pub fn metadata_step(&self) -> usize {
+        soon(self.live.len(), self.live.capacity()) * (size_of::<(Place, u16)>() + 1)
     }
 
     /// Slots left in the open place.

@@ -2,6 +2,7 @@
 
 use super::Pager;
 use crate::block::Block;
+use crate::hash_map::soon;
 use crate::job::Slot;
 use nearfar_core::addr::PAGE;
 use nearfar_core::stats::Counter;
@@ -127,6 +128,12 @@ impl Pager {
         (blocks + holds + self.table_bytes + far + self.frames.metadata_bytes() + records) as u64 + units
     }
 
+    /// Pages by which tables that double when they are full will soon grow at once.
+    fn metadata_step(&self) -> usize {
+        let holds = soon(self.holds.len(), self.holds.capacity()) * size_of::<Option<crate::block::Hold>>();
+        (holds + self.frames.metadata_step() + self.log.metadata_step()).div_ceil(PAGE)
+    }
+
     /// Writes the gauges.
     pub fn publish(&mut self) {
         // Metadata is part of near: it is charged like frames, in whole pages, as it grows.
@@ -159,7 +166,7 @@ impl Pager {
     /// Charges a little more than tables need now, bit by bit from what is free, since nothing may be in the moment when they grow.
     fn charge_ahead(&mut self, metadata: usize) {
         const STEP: usize = 8;
-        let aim = metadata + (self.job.near_pages() as usize / 512).min(256);
+        let aim = metadata + (self.job.near_pages() as usize / 512).min(256) + self.metadata_step();
         let some = aim.saturating_sub(self.metadata_pages).min(STEP);
         // Not after a fork, when all give away what they have.
         if some == 0 || self.job.charged_pages() > self.job.near_pages() {
