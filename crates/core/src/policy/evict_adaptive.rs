@@ -103,6 +103,8 @@ pub struct Adaptive {
     state: u64,
     /// MAIN took back a victim from limbo; IN makes room for it, or a sweep through MAIN would rescue one unit after another.
     owed: bool,
+    /// Victims of MAIN that came back since one has left.
+    came_back: u32,
     /// MAIN is of a past phase.
     past: bool,
     /// Pages that came to MAIN because of that.
@@ -132,6 +134,7 @@ impl Adaptive {
             draw_turn: 0,
             state: 0x9e37_79b9_7f4a_7c15,
             owed: false,
+            came_back: 0,
             past: false,
             replaced: 0,
             renewed: 0,
@@ -387,6 +390,7 @@ impl Evict for Adaptive {
             self.count_back(list, pages, node);
             (to, mark) = (MAIN, 1);
             self.owed = true;
+            self.came_back = self.came_back.saturating_add(1);
         } else {
             self.count_back(list, pages, node);
             let queued = if list < LEFT || list == PAST { self.lists.pages(IN) } else { 0 };
@@ -425,6 +429,8 @@ impl Evict for Adaptive {
         let mut list = match self.lists.count(IN) > 0 {
             true if over => self.oldest(),
             true => IN,
+            // They may be all that is in MAIN, and not be able to leave.
+            false if self.came_back > 1 && self.lists.count(COSTLY) > 0 => COSTLY,
             false => self.cheapest(),
         };
         if list != IN && !over {
@@ -468,6 +474,7 @@ impl Evict for Adaptive {
     }
 
     fn left(&mut self, unit: Unit, written: u32) {
+        self.came_back = 0;
         if let Some((list, node)) = self.lists.find(unit)
             && list >= GHOSTS
         {

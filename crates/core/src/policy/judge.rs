@@ -190,6 +190,38 @@ fn adaptive_moves_few_bytes() {
     assert!(above.is_empty(), "{above:?}");
 }
 
+/// Units that the kernel holds come back at once: others must leave in their stead, whatever part of near they are in.
+#[test]
+fn what_cannot_leave_does_not_keep_the_others() {
+    const ROOM: u64 = 64 * 512;
+    let pinned = Unit::chunk(9999, 0);
+    let mut policy = policy("adaptive");
+    policy.set_capacity(ROOM);
+    policy.insert(pinned, 1, Arrival::Touched);
+    let mut resident = std::collections::HashSet::new();
+    let mut in_a_row = 0;
+    for visit in 0..4000usize {
+        // All of it is written, so that it is dear to keep out.
+        let unit = Unit::block(visit % 100);
+        if !resident.insert(unit) {
+            continue;
+        }
+        policy.insert(unit, 512, Arrival::Demanded);
+        while policy.resident_pages() > ROOM - 4 * 512 {
+            let victim = policy.victim().unwrap();
+            if victim == pinned {
+                in_a_row += 1;
+                assert!(in_a_row < 8, "visit {visit}: nothing but what cannot leave");
+                policy.insert(pinned, 1, Arrival::Rescued);
+                continue;
+            }
+            in_a_row = 0;
+            resident.remove(&victim);
+            policy.left(victim, 512);
+        }
+    }
+}
+
 /// Whatever came before, a loop gets its share in the end, also one that is just too large for a long FIFO.
 #[test]
 fn adaptive_is_not_stuck_in_a_loop() {
