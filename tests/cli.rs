@@ -132,8 +132,8 @@ fn static_program() {
     needs!("libc.a");
     let scratch = Scratch::new();
     let program = scratch.0.join("static-program");
-    let script = "echo '#include <fcntl.h>\nint main(void){return creat(\"started\", 0600) < 0;}' | gcc -static -x c - -o \"$1\"";
-    assert!(Command::new("sh").args(["-c", script, "sh"]).arg(&program).status().expect("gcc").success());
+    let script = "echo '#include <fcntl.h>\nint main(void){return creat(\"started\", 0600) < 0;}' | cc -static -x c - -o \"$1\"";
+    assert!(Command::new("sh").args(["-c", script, "sh"]).arg(&program).status().expect("cc").success());
     refused(&["--near", "64M"], &[program.as_os_str()], &["static-program", "static"]);
 }
 

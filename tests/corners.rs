@@ -49,14 +49,14 @@ fn fork_handlers_older_than_ours() {
     let dir = compile("fork_chain.c").parent().expect("a directory").to_owned();
     let (library, program) = (dir.join("libearly_atfork.so"), dir.join("early_atfork"));
     let source = program_file("early_atfork.c");
-    let gcc = |arguments: &[&OsStr]| {
-        let status = Command::new("gcc").args(["-O2", "-pthread"]).arg(&source).args(arguments).status();
-        assert!(status.expect("gcc runs").success());
+    let cc = |arguments: &[&OsStr]| {
+        let status = Command::new("cc").args(["-O2", "-pthread"]).arg(&source).args(arguments).status();
+        assert!(status.expect("cc runs").success());
     };
-    gcc(&["-DLIBRARY".as_ref(), "-shared".as_ref(), "-fPIC".as_ref(), "-o".as_ref(), library.as_ref()]);
+    cc(&["-DLIBRARY".as_ref(), "-shared".as_ref(), "-fPIC".as_ref(), "-o".as_ref(), library.as_ref()]);
     let mut path = std::ffi::OsString::from("-Wl,-rpath,");
     path.push(&dir);
-    gcc(&[library.as_ref(), &path, "-o".as_ref(), program.as_ref()]);
+    cc(&[library.as_ref(), &path, "-o".as_ref(), program.as_ref()]);
     both_of(&program);
 }
 

@@ -128,7 +128,8 @@ pub fn compile(name: &str) -> PathBuf {
     let flags = text.lines().take(3).find_map(|line| line.trim_start_matches(['/', '!', ' ']).strip_prefix("flags: "));
     let half_done = target.with_extension(format!("{}.tmp", std::process::id()));
     let mut compiler = match kind {
-        "c" => Command::new("gcc"),
+        // The one compiler that Rust itself needs, as a linker.
+        "c" => Command::new("cc"),
         "cpp" => Command::new("g++"),
         "f90" => Command::new("gfortran"),
         "rs" => Command::new("rustc"),

@@ -13,7 +13,7 @@ use std::ops::Range;
 /// Prefetched data is stale when this many times as much as may be staged was asked for after it: streams take what is staged
 /// for them in the order in which it was asked for, but not all at the same pace.
 const STALE_ROUNDS: u64 = 3;
-/// Pages that a read counts for at least: about what far reads at once in the time of one page alone.
+/// Pages that a read counts for at least: a disk reads some tens at once in the time of one page alone.
 const LEAST_ASKED: usize = 64;
 
 impl Pager {

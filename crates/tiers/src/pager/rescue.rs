@@ -38,14 +38,13 @@ impl Pager {
             part = mask.run_around(page, first..first + COPIED_OUT);
         }
         let some = part.len() < all && !self.hold(id).wanted;
-        if some && part.len() <= COPIED_OUT && self.copy_out(id, page, part.clone()) {
-        } else if some && phase == Phase::Clean && !huge {
-            self.take_out(id, part);
-        } else if phase == Phase::Clean {
-            self.show_hold(id, Arrival::Rescued);
-        } else {
+        let copied = some && part.len() <= COPIED_OUT && self.copy_out(id, page, part.clone());
+        match phase {
+            _ if copied => {}
+            Phase::Clean if some && !huge => self.take_out(id, part),
+            Phase::Clean => self.show_hold(id, Arrival::Rescued),
             // The kernel holds the pages for the write; they come back the moment it ends.
-            self.hold(id).wanted = true;
+            _ => self.hold(id).wanted = true,
         }
         self.rescue_others(id, number, &Bits::of(wanted));
     }
