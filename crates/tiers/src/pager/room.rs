@@ -183,6 +183,7 @@ impl Pager {
         let mut more = false;
         if !self.resting {
             self.keep_window();
+            self.charge_ahead();
             // First what costs little and keeps far busy, unless threads wait for frames.
             if self.starved.is_empty() {
                 self.grant_wishes();

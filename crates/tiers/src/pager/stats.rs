@@ -153,7 +153,6 @@ impl Pager {
             }
             self.metadata_pages = metadata;
         }
-        self.charge_ahead(metadata);
         let used = self.slot.charged_pages() * PAGE as u64;
         self.slot.set(Counter::NearUsed, used);
         self.slot.raise(Counter::NearPeak, used);
@@ -163,10 +162,11 @@ impl Pager {
         self.slot.raise(Counter::FarPeak, self.far.used_bytes());
     }
 
-    /// Charges a little more than tables need now, bit by bit from what is free, since nothing may be in the moment when they grow.
-    fn charge_ahead(&mut self, metadata: usize) {
-        const STEP: usize = 8;
-        let aim = metadata + (self.job.near_pages() as usize / 512).min(256) + self.metadata_step();
+    /// Charges a little more than tables need now, bit by bit, since nothing may be free in the moment when they grow.
+    pub(super) fn charge_ahead(&mut self) {
+        const STEP: usize = 32;
+        let metadata = self.metadata_bytes() as usize / PAGE + 1;
+        let aim = metadata + (self.job.near_pages() as usize / 512).clamp(64, 256) + self.metadata_step();
         let some = aim.saturating_sub(self.metadata_pages).min(STEP);
         // Not after a fork, when all give away what they have.
         if some == 0 || self.job.charged_pages() > self.job.near_pages() {
@@ -176,7 +176,10 @@ impl Pager {
             self.metadata_pages += some;
             return;
         }
-        let released = self.frames.release_single(some);
+        if self.frames.free_pages() == (0, 0) {
+            self.end_oldest_limbo();
+        }
+        let released = self.frames.release(some);
         self.uncharge(released);
         if released > 0 && self.job.try_charge(self.slot, released as u64) {
             self.metadata_pages += released;
