@@ -12,5 +12,6 @@ pub mod tier;
 pub mod mode;
 pub mod faults;
 pub mod stats;
+pub mod node;
 pub mod policy;
 pub mod trace;

@@ -1,0 +1,215 @@
+//! What a machine is made of, as read from the kernel; nothing here is measured.
+
+use super::{Certainty, CpuList};
+use serde::{Deserialize, Serialize};
+
+/// The machine's parts and what this process may use of them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Topology {
+    /// Processor model, as the kernel names it.
+    pub cpu_model: String,
+    /// "GenuineIntel", "AuthenticAMD", "ARM", ...; empty when unknown.
+    pub vendor: String,
+    /// CPUID family (x86) or null.
+    pub family: Option<u32>,
+    /// CPUID model (x86) or null.
+    pub model: Option<u32>,
+    /// "x86_64", "aarch64".
+    pub arch: String,
+    /// Flags or features, as /proc/cpuinfo lists them.
+    pub features: Vec<String>,
+    /// Kernel release.
+    pub kernel: String,
+    /// The hypervisor, container runtime or emulator that was found, if any.
+    pub virtualisation: Option<String>,
+    /// Sockets with an online CPU; null when the kernel does not say.
+    pub packages: Option<u32>,
+    /// Physical cores with an online CPU.
+    pub cores: Option<u32>,
+    /// Hardware threads per core.
+    pub threads_per_core: Option<u32>,
+    /// Online CPUs.
+    pub online: CpuList,
+    /// CPUs that this process may use (affinity and cpuset).
+    pub allowed: CpuList,
+    /// Where each allowed or online CPU is.
+    pub placement: Vec<Placement>,
+    /// Every distinct kind of cache, innermost first.
+    pub caches: Vec<Cache>,
+    /// The last-level cache, from every source there is.
+    pub llc: Llc,
+    /// NUMA nodes, ascending; a machine without NUMA has node 0.
+    pub nodes: Vec<MemoryNode>,
+    /// Relative distances (SLIT), row from, column to, in the order of `nodes`; empty when unknown.
+    pub distances: Vec<Vec<u32>>,
+    /// Memory tiers of the kernel (memory_tiering): number and nodes.
+    pub memory_tiers: Vec<(u32, CpuList)>,
+    /// Huge pages.
+    pub huge_pages: HugePages,
+    /// Limits of the cgroup.
+    pub cgroup: Cgroup,
+}
+
+/// Where a CPU is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Placement {
+    /// Its number.
+    pub cpu: u32,
+    /// Its socket.
+    pub package: Option<u32>,
+    /// Its core, unique in its socket.
+    pub core: Option<u32>,
+    /// Its NUMA node.
+    pub node: Option<u32>,
+}
+
+/// What a cache holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CacheKind {
+    /// Data only.
+    Data,
+    /// Code only.
+    Instruction,
+    /// Both.
+    #[default]
+    Unified,
+}
+
+/// Caches of one level and kind that are alike.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cache {
+    /// 1 is next to the core.
+    pub level: u32,
+    /// What it holds.
+    pub kind: CacheKind,
+    /// Bytes of one.
+    pub bytes: u64,
+    /// Bytes of a line.
+    pub line: Option<u32>,
+    /// Associativity.
+    pub ways: Option<u32>,
+    /// How many there are over the online CPUs.
+    pub instances: u32,
+    /// CPUs that share one.
+    pub shared_by: u32,
+}
+
+/// One source's word on the last-level cache.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LlcSource {
+    /// "sysfs", "cpuid", "measured knee", ...
+    pub source: String,
+    /// Bytes that it says, all instances over the allowed CPUs together.
+    pub bytes: u64,
+}
+
+/// Size of the last-level cache (memory-side caches included).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Llc {
+    /// The largest that any credible source says; null when none does. Arrays have at least four times this.
+    pub bytes: Option<u64>,
+    /// All that was said.
+    pub sources: Vec<LlcSource>,
+}
+
+/// What a memory is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemoryKind {
+    /// Not known.
+    #[default]
+    Unknown,
+    /// DDR, LPDDR.
+    Dram,
+    /// High-bandwidth memory on the package: HBM, MCDRAM.
+    Hbm,
+    /// Behind a CXL link.
+    Cxl,
+    /// Persistent memory used as memory.
+    Pmem,
+    /// Memory of a GPU that the CPUs can address.
+    Gpu,
+}
+
+/// What the firmware claims of a memory (HMAT), seen from its nearest CPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Claim {
+    /// Read bandwidth in bytes per second.
+    pub read_bytes_per_s: Option<f64>,
+    /// Write bandwidth in bytes per second.
+    pub write_bytes_per_s: Option<f64>,
+    /// Read latency in nanoseconds.
+    pub read_ns: Option<f64>,
+    /// Write latency in nanoseconds.
+    pub write_ns: Option<f64>,
+}
+
+/// A cache between a memory and everything else (HMAT).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SideCache {
+    /// Bytes.
+    pub bytes: u64,
+    /// Bytes of a line.
+    pub line: Option<u32>,
+    /// "direct-mapped", "other", ...
+    pub indexing: Option<String>,
+    /// "write-back", "write-through", ...
+    pub write_policy: Option<String>,
+}
+
+/// A NUMA node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MemoryNode {
+    /// Its number.
+    pub id: u32,
+    /// Bytes of memory (MemTotal of the node).
+    pub bytes: u64,
+    /// Bytes free when it was read.
+    pub free_bytes: u64,
+    /// Its CPUs; none for memory alone.
+    pub cpus: CpuList,
+    /// This process may allocate there (cpuset.mems).
+    pub allowed: bool,
+    /// What it is made of.
+    pub kind: MemoryKind,
+    /// How sure that is.
+    pub certainty: Certainty,
+    /// Why.
+    pub evidence: Vec<String>,
+    /// What the firmware claims.
+    pub claim: Option<Claim>,
+    /// Caches in front of it.
+    pub side_caches: Vec<SideCache>,
+}
+
+/// Huge pages.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HugePages {
+    /// Bytes of a small page.
+    pub page: u64,
+    /// Transparent huge pages: "always", "madvise", "never"; null when the kernel has none.
+    pub transparent: Option<String>,
+    /// Bytes of a transparent huge page.
+    pub huge_page: Option<u64>,
+    /// Pools of hugetlb: bytes of a page and how many are reserved.
+    pub reserved: Vec<(u64, u64)>,
+}
+
+/// Limits of the control group that this process is in.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cgroup {
+    /// Bytes of memory, the lowest limit up to the root; null without a limit.
+    pub memory_bytes: Option<u64>,
+    /// CPUs' worth of time (quota / period); null without a limit.
+    pub cpus: Option<f64>,
+}
