@@ -13,6 +13,7 @@ mod far_dir;
 mod outcome;
 mod summary;
 mod live;
+mod target;
 mod runfile;
 mod trace_file;
 mod request;
@@ -33,6 +34,8 @@ struct Cli {
 enum Command {
     /// Run a program in less memory than it needs; the rest goes to a disk
     Run(args::RunArgs),
+    /// Measure this machine's memories, processors and far tiers; no root is needed
+    Probe(cmd::probe::ProbeArgs),
     /// Tell what this kernel and user allow, and how to get the rest
     Doctor(args::DoctorArgs),
     /// Measure efficiency against all-DRAM and against the kernel's own means
@@ -47,6 +50,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => cmd::run::run(args),
+        Command::Probe(args) => cmd::probe::run(args),
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::Bench(args) => cmd::bench::run(args),
         Command::Demo(args) => cmd::demo::run(args),

@@ -6,7 +6,7 @@ use crate::args::{Commit, Heap, RunArgs};
 use crate::exit::refuse;
 use crate::far_dir::FarDir;
 use crate::machine::{self, MemoryLimit};
-use crate::runfile::Target;
+use crate::target::Target;
 use crate::trace_file::TraceFile;
 use crate::{library, program};
 use nearfar_core::addr::PAGE;
@@ -103,7 +103,7 @@ impl RunRequest {
             ));
         }
         let far = far_name(&settings);
-        let stats = args.stats.map(Target::new).transpose()?;
+        let stats = args.stats.map(|path| Target::new("--stats", path)).transpose()?;
         let trace = args.trace.map(|path| TraceFile::new(&path, &args.trace_window, near, &mut settings)).transpose()?;
         if trace.is_some() {
             notes.push("a trace is recorded: the program is slowed down, and this run's figures say nothing of others".into());

@@ -1,78 +1,15 @@
 //! The run file that `--stats` writes: JSON, versioned, described in docs/formats.md.
-//!
-//! A reader never sees half a file: it is written beside its place and renamed there.
 
-use crate::exit::{STOPPED_BY_NEARFAR, refuse};
+use crate::exit::STOPPED_BY_NEARFAR;
 use crate::machine::Machine;
 use crate::outcome::{BOUND_METHOD, Derived, End, Outcome};
-use anyhow::Context;
 use nearfar_core::stats::{COUNTERS, Counter, Snapshot};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Changes when a reader of the old version would misread the new one; added fields do not count.
 const VERSION: u32 = 1;
-
-/// A path that a run file can be written to.
-#[derive(Clone, Debug)]
-pub struct Target {
-    path: PathBuf,
-    /// A device or pipe: written in place, since renaming would replace it by a file.
-    in_place: bool,
-}
-
-impl Target {
-    /// Checks, without leaving anything behind, that `path` can be written.
-    pub fn new(path: PathBuf) -> anyhow::Result<Self> {
-        let shown = path.display();
-        let cannot = |why: &dyn std::fmt::Display| refuse(format_args!("--stats {shown} cannot be written: {why}"));
-        match std::fs::metadata(&path) {
-            Ok(facts) if facts.is_dir() => Err(cannot(&"it is a directory; name a file in it")),
-            Ok(facts) if !facts.is_file() => Ok(Self { path, in_place: true }),
-            Ok(_) => {
-                std::fs::OpenOptions::new().append(true).open(&path).map_err(|error| cannot(&error))?;
-                // Behind a link: the file is replaced, not the link.
-                let path = path.canonicalize().map_err(|error| cannot(&error))?;
-                try_dir(&path).map_err(|error| cannot(&error))?;
-                Ok(Self { path, in_place: false })
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                // Absolute, because the command may be told to change directory one day and the file must not move.
-                let path = std::path::absolute(&path).map_err(|error| cannot(&error))?;
-                if path.file_name().is_none() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
-                    return Err(cannot(&"it does not name a file"));
-                }
-                try_dir(&path).map_err(|error| cannot(&error))?;
-                Ok(Self { path, in_place: false })
-            }
-            Err(error) => Err(cannot(&error)),
-        }
-    }
-
-    /// Writes `file`.
-    pub fn write(&self, file: &RunFile<'_>) -> anyhow::Result<()> {
-        let mut text = serde_json::to_string_pretty(file)?;
-        text.push('\n');
-        let shown = self.path.display();
-        if self.in_place {
-            return std::fs::write(&self.path, text).with_context(|| format!("--stats {shown}"));
-        }
-        let mut name = self.path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.tmp", std::process::id()));
-        let beside = self.path.with_file_name(name);
-        let result = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, &self.path));
-        if result.is_err() {
-            let _ = std::fs::remove_file(&beside);
-        }
-        result.with_context(|| format!("--stats {shown}"))
-    }
-}
-
-fn try_dir(file: &Path) -> Result<(), nearfar_sys::errno::Errno> {
-    let dir = file.parent().unwrap_or(Path::new("/"));
-    nearfar_sys::file::SpillFile::create(dir, false).map(|_| ())
-}
 
 /// The content of a run file.
 #[derive(Serialize)]
@@ -154,6 +91,13 @@ pub struct Ran<'a> {
     pub near_bytes: u64,
     /// The far tier.
     pub far: &'a str,
+}
+
+impl RunFile<'_> {
+    /// As it is written.
+    pub fn text(&self) -> anyhow::Result<String> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
 }
 
 impl<'a> RunFile<'a> {
@@ -246,24 +190,6 @@ mod tests {
         }
         assert_eq!(value["exit"]["signal_name"], "SIGSEGV");
         assert!(value["derived"]["efficiency_vs_bound"].is_null());
-    }
-
-    #[test]
-    fn targets() {
-        let dir = std::env::temp_dir().join(format!("nearfar-runfile-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).expect("temporary directory");
-        assert!(Target::new(dir.clone()).is_err());
-        assert!(Target::new(dir.join("missing/run.json")).is_err());
-        assert!(Target::new("/dev/null".into()).expect("a device").in_place);
-        let target = Target::new(dir.join("run.json")).expect("a new file");
-        assert_eq!(std::fs::read_dir(&dir).expect("list").count(), 0, "checking leaves nothing behind");
-
-        let outcome = sample();
-        let machine = Machine { cpu: "test".into(), cpus: 2, kernel: "6.18".into(), ram: 1 << 30 };
-        let ran = Ran { program: Path::new("/bin/x"), args: &[], near_bytes: 1 << 24, far: "/var/tmp" };
-        target.write(&RunFile::new(&ran, &machine, &outcome)).expect("written");
-        assert_eq!(std::fs::read_dir(&dir).expect("list").count(), 1);
-        std::fs::remove_dir_all(&dir).expect("clean up");
     }
 
     const BEGIN: &str = "<!-- counters: made from crates/core/src/stats.rs by `make docs` -->\n";

@@ -134,7 +134,7 @@ fn python_multiprocessing_by_fork() {
 /// What the disk takes in time does not exceed near, but for what is read ahead and what one round misses.
 #[test]
 fn near_is_held_where_the_disk_keeps_up() {
-    let under = same(program("slow_growth.c").args(["256M"]));
+    let under = same(program("slow_growth.c").args(["256M"]).alone());
     // Three times near is the margin, of four that it would be without: the thread that looks may have to wait for a CPU, and a
     // shared disk may stand still for a second.
     assert!(under.counter("near_peak_bytes") <= 192 * MIB, "near peak {} MiB of 64", under.counter("near_peak_bytes") / MIB);

@@ -55,7 +55,7 @@ fn mix_over_emulated_far_memory() {
 /// The last stream has 48 blocks; what earlier ones left behind must not keep it from being read ahead.
 #[test]
 fn streams_that_ended_do_not_stop_prefetch() {
-    let under = TestProgram::source("dead_streams.c").near("32M").self_checked().paged();
+    let under = TestProgram::source("dead_streams.c").near("32M").alone().self_checked().paged();
     let ahead = under.counter("faults_staged") + under.counter("faults_late");
     assert!(ahead >= 40, "{ahead} faults found data brought ahead");
 }

@@ -1,7 +1,7 @@
 //! Compiles test programs, runs them plainly and under `nearfar run` with a time limit, and compares.
 //!
-//! Every run has a directory of its own to work in and a far directory of its own, which must be empty afterwards. Runs that page
-//! are taken one at a time, since disk and processors are shared and hangs are told by the clock.
+//! Every run has a directory of its own to work in and a far directory of its own, which must be empty afterwards. Runs whose time
+//! or memory is measured have the machine to themselves; others run beside each other, as on users' machines.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,7 +9,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Mutex, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 pub const MIB: u64 = 1 << 20;
@@ -72,10 +72,17 @@ pub fn nearfar_bin() -> PathBuf {
     .clone()
 }
 
-/// One heavy run at a time.
-pub fn machine() -> MutexGuard<'static, ()> {
-    static MACHINE: Mutex<()> = Mutex::new(());
-    MACHINE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+/// Who runs what: programs that check their own data share the machine, what measures time or memory has it alone.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// The machine, alone.
+pub fn machine() -> RwLockWriteGuard<'static, ()> {
+    MACHINE.write().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// The machine, beside others: at most as many as the test harness has threads.
+fn shared_machine() -> RwLockReadGuard<'static, ()> {
+    MACHINE.read().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Whether the machine has what `name` stands for.
@@ -161,6 +168,7 @@ pub struct TestProgram {
     stdin: Option<PathBuf>,
     limit: Duration,
     watched: bool,
+    alone: bool,
 }
 
 impl TestProgram {
@@ -173,7 +181,8 @@ impl TestProgram {
     pub fn command<S: Into<OsString>>(argv: impl IntoIterator<Item = S>) -> Self {
         let argv = argv.into_iter().map(Into::into).collect();
         let limit = Duration::from_secs(120);
-        Self { argv, near: "64M".into(), far: None, options: Vec::new(), env: Vec::new(), stdin: None, limit, watched: false }
+        let (near, options, env) = ("64M".into(), Vec::new(), Vec::new());
+        Self { argv, near, far: None, options, env, stdin: None, limit, watched: false, alone: false }
     }
 
     /// A script of tests/programs under Python.
@@ -225,6 +234,12 @@ impl TestProgram {
         self
     }
 
+    /// Runs it with the machine to itself: its time, or what it counts, is part of the test.
+    pub fn alone(mut self) -> Self {
+        self.alone = true;
+        self
+    }
+
     /// Runs it without nearfar.
     pub fn plain(&self) -> Outcome {
         let mut command = Command::new(&self.argv[0]);
@@ -244,7 +259,8 @@ impl TestProgram {
 
     /// Runs it under nearfar; nothing may be left in the far directory.
     pub fn nearfar(&self) -> Outcome {
-        let _machine = machine();
+        let _alone = (self.alone || self.watched).then(machine);
+        let _beside = _alone.is_none().then(shared_machine);
         let scratch = Scratch::new();
         let command = self.command_under_nearfar(&scratch);
         let outcome = self.outcome(command, &scratch);

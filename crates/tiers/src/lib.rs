@@ -11,6 +11,7 @@ pub mod ledger;
 pub mod xts;
 pub mod job;
 pub mod backend;
+pub mod speed;
 pub mod reserve;
 pub mod far;
 pub mod log;

@@ -74,7 +74,7 @@ fn bracketed(choice: &str) -> String {
 }
 
 /// File system and source of the mount that holds `path`: the longest mount point that is a prefix of it.
-fn mount_of(path: &Path) -> String {
+pub fn mount_of(path: &Path) -> String {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let mounts = read("/proc/self/mountinfo");
     let best = mounts.lines().filter_map(|line| {

@@ -106,6 +106,21 @@ impl Node {
         self.figures().any(|figure| figure.validity == Validity::Invalid)
     }
 
+    /// Every figure, to be changed.
+    pub fn figures_mut(&mut self) -> impl Iterator<Item = &mut Figure> {
+        let bandwidth = self.bandwidth.iter_mut().map(|row| &mut row.rate);
+        let scaling = self.scaling.iter_mut().flat_map(|row| &mut row.points).map(|point| &mut point.rate);
+        let latency = self.latency.iter_mut().map(|row| &mut row.time);
+        let loaded = self.loaded.iter_mut().flat_map(|row| &mut row.points);
+        let loaded = loaded.flat_map(|point| [&mut point.time, &mut point.rate]);
+        let compute = self.compute.iter_mut().map(|row| &mut row.rate);
+        let threading = self.threading.iter_mut().map(|row| &mut row.overhead);
+        let far = self.far.iter_mut().flat_map(|tier| &mut tier.points).flat_map(|point| [&mut point.rate, &mut point.time]);
+        let energy = self.energy.iter_mut().map(|row| &mut row.joules);
+        let mpi = self.mpi.iter_mut().map(|row| &mut row.value);
+        bandwidth.chain(scaling).chain(latency).chain(loaded).chain(compute).chain(threading).chain(far).chain(energy).chain(mpi)
+    }
+
     /// Every figure.
     pub fn figures(&self) -> impl Iterator<Item = &Figure> {
         let bandwidth = self.bandwidth.iter().map(|row| &row.rate);

@@ -1,0 +1,375 @@
+//! One probe of this machine: goes through the plan, part by part, and files what it finds in the node.
+//!
+//! A part that fails leaves a line of what is missing. Nothing is measured beside anything else.
+
+use super::plan::{self, Pair, Plan};
+use super::progress::Progress;
+use super::{Part, ProbeArgs, far, noise};
+use crate::args::DEFAULT_FAR;
+use nearfar_core::node::{
+    Arithmetic, Cache, CacheKind, Chase, Injection, Isa, Memory, Missing, Node, Operation, Pages, Precision, Stores, Topology,
+};
+use nearfar_kernels::probe as kernels;
+use std::time::Duration;
+
+/// Rows of a memory that is measured in full.
+const ROWS: &[(Operation, Stores)] = &[
+    (Operation::Read, Stores::None),
+    (Operation::Write, Stores::Ordinary),
+    (Operation::Write, Stores::NonTemporal),
+    (Operation::Copy, Stores::Ordinary),
+    (Operation::Copy, Stores::NonTemporal),
+    (Operation::Scale, Stores::Ordinary),
+    (Operation::Scale, Stores::NonTemporal),
+    (Operation::Add, Stores::Ordinary),
+    (Operation::Add, Stores::NonTemporal),
+    (Operation::Triad, Stores::Ordinary),
+    (Operation::Triad, Stores::NonTemporal),
+];
+/// Rows of other memories, of caches, and with `--quick`.
+const FEW_ROWS: &[(Operation, Stores)] =
+    &[(Operation::Read, Stores::None), (Operation::Triad, Stores::Ordinary), (Operation::Triad, Stores::NonTemporal)];
+const CACHE_ROWS: &[(Operation, Stores)] = &[
+    (Operation::Read, Stores::None),
+    (Operation::Write, Stores::Ordinary),
+    (Operation::Copy, Stores::Ordinary),
+    (Operation::Triad, Stores::Ordinary),
+];
+/// Memory that is left to others.
+const LEFT: u64 = 64 << 20;
+/// Figures of energy are means over so long.
+const ENERGY: Duration = Duration::from_millis(500);
+
+/// Steps that the progress bar has.
+pub fn steps(args: &ProbeArgs, topology: &Topology) -> u64 {
+    let plan = plan::plan(topology, args.quick, far_tiers(args).len());
+    let pairs = plan.pairs.len() as u64;
+    // Bandwidth, latency, latency under load of each pair; caches twice; the rest by and large.
+    3 * pairs + 8 + 10 + 24 * far_tiers(args).len() as u64
+}
+
+fn far_tiers(args: &ProbeArgs) -> Vec<String> {
+    match (args.no_far, args.far.is_empty()) {
+        (true, _) => Vec::new(),
+        (false, true) => vec![DEFAULT_FAR.to_owned()],
+        (false, false) => args.far.clone(),
+    }
+}
+
+/// A probe under way.
+pub struct Session<'a> {
+    args: &'a ProbeArgs,
+    node: &'a mut Node,
+    progress: &'a Progress,
+    plan: Plan,
+}
+
+impl<'a> Session<'a> {
+    /// A probe that files its results in `node`, whose topology is known.
+    pub fn new(args: &'a ProbeArgs, node: &'a mut Node, progress: &'a Progress) -> Self {
+        let plan = plan::plan(&node.topology, args.quick, far_tiers(args).len());
+        Self { args, node, progress, plan }
+    }
+
+    /// Measures everything that was asked for.
+    pub fn measure(mut self) {
+        self.node.quick = self.args.quick;
+        let watch = noise::Watch::start();
+        if self.plan.groups.is_empty() {
+            self.missing("everything", "no CPU of this machine is known: /sys/devices/system/cpu and /proc/self/status are not readable");
+            return;
+        }
+        for pair in self.plan.pairs.clone() {
+            if self.wants(Part::Bandwidth) {
+                self.bandwidth(pair);
+            }
+            if self.wants(Part::Latency) {
+                self.latency(pair);
+                if pair.main && !(self.args.quick && pair.group > 0) {
+                    self.loaded(pair);
+                }
+            }
+        }
+        if self.wants(Part::Bandwidth) {
+            self.together();
+            self.scaling();
+        }
+        self.caches();
+        if self.wants(Part::Compute) {
+            self.compute();
+        }
+        if self.wants(Part::Threading) {
+            self.threading();
+        }
+        if self.wants(Part::Energy) {
+            self.energy();
+        }
+        if self.wants(Part::Mpi) {
+            self.mpi();
+        }
+        if self.wants(Part::Far) {
+            self.far();
+        }
+        self.node.noise = watch.end();
+        noise::spread(self.node);
+    }
+
+    fn wants(&self, part: Part) -> bool {
+        self.args.only.is_empty() || self.args.only.contains(&part)
+    }
+
+    fn missing(&mut self, what: impl Into<String>, why: impl Into<String>) {
+        let missing = Missing { what: what.into(), why: why.into() };
+        if !self.node.missing.contains(&missing) {
+            self.node.missing.push(missing);
+        }
+    }
+
+    /// Memory that may be used now on `node`.
+    fn limit(&self, node: Option<u32>) -> u64 {
+        let machine = crate::machine::memory_limit().bytes.min(nearfar_sys::process::memory_available());
+        let free = node.and_then(|id| {
+            let path = format!("/sys/devices/system/node/node{id}/meminfo");
+            let text = std::fs::read_to_string(path).ok()?;
+            let line = text.lines().find(|line| line.contains("MemFree:"))?;
+            line.split_ascii_whitespace().rev().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
+        });
+        // What the kernel caches of files on the node makes room, so a node with CPUs is judged by what is available.
+        let free = free.filter(|_| self.node.topology.nodes.len() > 1);
+        free.map_or(machine, |free| free.min(machine)).saturating_sub(LEFT)
+    }
+
+    fn pages(&self) -> Pages {
+        match self.node.topology.huge_pages.transparent.as_deref() {
+            Some("always" | "madvise") => Pages::Huge,
+            _ => Pages::Small,
+        }
+    }
+
+    fn stream<'s>(&self, cpus: &'s [u32], cpu_node: Option<u32>, memory: u32, rows: &'s [(Operation, Stores)]) -> kernels::StreamSetting<'s> {
+        kernels::StreamSetting {
+            cpus,
+            cpu_node,
+            memory: Memory::Node(memory),
+            rows,
+            array_bytes: self.array_bytes(memory),
+            pages: self.pages(),
+            llc_bytes: self.node.topology.llc.bytes,
+            budget: self.plan.row * rows.len() as u32,
+            limit_bytes: self.limit(Some(memory)),
+        }
+    }
+
+    /// As planned, or less where the node has not so much: the row is invalid then and says why.
+    fn array_bytes(&self, memory: u32) -> u64 {
+        self.plan.array_bytes.min(self.limit(Some(memory)) / 7 * 2).max(1 << 20)
+    }
+
+    fn bandwidth(&mut self, pair: Pair) {
+        let group = self.plan.groups[pair.group].clone();
+        let what = format!("bandwidth of node {} from CPUs of node {}", pair.memory, group.node);
+        self.progress.step(&what);
+        let rows = if pair.main && !self.args.quick { ROWS } else { FEW_ROWS };
+        match kernels::bandwidth(&self.stream(&group.cores, Some(group.node), pair.memory, rows)) {
+            Ok(measured) => {
+                self.node.bandwidth.extend(measured.rows);
+                measured.missing.into_iter().for_each(|missing| self.missing(missing.what, missing.why));
+            }
+            Err(error) => self.missing(what, error.to_string()),
+        }
+    }
+
+    /// All CPUs at once, each on the memory nearest to it, where there are several nodes with CPUs.
+    fn together(&mut self) {
+        if self.plan.groups.len() < 2 {
+            return;
+        }
+        self.missing(
+            "bandwidth of all nodes together",
+            "not measured yet: rows are by node of the CPUs; nodes do not share their memory controllers, so the sum is an estimate",
+        );
+    }
+
+    fn scaling(&mut self) {
+        let mut groups = self.plan.groups.clone();
+        groups.truncate(1);
+        for group in groups {
+            if group.cpus.len() < 2 {
+                self.missing("bandwidth by threads", "one CPU only");
+                continue;
+            }
+            // Cores first, then their second hardware threads.
+            let mut cpus = group.cores.clone();
+            cpus.extend(group.cpus.iter().filter(|cpu| !group.cores.contains(cpu)));
+            let pairs: Vec<Pair> = self.plan.pairs.iter().copied().filter(|pair| self.plan.groups[pair.group].node == group.node).collect();
+            for pair in pairs.iter().filter(|pair| pair.main) {
+                let what = format!("bandwidth by threads, node {}", pair.memory);
+                self.progress.step(&what);
+                let stream = self.stream(&cpus, Some(group.node), pair.memory, &FEW_ROWS[1..2]);
+                let points = (usize::BITS - cpus.len().leading_zeros()) + 1;
+                let stream = kernels::StreamSetting { budget: self.plan.row * points, ..stream };
+                match kernels::scaling(&kernels::ScalingSetting { stream, threads: &[] }) {
+                    Ok(scaling) => self.node.scaling.push(scaling),
+                    Err(error) => self.missing(what, error.to_string()),
+                }
+            }
+        }
+    }
+
+    fn latency(&mut self, pair: Pair) {
+        let group = self.plan.groups[pair.group].clone();
+        let what = format!("latency of node {} from a CPU of node {}", pair.memory, group.node);
+        self.progress.step(&what);
+        let both = [Chase::PageLocal, Chase::Random];
+        let settings: &[(Pages, &[Chase])] = match (pair.main, self.pages()) {
+            (false, _) => &[(Pages::Small, &both[..1])],
+            (true, Pages::Huge) => &[(Pages::Small, &both), (Pages::Huge, &both[1..])],
+            (true, _) => &[(Pages::Small, &both)],
+        };
+        for &(pages, chases) in settings {
+            let limit = self.limit(Some(pair.memory));
+            let setting = kernels::ChaseSetting {
+                cpu: group.cores[0],
+                helpers: &group.cpus,
+                cpu_node: group.node,
+                memory: Memory::Node(pair.memory),
+                chases,
+                pages,
+                bytes: self.plan.chase_bytes.min(limit / 8 * 7 / (1 << 20) * (1 << 20)),
+                llc_bytes: self.node.topology.llc.bytes,
+                budget: self.plan.chase * chases.len() as u32,
+                limit_bytes: limit,
+            };
+            match kernels::latency(&setting) {
+                Ok(rows) => self.node.latency.extend(rows),
+                Err(error) => self.missing(what.clone(), error.to_string()),
+            }
+        }
+        if pair.main && self.pages() != Pages::Huge {
+            self.missing("latency over huge pages", "the kernel gives no transparent huge pages here");
+        }
+    }
+
+    fn loaded(&mut self, pair: Pair) {
+        let group = self.plan.groups[pair.group].clone();
+        let what = format!("latency of node {} under load", pair.memory);
+        let kinds: &[Injection] =
+            if self.args.quick { &[Injection::Reads] } else { &[Injection::Reads, Injection::ReadsAndWrites] };
+        for &injection in kinds {
+            self.progress.step(&what);
+            let delays = if self.args.quick { kernels::QUICK_DELAYS } else { kernels::DELAYS };
+            let limit = self.limit(Some(pair.memory));
+            let setting = kernels::LoadedSetting {
+                cpu: group.cores[0],
+                injectors: &group.cores[1..],
+                cpu_node: group.node,
+                node: pair.memory,
+                injection,
+                delays,
+                bytes: self.plan.chase_bytes.min(limit / 4),
+                injector_bytes: self.injector_bytes(group.cores.len() - 1, limit),
+                llc_bytes: self.node.topology.llc.bytes,
+                budget: self.plan.point * (delays.len() as u32 + 1),
+                limit_bytes: limit,
+            };
+            match kernels::loaded(&setting) {
+                Ok(curve) => self.node.loaded.push(curve),
+                Err(error) => self.missing(what.clone(), error.to_string()),
+            }
+        }
+    }
+
+    /// All injectors together visit as much as an array of the bandwidth kernels has.
+    fn injector_bytes(&self, injectors: usize, limit: u64) -> u64 {
+        let each = self.plan.array_bytes / injectors.max(1) as u64;
+        each.max(64 << 20).min(limit / 2 / injectors.max(1) as u64)
+    }
+
+    /// Bandwidth and latency of each cache that holds data.
+    fn caches(&mut self) {
+        let caches: Vec<Cache> =
+            self.node.topology.caches.iter().filter(|cache| cache.kind != CacheKind::Instruction).cloned().collect();
+        if caches.is_empty() {
+            self.missing("caches", "the kernel does not tell their sizes");
+        }
+        let group = self.plan.groups[0].clone();
+        for cache in caches {
+            let memory = Memory::Cache(cache.level);
+            self.progress.step(&format!("level {} cache", cache.level));
+            // What a thread has of it when all use it at once.
+            let sharers = group.cores.len().min(cache.shared_by.max(1) as usize) as u64;
+            if self.wants(Part::Bandwidth) {
+                let setting = kernels::StreamSetting {
+                    memory,
+                    array_bytes: cache.bytes / 2 / sharers,
+                    limit_bytes: self.limit(None),
+                    llc_bytes: None,
+                    rows: CACHE_ROWS,
+                    budget: (self.plan.row * CACHE_ROWS.len() as u32) / 2,
+                    ..self.stream(&group.cores, Some(group.node), group.node, CACHE_ROWS)
+                };
+                match kernels::bandwidth(&setting) {
+                    Ok(measured) => self.node.bandwidth.extend(measured.rows),
+                    Err(error) => self.missing(format!("bandwidth of the level {} cache", cache.level), error.to_string()),
+                }
+            }
+            if self.wants(Part::Latency) {
+                let setting = kernels::ChaseSetting {
+                    cpu: group.cores[0],
+                    helpers: &group.cores[..1],
+                    cpu_node: group.node,
+                    memory,
+                    chases: &[Chase::Random],
+                    pages: self.pages(),
+                    bytes: cache.bytes / 2,
+                    llc_bytes: None,
+                    budget: self.plan.chase / 4,
+                    limit_bytes: self.limit(None),
+                };
+                match kernels::latency(&setting) {
+                    Ok(rows) => self.node.latency.extend(rows),
+                    Err(error) => self.missing(format!("latency of the level {} cache", cache.level), error.to_string()),
+                }
+            }
+        }
+    }
+
+    fn compute(&mut self) {
+        self.progress.step("compute roofs");
+        let roofs = kernels::roofs();
+        let rows: Vec<_> = if self.args.quick { roofs.into_iter().filter(|row| row.2 == Arithmetic::Fma).collect() } else { roofs };
+        let budget = self.plan.compute * rows.len().max(1) as u32;
+        let cores = self.plan.cores.clone();
+        match kernels::compute(&kernels::ComputeSetting { cpus: &cores, rows: &rows, budget }) {
+            Ok(rows) => self.node.compute.extend(rows),
+            Err(error) => self.missing("compute roofs", error.to_string()),
+        }
+        if cores.len() > 1 && !self.args.quick {
+            // One core alone: its clock may be higher, and threads of a program do not always all work.
+            let best: Vec<_> = self.best_roof().into_iter().collect();
+            match kernels::compute(&kernels::ComputeSetting { cpus: &cores[..1], rows: &best, budget: self.plan.compute }) {
+                Ok(rows) => self.node.compute.extend(rows),
+                Err(error) => self.missing("compute roof of one core", error.to_string()),
+            }
+        }
+        match kernels::gemm(&kernels::GemmSetting { cpus: &cores, budget: self.plan.compute * 3 }) {
+            Ok(row) => self.node.compute.push(row),
+            Err(error) => self.missing("matrix product", error.to_string()),
+        }
+    }
+
+    fn best_roof(&self) -> Option<(Precision, Isa, Arithmetic)> {
+        self.node.peak(Precision::F64).map(|row| (row.precision, row.isa, row.arithmetic))
+    }
+
+    fn far(&mut self) {
+        let tiers = far_tiers(self.args);
+        for spec in tiers {
+            let progress = self.progress;
+            match far::measure(&spec, self.args.quick, self.plan.far, |what| progress.step(what)) {
+                Ok(tier) => self.node.far.push(tier),
+                Err(missing) => self.missing(missing.what, missing.why),
+            }
+        }
+    }
+}

@@ -1,0 +1,413 @@
+//! The tables that `nearfar probe` prints: what node.json holds, for people. Every figure is a median; what is noisy or invalid says so.
+
+use comfy_table::{ContentArrangement, Table, presets};
+use nearfar_core::node::{
+    Arithmetic, Bandwidth, Cache, CacheKind, Certainty, Chase, FarTier, Figure, Injection, Isa, Memory, MemoryKind, Node, Operation,
+    Pages, Precision, Runtime, Stores, Subject, Validity,
+};
+use nearfar_core::units::Bytes;
+use std::fmt::Write as _;
+
+/// All of it.
+pub fn render(node: &Node) -> String {
+    let mut text = head(node);
+    for (title, note, table) in [
+        memories(node),
+        bandwidth(node),
+        scaling(node),
+        latency(node),
+        loaded(node),
+        compute(node),
+        threading(node),
+        energy(node),
+        mpi(node),
+    ]
+    .into_iter()
+    .chain(node.far.iter().map(far))
+    .flatten()
+    {
+        let _ = write!(text, "\n{title}\n{table}\n");
+        if !note.is_empty() {
+            let _ = writeln!(text, "{note}");
+        }
+    }
+    if !node.missing.is_empty() {
+        text.push_str("\nNot measured\n");
+        for missing in &node.missing {
+            let _ = writeln!(text, "  {}: {}", missing.what, missing.why);
+        }
+    }
+    if node.noise.noisy {
+        let _ = writeln!(text, "\nNOISY: {}. Figures marked ~ are not to be trusted; measure again on a quiet machine.", node.noise.why);
+    }
+    for figure in node.figures().filter(|figure| figure.validity == Validity::Invalid) {
+        let _ = writeln!(text, "INVALID: {}", figure.why);
+    }
+    text
+}
+
+type Section = Option<(String, String, Table)>;
+
+fn new_table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    if !std::io::IsTerminal::is_terminal(&std::io::stdout()) {
+        table.set_width(110);
+    }
+    table.set_header(header.iter().copied());
+    table
+}
+
+fn head(node: &Node) -> String {
+    let topology = &node.topology;
+    let mut text = format!("{}: {}", node.name, topology.cpu_model);
+    let count = |number: Option<u32>, what: &str| number.map_or(String::new(), |number| format!(", {number} {what}"));
+    let _ = write!(text, "{}{}", count(topology.packages, "packages"), count(topology.cores, "cores"));
+    let _ = write!(text, ", {} CPUs", topology.online.len());
+    if topology.allowed.len() < topology.online.len() {
+        let _ = write!(text, " ({} of them ours: {})", topology.allowed.len(), topology.allowed);
+    }
+    let _ = writeln!(text, ", Linux {}", topology.kernel);
+    let caches: Vec<String> = topology.caches.iter().filter(|cache| cache.kind != CacheKind::Instruction).map(cache).collect();
+    if !caches.is_empty() {
+        let _ = writeln!(text, "Caches: {}", caches.join(", "));
+    }
+    if topology.llc.sources.len() > 1 {
+        let said: Vec<String> =
+            topology.llc.sources.iter().map(|source| format!("{} says {}", source.source, Bytes(source.bytes).exact())).collect();
+        let _ = writeln!(text, "Last-level cache: {}", said.join(", "));
+    }
+    let huge = &topology.huge_pages;
+    let _ = writeln!(
+        text,
+        "Huge pages: transparent {}{}",
+        huge.transparent.as_deref().unwrap_or("none"),
+        huge.huge_page.map_or(String::new(), |bytes| format!(" of {}", Bytes(bytes).exact()))
+    );
+    for finding in &node.findings {
+        let _ = writeln!(text, "{}: {} ({})", subject(finding.subject), finding.value, certainty(finding.certainty));
+        for evidence in &finding.evidence {
+            let _ = writeln!(text, "    {evidence}");
+        }
+    }
+    text
+}
+
+fn cache(cache: &Cache) -> String {
+    let kind = if cache.kind == CacheKind::Data { "d" } else { "" };
+    let instances = if cache.instances > 1 { format!("{} x ", cache.instances) } else { String::new() };
+    format!("L{}{kind} {instances}{}", cache.level, Bytes(cache.bytes).exact())
+}
+
+const fn subject(subject: Subject) -> &'static str {
+    match subject {
+        Subject::MemoryMode => "Memory mode",
+        Subject::ClusterMode => "Cluster mode",
+        Subject::Product => "Product",
+        Subject::Tiers => "Tiers",
+        Subject::Caution => "Caution",
+    }
+}
+
+const fn certainty(certainty: Certainty) -> &'static str {
+    match certainty {
+        Certainty::Unknown => "unknown",
+        Certainty::Inferred => "inferred",
+        Certainty::Detected => "detected",
+    }
+}
+
+/// The word for a kind of memory.
+pub const fn kind(kind: MemoryKind) -> &'static str {
+    match kind {
+        MemoryKind::Unknown => "unknown",
+        MemoryKind::Dram => "DRAM",
+        MemoryKind::Hbm => "HBM",
+        MemoryKind::Cxl => "CXL",
+        MemoryKind::Pmem => "persistent",
+        MemoryKind::Gpu => "GPU",
+    }
+}
+
+/// `figure` in units of `scale`, with the interval as a percentage and a mark when it is not to be trusted.
+fn show(figure: &Figure, scale: f64) -> String {
+    if figure.validity == Validity::Invalid {
+        return "INVALID".into();
+    }
+    let value = number(figure.median / scale);
+    let mark = if figure.validity == Validity::Noisy { "~" } else { "" };
+    let spread = (figure.high - figure.median).max(figure.median - figure.low) / figure.median * 100.0;
+    if figure.runs > 1 { format!("{mark}{value} ±{spread:.0}%") } else { format!("{mark}{value}") }
+}
+
+/// Three significant digits.
+fn number(value: f64) -> String {
+    match value.abs() {
+        v if v >= 100.0 => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        v if v >= 1.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+fn memory(memory: Memory) -> String {
+    match memory {
+        Memory::Node(id) => format!("node {id}"),
+        Memory::Cache(level) => format!("L{level}"),
+    }
+}
+
+fn memories(node: &Node) -> Section {
+    let topology = &node.topology;
+    if topology.nodes.is_empty() {
+        return None;
+    }
+    let mut header = vec!["node".to_owned(), "kind".into(), "size".into(), "CPUs".into(), "firmware claims (HMAT)".into()];
+    let distances = topology.nodes.len() > 1 && !topology.distances.is_empty();
+    if distances {
+        header.push("distances".into());
+    }
+    let mut table = new_table(&header.iter().map(String::as_str).collect::<Vec<_>>());
+    for (index, node) in topology.nodes.iter().enumerate() {
+        let claim = node.claim.map_or("nothing".to_owned(), |claim| {
+            let rate = claim.read_bytes_per_s.map(|rate| format!("{} GB/s", number(rate / 1e9)));
+            let time = claim.read_ns.map(|ns| format!("{} ns", number(ns)));
+            [rate, time].into_iter().flatten().collect::<Vec<_>>().join(", ")
+        });
+        let mut kind = format!("{} ({})", kind(node.kind), certainty(node.certainty));
+        for side in &node.side_caches {
+            let _ = write!(kind, ", behind a cache of {}", Bytes(side.bytes));
+        }
+        let cpus = if node.cpus.is_empty() { "none".to_owned() } else { node.cpus.to_string() };
+        let mut row = vec![node.id.to_string(), kind, Bytes(node.bytes).to_string(), cpus, claim];
+        if distances {
+            let of = topology.distances.get(index).map_or(&[][..], Vec::as_slice);
+            row.push(of.iter().map(u32::to_string).collect::<Vec<_>>().join(" "));
+        }
+        table.add_row(row);
+    }
+    Some(("Memory".into(), String::new(), table))
+}
+
+fn bandwidth(node: &Node) -> Section {
+    if node.bandwidth.is_empty() {
+        return None;
+    }
+    let mut table = new_table(&["CPUs of", "memory", "threads", "operation", "ordinary", "moved", "non-temporal", "arrays"]);
+    let key = |row: &Bandwidth| (row.cpu_node, row.memory, row.threads, row.operation);
+    let mut seen = Vec::new();
+    for row in &node.bandwidth {
+        if seen.contains(&key(row)) {
+            continue;
+        }
+        seen.push(key(row));
+        let find = |stores: Stores| node.bandwidth.iter().find(|other| key(other) == key(row) && other.stores == stores);
+        let plain = find(Stores::Ordinary).or_else(|| find(Stores::None));
+        let cell = |row: Option<&Bandwidth>| row.map_or(String::new(), |row| show(&row.rate, 1e9));
+        let moved = plain.filter(|row| row.rate.is_valid() && row.moved_bytes != row.counted_bytes);
+        let moved = moved.map_or(String::new(), |row| {
+            number(row.rate.median / 1e9 * f64::from(row.moved_bytes) / f64::from(row.counted_bytes.max(1)))
+        });
+        table.add_row([
+            row.cpu_node.map_or("all nodes".to_owned(), |id| format!("node {id}")),
+            memory(row.memory),
+            row.threads.to_string(),
+            row.operation.name().to_owned(),
+            cell(plain),
+            moved,
+            cell(find(Stores::NonTemporal)),
+            Bytes(row.array_bytes).to_string(),
+        ]);
+    }
+    let note = "Bytes that the program asks for, as STREAM counts them; \"moved\" adds the reads of write-allocate. ± is the 95 %\n\
+                interval of the median. Based on variants of the STREAM kernels; not STREAM results.";
+    Some(("Bandwidth, GB/s".into(), note.into(), table))
+}
+
+fn scaling(node: &Node) -> Section {
+    if node.scaling.is_empty() {
+        return None;
+    }
+    let mut table = new_table(&["memory", "operation", "threads: GB/s"]);
+    for row in &node.scaling {
+        let points: Vec<String> = row.points.iter().map(|point| format!("{}: {}", point.threads, show(&point.rate, 1e9))).collect();
+        table.add_row([memory(row.memory), stored(row.operation, row.stores), points.join("   ")]);
+    }
+    Some(("Bandwidth by threads".into(), String::new(), table))
+}
+
+fn stored(operation: Operation, stores: Stores) -> String {
+    match stores {
+        Stores::NonTemporal => format!("{} (non-temporal)", operation.name()),
+        _ => operation.name().to_owned(),
+    }
+}
+
+fn latency(node: &Node) -> Section {
+    if node.latency.is_empty() {
+        return None;
+    }
+    let mut table = new_table(&["CPU of", "memory", "order", "pages", "data", "ns"]);
+    for row in &node.latency {
+        table.add_row([
+            format!("node {}", row.cpu_node),
+            memory(row.memory),
+            match row.chase {
+                Chase::PageLocal => "random within 64 pages".to_owned(),
+                Chase::Random => "random".to_owned(),
+            },
+            match row.pages {
+                Pages::Small => "small".to_owned(),
+                Pages::Huge => "huge".to_owned(),
+                Pages::Mixed => "mixed".to_owned(),
+            },
+            Bytes(row.bytes).to_string(),
+            show(&row.time, 1.0),
+        ]);
+    }
+    let note = "One dependent load at a time. Random over small pages includes address translation; the difference to huge pages is its cost.";
+    Some(("Latency".into(), note.into(), table))
+}
+
+fn loaded(node: &Node) -> Section {
+    if node.loaded.is_empty() {
+        return None;
+    }
+    let mut table = new_table(&["CPUs of", "memory", "load", "injectors", "GB/s: ns"]);
+    for row in &node.loaded {
+        let points: Vec<String> = row
+            .points
+            .iter()
+            .map(|point| match point.delay {
+                None => format!("idle: {}", show(&point.time, 1.0)),
+                Some(_) if !point.rate.is_valid() || !point.time.is_valid() => "INVALID".into(),
+                Some(_) => format!("{}: {}", number(point.rate.median / 1e9), number(point.time.median)),
+            })
+            .collect();
+        table.add_row([
+            format!("node {}", row.cpu_node),
+            memory(row.memory),
+            if row.injection == Injection::Reads { "reads".to_owned() } else { "2 reads : 1 write".into() },
+            row.injectors.to_string(),
+            points.join("   "),
+        ]);
+    }
+    Some(("Latency under load".into(), String::new(), table))
+}
+
+fn compute(node: &Node) -> Section {
+    if node.compute.is_empty() {
+        return None;
+    }
+    let mut table = new_table(&["precision", "instructions", "arithmetic", "threads", "GFLOP/s", "clock GHz", "FLOP per clock and core"]);
+    for row in &node.compute {
+        table.add_row([
+            if row.precision == Precision::F64 { "f64" } else { "f32" }.to_owned(),
+            match row.isa {
+                Isa::Scalar => "scalar",
+                Isa::Sse2 => "SSE2",
+                Isa::Avx2 => "AVX2",
+                Isa::Avx512 => "AVX-512",
+                Isa::Neon => "NEON",
+            }
+            .to_owned(),
+            match row.arithmetic {
+                Arithmetic::Add => "add",
+                Arithmetic::MultiplyAdd => "multiply, add",
+                Arithmetic::Fma => "fused multiply-add",
+                Arithmetic::Gemm => "matrix product",
+            }
+            .to_owned(),
+            row.threads.to_string(),
+            show(&row.rate, 1e9),
+            row.clock_hz.as_ref().map_or(String::new(), |clock| number(clock.median / 1e9)),
+            row.per_clock.map_or(String::new(), number),
+        ]);
+    }
+    let note = "Clock: a chain of dependent integer additions, timed beside the arithmetic on the same core.";
+    Some(("Compute".into(), note.into(), table))
+}
+
+fn threading(node: &Node) -> Section {
+    if node.threading.is_empty() {
+        return None;
+    }
+    let mut table = new_table(&["runtime", "construct", "threads", "us"]);
+    for row in &node.threading {
+        let runtime = match &row.runtime {
+            Runtime::Own => "nearfar".to_owned(),
+            Runtime::OpenMp(file) => format!("OpenMP ({file})"),
+        };
+        table.add_row([runtime, row.construct.clone(), row.threads.to_string(), show(&row.overhead, 1e3)]);
+    }
+    let note = "Overhead of one construct: time with it less time without (method of the EPCC OpenMP microbenchmarks).";
+    Some(("Threading".into(), note.into(), table))
+}
+
+fn energy(node: &Node) -> Section {
+    if node.energy.is_empty() {
+        return None;
+    }
+    let mut table = new_table(&["load", "domain", "watts", "energy above idle"]);
+    for row in &node.energy {
+        let joules = if row.unit == "second" { String::new() } else { format!("{} pJ/{}", show(&row.joules, 1e-12), row.unit) };
+        table.add_row([row.load.clone(), row.domain.clone(), number(row.watts), joules]);
+    }
+    Some(("Energy".into(), String::new(), table))
+}
+
+fn mpi(node: &Node) -> Section {
+    let first = node.mpi.first()?;
+    let mut table = new_table(&["what", "bytes", "ranks", "value"]);
+    for row in &node.mpi {
+        let value = match row.unit.as_str() {
+            "ns" => format!("{} us", show(&row.value, 1e3)),
+            "bytes/s" => format!("{} GB/s", show(&row.value, 1e9)),
+            _ => format!("{} M/s", show(&row.value, 1e6)),
+        };
+        table.add_row([row.what.clone(), row.bytes.to_string(), row.ranks.to_string(), value]);
+    }
+    Some((format!("MPI on this node ({})", first.library), String::new(), table))
+}
+
+fn far(tier: &FarTier) -> Section {
+    let mut table = new_table(&["access", "request", "depth", "GB/s", "requests/s", "us per request"]);
+    for point in &tier.points {
+        table.add_row([
+            point.access.name().to_owned(),
+            Bytes(point.request_bytes).exact().to_string(),
+            point.depth.to_string(),
+            show(&point.rate, 1e9),
+            number(point.rate.median / point.request_bytes.max(1) as f64),
+            show(&point.time, 1e3),
+        ]);
+    }
+    Some((format!("Far tier {} ({})", tier.spec, tier.about), String::new(), table))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_without_anything_prints() {
+        let text = render(&Node::default());
+        assert!(text.contains("0 CPUs"), "{text}");
+    }
+
+    #[test]
+    fn invalid_and_noisy_figures_are_marked() {
+        let mut node = Node::default();
+        let row = Bandwidth { operation: Operation::Triad, counted_bytes: 24, moved_bytes: 32, ..Bandwidth::default() };
+        node.bandwidth.push(Bandwidth { rate: Figure::of(&[12e9, 12e9, 12.1e9]), ..row.clone() });
+        node.bandwidth.push(Bandwidth { stores: Stores::NonTemporal, rate: Figure::invalid("half of it"), ..row });
+        node.missing.push(nearfar_core::node::Missing { what: "energy".into(), why: "no RAPL".into() });
+        let text = render(&node);
+        for part in ["12.0 ±1%", "16.0", "INVALID", "INVALID: half of it", "energy: no RAPL"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let noisy = Figure::of(&[1.0, 2.0, 3.0]);
+        assert!(show(&noisy, 1.0).starts_with('~'), "{noisy:?}");
+        assert_eq!([number(123.4), number(12.34), number(1.234), number(0.1234)], ["123", "12.3", "1.23", "0.123"]);
+    }
+}
