@@ -4,7 +4,7 @@
 //! NEARFAR_SOAK_SEED=n repeats one round; NEARFAR_SOAK_FAULTS="spec;spec" gives some rounds one of these as NEARFAR_FAULTS,
 //! after which a program may also be stopped with status 86 and a message.
 
-use crate::util::{Scratch, TestProgram, compile, free_bytes, has, names_in};
+use crate::util::{TestProgram, compile, has, names_in, scratch_root, wait_for_space};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -133,8 +133,7 @@ fn everything_at_once() {
     }
     let minutes: f64 = variable("NEARFAR_SOAK_MINUTES").parse().unwrap_or(10.0);
     let end = Instant::now() + Duration::from_secs_f64(minutes * 60.0);
-    let scratch = Scratch::new();
-    let (shared, free) = (names_in(Path::new("/dev/shm")), free_bytes(&scratch.far()));
+    let shared = names_in(Path::new("/dev/shm"));
     let start = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |time| time.as_secs());
     let mut rounds = 0;
     while Instant::now() < end {
@@ -143,9 +142,5 @@ fn everything_at_once() {
         rounds += 1;
     }
     println!("{rounds} rounds");
-    let begin = Instant::now();
-    while free_bytes(&scratch.far()) + (256 << 20) < free {
-        assert!(begin.elapsed() < Duration::from_secs(30), "disk space did not come back");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    wait_for_space(&scratch_root());
 }

@@ -25,6 +25,11 @@ fn made(name: &str) -> PathBuf {
     dir
 }
 
+/// Where the directories of all runs are.
+pub fn scratch_root() -> PathBuf {
+    made("test-scratch")
+}
+
 /// A directory of its own, removed at the end.
 pub struct Scratch(pub PathBuf);
 
@@ -32,7 +37,7 @@ impl Scratch {
     pub fn new() -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let dir = made("test-scratch").join(name);
+        let dir = scratch_root().join(name);
         fs::create_dir_all(dir.join("far")).expect("scratch directory");
         fs::create_dir_all(dir.join("work")).expect("scratch directory");
         Self(dir)
@@ -100,6 +105,16 @@ pub fn has(name: &str) -> Result<(), String> {
         "numpy" => answers("python3", &["-c", "import numpy"]),
         "openmp" => answers("sh", &["-c", "echo 'int main(){return 0;}' | gcc -fopenmp -x c - -o /dev/null"]),
         "libc.a" => answers("sh", &["-c", "echo 'int main(){return 0;}' | gcc -static -x c - -o /dev/null"]),
+        // A virtual machine with other NUMA nodes: tests/guests/setup gets what it takes.
+        "guest" => {
+            let kernel = root().join("tests/guests/vmlinuz");
+            if !kernel.exists() {
+                return Err("no tests/guests/vmlinuz: run tests/guests/setup (as root, on Debian)".into());
+            }
+            answers("qemu-system-x86_64", &["--version"])
+                .and_then(|()| answers("busybox", &["true"]))
+                .and_then(|()| answers("python3", &["--version"]))
+        }
         "root" => answers("sh", &["-c", "test $(id -u) = 0 || { echo 'not root' >&2; exit 1; }"]),
         _ => panic!("needs!: unknown name {name}"),
     }
@@ -497,10 +512,27 @@ fn describe(pid: u32) -> String {
     text
 }
 
-/// Bytes free on the disk of the far directory.
-pub fn free_bytes(dir: &Path) -> u64 {
-    let output = Command::new("df").args(["--output=avail", "-B1"]).arg(dir).output().expect("df");
-    String::from_utf8_lossy(&output.stdout).lines().nth(1).and_then(|line| line.trim().parse().ok()).expect("df prints a number")
+/// Nameless files below `dir` that a process still holds: as long as one does, their space is not given back. (Free space of the disk
+/// would tell of what others write as well.)
+pub fn held_files(dir: &Path) -> Vec<PathBuf> {
+    let dir = dir.canonicalize().expect("the directory");
+    let is_number = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit());
+    let processes = names_in(Path::new("/proc")).into_iter().filter(is_number);
+    let descriptors = processes.filter_map(|pid| fs::read_dir(format!("/proc/{pid}/fd")).ok()).flatten().flatten();
+    let files = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
+    files.filter(|file| file.starts_with(&dir) && file.to_string_lossy().ends_with(" (deleted)")).collect()
+}
+
+/// Waits until no process holds a nameless file below `dir`.
+#[track_caller]
+pub fn wait_for_space(dir: &Path) {
+    let begin = Instant::now();
+    while let held = held_files(dir)
+        && !held.is_empty()
+    {
+        assert!(begin.elapsed() < Duration::from_secs(20), "disk space did not come back: {held:?} are held");
+        std::thread::sleep(Duration::from_millis(100));
+    }
 }
 
 /// Waits until none of `pids` lives.
