@@ -1,0 +1,70 @@
+//! Sub-NUMA modes: how many nodes with CPUs a socket is cut into. Distances alone prove nothing and are not used.
+
+use super::{Product, conclude, knl, unknown};
+use crate::node::{CacheKind, Certainty, Finding, Firmware, Subject, Topology};
+
+pub(super) fn finding(topology: &Topology, firmware: Option<&Firmware>) -> Finding {
+    if Product::of(topology).is_knl() {
+        return knl::cluster_mode(topology, firmware);
+    }
+    let open = |why: &str| unknown(Subject::ClusterMode, vec![why.to_owned()]);
+    if topology.hidden {
+        return open("/sys cannot be read");
+    }
+    let Some(packages) = topology.packages.filter(|packages| *packages > 0) else {
+        return open("the kernel does not say how many sockets there are");
+    };
+    let homes = topology.nodes.iter().filter(|node| !node.cpus.is_empty()).count() as u32;
+    let mut evidence = vec![format!("{homes} nodes with CPUs on {packages} sockets (/sys/devices/system)")];
+    let l3 = last_level_instances(topology);
+    let (value, mut certainty) = match (homes, homes % packages) {
+        (0, _) => return unknown(Subject::ClusterMode, evidence),
+        (1, _) if packages > 1 && is_epyc(topology) => ("NPS-0".to_owned(), Certainty::Inferred),
+        (1, _) if packages > 1 => ("none, sockets interleaved".to_owned(), Certainty::Inferred),
+        (_, 0) => {
+            let Some(found) = per_socket(topology, homes / packages, l3 / packages) else {
+                return unknown(Subject::ClusterMode, evidence);
+            };
+            found
+        }
+        _ => return unknown(Subject::ClusterMode, evidence),
+    };
+    if topology.vendor == "AuthenticAMD" && l3 > 0 {
+        evidence.push(format!("{l3} last-level caches"));
+    }
+    if topology.is_virtual_machine() && certainty == Certainty::Detected {
+        evidence.push("as the hypervisor shows it".to_owned());
+        certainty = Certainty::Inferred;
+    }
+    conclude(Subject::ClusterMode, value, certainty, evidence)
+}
+
+/// The mode with `nodes` nodes and `l3` last-level caches on each socket.
+fn per_socket(topology: &Topology, nodes: u32, l3: u32) -> Option<(String, Certainty)> {
+    let is_intel = topology.vendor == "GenuineIntel";
+    let is_cluster_on_die = matches!(topology.model, Some(63 | 79));
+    Some(match nodes {
+        1 if is_epyc(topology) => ("NPS-1".to_owned(), Certainty::Detected),
+        1 => ("none".to_owned(), Certainty::Detected),
+        2 if is_intel && is_cluster_on_die => ("cluster on die".to_owned(), Certainty::Detected),
+        2..=4 if is_intel => (format!("SNC-{nodes}"), Certainty::Detected),
+        // With as many last-level caches as nodes, the firmware's "L3 as NUMA node" looks the same.
+        2 | 4 if is_epyc(topology) && l3 == nodes => (format!("NPS-{nodes} or L3 as NUMA node"), Certainty::Inferred),
+        2 | 4 if is_epyc(topology) => (format!("NPS-{nodes}"), Certainty::Detected),
+        _ if is_epyc(topology) && l3 == nodes => ("L3 as NUMA node".to_owned(), Certainty::Inferred),
+        _ if is_intel || topology.vendor == "AuthenticAMD" => return None,
+        _ => (format!("{nodes} nodes per socket"), Certainty::Detected),
+    })
+}
+
+fn is_epyc(topology: &Topology) -> bool {
+    let model = &topology.cpu_model;
+    topology.vendor == "AuthenticAMD" && (model.contains("EPYC") || model.contains("Instinct"))
+}
+
+/// Instances of the last cache level, over the online CPUs.
+fn last_level_instances(topology: &Topology) -> u32 {
+    let data = || topology.caches.iter().filter(|cache| cache.kind != CacheKind::Instruction);
+    let level = data().map(|cache| cache.level).max().unwrap_or(0);
+    data().filter(|cache| cache.level == level).map(|cache| cache.instances).sum()
+}
