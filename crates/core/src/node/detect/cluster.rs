@@ -68,3 +68,40 @@ fn last_level_instances(topology: &Topology) -> u32 {
     let level = data().map(|cache| cache.level).max().unwrap_or(0);
     data().filter(|cache| cache.level == level).map(|cache| cache.instances).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::{Cache, MemoryNode};
+
+    fn mode(vendor: &str, model: &str, packages: u32, nodes: u32, l3: u32) -> (String, Certainty) {
+        let node = |id| MemoryNode { id, bytes: 1, cpus: [id].into_iter().collect(), ..MemoryNode::default() };
+        let topology = Topology {
+            vendor: vendor.to_owned(),
+            cpu_model: model.to_owned(),
+            packages: Some(packages),
+            nodes: (0..nodes).map(node).collect(),
+            caches: vec![Cache { level: 3, instances: l3, ..Cache::default() }],
+            ..Topology::default()
+        };
+        let found = finding(&topology, None);
+        (found.value, found.certainty)
+    }
+
+    #[test]
+    fn nodes_per_socket() {
+        let epyc = |packages, nodes, l3| mode("AuthenticAMD", "AMD EPYC 7763", packages, nodes, l3);
+        assert_eq!(epyc(2, 2, 16), ("NPS-1".to_owned(), Certainty::Detected));
+        assert_eq!(epyc(2, 8, 16), ("NPS-4".to_owned(), Certainty::Detected));
+        assert_eq!(epyc(2, 8, 8), ("NPS-4 or L3 as NUMA node".to_owned(), Certainty::Inferred));
+        assert_eq!(epyc(2, 16, 16), ("L3 as NUMA node".to_owned(), Certainty::Inferred));
+        assert_eq!(epyc(2, 1, 16), ("NPS-0".to_owned(), Certainty::Inferred));
+        assert_eq!(epyc(2, 3, 16).1, Certainty::Unknown);
+        let xeon = |packages, nodes| mode("GenuineIntel", "Xeon", packages, nodes, packages);
+        assert_eq!(xeon(2, 2), ("none".to_owned(), Certainty::Detected));
+        assert_eq!(xeon(2, 6), ("SNC-3".to_owned(), Certainty::Detected));
+        assert_eq!(xeon(1, 8).1, Certainty::Unknown);
+        assert_eq!(mode("ARM", "Neoverse N1", 1, 4, 0), ("4 nodes per socket".to_owned(), Certainty::Detected));
+        assert_eq!(mode("AuthenticAMD", "AMD Ryzen 9", 1, 1, 2), ("none".to_owned(), Certainty::Detected));
+    }
+}

@@ -1,7 +1,7 @@
 //! Memory mode and cluster mode of Knights Landing and Knights Mill. Root reads both from SMBIOS; everyone else goes by number and size
 //! of the nodes: MCDRAM is a node without CPUs in flat and hybrid mode, and nowhere to be seen in cache mode.
 
-use super::{GIB, conclude, nodes_text, size, unknown};
+use super::{GIB, conclude, nodes_text, size, total, unknown};
 use crate::node::{Certainty, Finding, Firmware, KnlModes, MemoryNode, Subject, Topology};
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub(super) fn cache_bytes(topology: &Topology, firmware: Option<&Firmware>) -> O
         };
     }
     let modes = modes(topology, None).ok()?;
-    let flat: u64 = topology.nodes.iter().filter(|node| node.is_memory_only()).map(|node| node.bytes).sum();
+    let flat = total(topology.nodes.iter().filter(|node| node.is_memory_only()).map(|node| node.bytes));
     match modes.memory.0.as_str() {
         "cache" => Some(MCDRAM),
         mode if mode.starts_with("hybrid") => Some(MCDRAM.saturating_sub(flat)),
@@ -63,7 +63,7 @@ fn modes(topology: &Topology, firmware: Option<&Firmware>) -> Result<Modes, Vec<
     let homes = with_memory.iter().filter(|node| !node.cpus.is_empty()).count();
     let mcdram: Vec<&MemoryNode> = with_memory.iter().copied().filter(|node| node.is_memory_only()).collect();
     let mut evidence = vec![format!("{homes} nodes with CPUs, {} without (/sys/devices/system/node)", mcdram.len())];
-    let side_cache: u64 = with_memory.iter().flat_map(|node| &node.side_caches).map(|cache| cache.bytes).sum();
+    let side_cache = total(with_memory.iter().flat_map(|node| &node.side_caches).map(|cache| cache.bytes));
     // 0 nodes with CPUs: the lists are not readable, so number and distances decide.
     let (clusters, is_flat) = match (homes, mcdram.len()) {
         (1 | 2 | 4, 0) => (homes, false),
@@ -83,7 +83,7 @@ fn modes(topology: &Topology, firmware: Option<&Firmware>) -> Result<Modes, Vec<
         (true, 1..) => ("hybrid".to_owned(), Certainty::Detected),
         (false, 1..) => ("cache".to_owned(), Certainty::Detected),
         (true, 0) => {
-            let flat = mcdram.iter().map(|node| node.bytes).sum();
+            let flat = total(mcdram.iter().map(|node| node.bytes));
             evidence.push(format!("{} of MCDRAM without CPUs: {}", size(flat), nodes_text(mcdram.iter().map(|node| node.id))));
             by_size(flat)
         }
@@ -133,4 +133,76 @@ pub(super) fn pairs(topology: &Topology) -> Option<Vec<(u32, u32)>> {
         pairs.len() == mcdram.len() && mcdram.iter().all(|near| pairs.iter().filter(|pair| pair.0 == *near).count() == 1)
     };
     by_distance.values().find(one_each).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::CpuList;
+
+    /// Nodes as (bytes in GiB, has CPUs), all distances alike.
+    fn knl(nodes: &[(u64, bool)]) -> Topology {
+        let node = |(id, &(gib, has_cpus)): (usize, &(u64, bool))| MemoryNode {
+            id: id as u32,
+            bytes: gib * GIB,
+            cpus: if has_cpus { CpuList::from_iter([id as u32]) } else { CpuList::default() },
+            ..MemoryNode::default()
+        };
+        Topology { nodes: nodes.iter().enumerate().map(node).collect(), ..Topology::default() }
+    }
+
+    fn both(topology: &Topology) -> (String, String) {
+        (memory_mode(topology, None).value, cluster_mode(topology, None).value)
+    }
+
+    #[test]
+    fn modes_by_nodes() {
+        let quad = "quadrant, hemisphere or all-to-all";
+        let of = |nodes: &[(u64, bool)]| both(&knl(nodes));
+        let is = |memory: &str, cluster: &str| (memory.to_owned(), cluster.to_owned());
+        assert_eq!(of(&[(96, true)]), is("cache", quad));
+        assert_eq!(of(&[(96, true), (16, false)]), is("flat", quad));
+        assert_eq!(of(&[(96, true), (12, false)]), is("hybrid (25 % cache)", quad));
+        assert_eq!(of(&[(96, true), (3, false)]), is("flat (assumed)", quad));
+        assert_eq!(of(&[(48, true), (48, true)]), is("cache", "SNC-2"));
+        assert_eq!(of(&[(48, true), (48, true), (8, false), (8, false)]), is("flat", "SNC-2"));
+        assert_eq!(of(&[(24, true); 4]), is("cache", "SNC-4"));
+        assert_eq!(of(&[(24, true), (24, true), (24, true)]), is("unknown", "unknown"));
+    }
+
+    #[test]
+    fn four_nodes_with_unknown_cpus_differ_by_their_distances() {
+        let mut four = knl(&[(24, false); 4]);
+        four.distances = vec![vec![10, 21, 31, 41]; 4];
+        assert_eq!(both(&four).1, "SNC-2");
+        four.distances = vec![vec![10, 21, 21, 21]; 4];
+        assert_eq!(both(&four), ("cache".to_owned(), "SNC-4".to_owned()));
+    }
+
+    #[test]
+    fn the_firmware_is_believed_first() {
+        let knl_modes = Some(KnlModes { cluster: 16, memory: 4, cache: 1 });
+        let firmware = Firmware { knl: knl_modes, modules: Vec::new() };
+        let topology = knl(&[(96, true), (12, false)]);
+        let found = memory_mode(&topology, Some(&firmware));
+        assert_eq!((found.value.as_str(), found.certainty), ("hybrid (25 % cache)", Certainty::Detected));
+        assert_eq!(cluster_mode(&topology, Some(&firmware)).value, "all-to-all");
+        assert_eq!(cache_bytes(&topology, Some(&firmware)), Some(4 * GIB));
+    }
+
+    #[test]
+    fn pairs_by_how_often_a_distance_occurs() {
+        let mut topology = knl(&[(24, true), (24, true), (24, true), (24, true), (4, false), (4, false), (4, false), (4, false)]);
+        // A firmware that numbers backwards and calls its own MCDRAM farther than the others'.
+        let distance = |from: usize, to: usize| match (from / 4, to / 4) {
+            _ if from == to => 10,
+            (0, 0) | (1, 1) => 21,
+            _ if from % 4 == 3 - to % 4 => 51,
+            _ => 41,
+        };
+        topology.distances = (0..8).map(|from| (0..8).map(|to| distance(from, to)).collect()).collect();
+        assert_eq!(pairs(&topology), Some(vec![(4, 3), (5, 2), (6, 1), (7, 0)]));
+        topology.distances.clear();
+        assert_eq!(pairs(&topology), None);
+    }
 }

@@ -1,6 +1,6 @@
 //! How near memory is used: as memory of its own (flat), as a cache of the far one, both, or as the only memory there is.
 
-use super::{GIB, Product, conclude, knl, nodes_text, size, unknown};
+use super::{GIB, Product, conclude, knl, nodes_text, size, total, unknown};
 use crate::node::{Certainty, DaxBus, Finding, Firmware, MemoryKind, MemoryNode, ModuleKind, Subject, Topology};
 
 /// HBM of a Xeon Max, per socket.
@@ -56,7 +56,7 @@ fn certainty_of<'a>(nodes: impl IntoIterator<Item = &'a MemoryNode>) -> Certaint
 
 fn side_caches(topology: &Topology) -> Option<String> {
     let with: Vec<&MemoryNode> = topology.nodes.iter().filter(|node| !node.side_caches.is_empty()).collect();
-    let bytes: u64 = with.iter().flat_map(|node| &node.side_caches).fold(0, |sum, cache| sum.saturating_add(cache.bytes));
+    let bytes = total(with.iter().flat_map(|node| &node.side_caches).map(|cache| cache.bytes));
     let nodes = nodes_text(with.iter().map(|node| node.id));
     (!with.is_empty()).then(|| format!("memory-side caches of {} in front of {nodes} (HMAT)", size(bytes)))
 }

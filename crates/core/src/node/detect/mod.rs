@@ -57,4 +57,9 @@ fn size(bytes: u64) -> String {
     format!("{value:.digits$} {}", UNITS[unit])
 }
 
+/// The sum of sizes; those of broken files may be anything.
+fn total(sizes: impl Iterator<Item = u64>) -> u64 {
+    sizes.fold(0, u64::saturating_add)
+}
+
 const GIB: u64 = 1 << 30;

@@ -132,3 +132,58 @@ pub(super) fn finding(topology: &Topology) -> Finding {
     );
     unknown(Subject::Tiers, vec![text])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::Claim;
+    use crate::node::detect::assign_kinds;
+
+    /// Node 0 with CPUs, node 1 without; claimed bandwidths in GB/s.
+    fn two(claims: [Option<f64>; 2]) -> Topology {
+        let claim = |rate: Option<f64>| rate.map(|rate| Claim { read_bytes_per_s: Some(rate * 1e9), ..Claim::default() });
+        let node = |id: u32, cpus: &str| MemoryNode {
+            id,
+            bytes: 1 << 30,
+            cpus: cpus.parse().unwrap(),
+            claim: claim(claims[id as usize]),
+            ..MemoryNode::default()
+        };
+        let nodes = vec![node(0, "0-3"), node(1, "")];
+        let mut topology = Topology { nodes, distances: vec![vec![10, 20], vec![20, 10]], ..Topology::default() };
+        assign_kinds(&mut topology, None);
+        topology
+    }
+
+    #[test]
+    fn claims_tell_near_from_far() {
+        let of = |claims| tiers(&two(claims)).map(|tiers| (tiers.near, tiers.far, tiers.pairs));
+        assert_eq!(of([Some(90.0), Some(400.0)]), Some((vec![1], vec![0], vec![(1, 0)])));
+        assert_eq!(of([Some(200.0), Some(30.0)]), Some((vec![0], vec![1], vec![(0, 1)])));
+        assert_eq!(of([Some(200.0), Some(190.0)]), None);
+    }
+
+    #[test]
+    fn without_a_sign_nothing_is_claimed() {
+        let topology = two([None, None]);
+        assert_eq!((tiers(&topology), finding(&topology).certainty), (None, Certainty::Unknown));
+    }
+
+    #[test]
+    fn the_kernel_may_know() {
+        let mut topology = two([None, None]);
+        topology.memory_tiers = vec![(4, CpuList::from_iter([0])), (22, CpuList::from_iter([1]))];
+        let found = tiers(&topology).unwrap();
+        assert_eq!((found.near, found.far, found.certainty), (vec![0], vec![1], Certainty::Inferred));
+    }
+
+    #[test]
+    fn three_kinds_make_two_tiers_and_the_better_far_memory_comes_first() {
+        let mut topology = two([Some(90.0), Some(400.0)]);
+        let far = MemoryNode { id: 2, bytes: 1 << 30, kind: MemoryKind::Cxl, ..MemoryNode::default() };
+        topology.nodes.push(far);
+        topology.distances.clear();
+        let found = tiers(&topology).unwrap();
+        assert_eq!((found.near, found.far, found.pairs), (vec![1], vec![0, 2], Vec::new()));
+    }
+}
