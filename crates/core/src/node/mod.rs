@@ -17,11 +17,12 @@ pub use figure::{Figure, Validity, median_with_interval};
 pub use finding::{Certainty, Finding, Subject};
 pub use firmware::{Firmware, KnlModes, MemoryModule, ModuleKind};
 pub use measured::{
-    Arithmetic, Bandwidth, Chase, Compute, Energy, FarAccess, FarPoint, FarTier, Injection, Isa, Latency, LoadPoint, LoadedLatency,
-    Memory, Mpi, Noise, Operation, Pages, Precision, Runtime, Scaling, ScalingPoint, Stores, Threading,
+    Arithmetic, Bandwidth, Chase, Compute, Energy, FarAccess, FarPoint, FarTier, Injection, Isa, Latency, LoadPoint,
+    LoadedLatency, Memory, Mpi, Noise, Operation, Pages, Precision, Runtime, Scaling, ScalingPoint, Stores, Threading,
 };
 pub use topology::{
-    Cache, CacheKind, Cgroup, Claim, Dax, DaxBus, HugePages, Llc, LlcSource, MemoryKind, MemoryNode, Placement, SideCache, Topology,
+    Cache, CacheKind, Cgroup, Claim, Dax, DaxBus, HugePages, Llc, LlcSource, MemoryKind, MemoryNode, Placement, SideCache,
+    Topology,
 };
 
 use serde::{Deserialize, Serialize};

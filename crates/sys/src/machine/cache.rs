@@ -47,7 +47,8 @@ pub(super) fn read(reader: &Reader, topology: &mut Topology) {
             others = told;
         }
     }
-    let side: u64 = topology.nodes.iter().flat_map(|node| &node.side_caches).fold(0, |sum, cache| sum.saturating_add(cache.bytes));
+    let side: u64 =
+        topology.nodes.iter().flat_map(|node| &node.side_caches).fold(0, |sum, cache| sum.saturating_add(cache.bytes));
     add("memory-side caches", side);
     let believed = if listed > 0 { listed } else { others };
     topology.llc.bytes = Some(believed.saturating_add(side)).filter(|bytes| *bytes > 0);
@@ -80,7 +81,8 @@ fn instances(reader: &Reader, online: &CpuList) -> (Vec<Instance>, Details) {
             let cpus = reader.list(&file("shared_cpu_list")).map(|cpus| cpus.and(online)).filter(|cpus| cpus.contains(cpu));
             let cpus = cpus.unwrap_or_else(|| CpuList::from_iter([cpu]));
             covered.extend(cpus.as_slice().iter().map(|other| (index, *other)));
-            let Some(bytes) = reader.text(&file("size")).and_then(|text| size(&text)).filter(|bytes| (1..=MOST).contains(bytes)) else {
+            let Some(bytes) = reader.text(&file("size")).and_then(|text| size(&text)).filter(|bytes| (1..=MOST).contains(bytes))
+            else {
                 continue;
             };
             details
@@ -159,7 +161,9 @@ mod tests {
 
     fn capture(cpu: u32, index: u32, [level, kind, size, shared]: [&str; 4]) -> String {
         let dir = format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}");
-        format!("=== {dir}/level\n {level}\n=== {dir}/type\n {kind}\n=== {dir}/size\n {size}\n=== {dir}/shared_cpu_list\n {shared}\n")
+        format!(
+            "=== {dir}/level\n {level}\n=== {dir}/type\n {kind}\n=== {dir}/size\n {size}\n=== {dir}/shared_cpu_list\n {shared}\n"
+        )
     }
 
     fn caches(text: &str, online: &str, allowed: &str) -> Topology {

@@ -126,11 +126,13 @@ mod tests {
 
     #[test]
     fn cores_of_two_dies_get_numbers_of_their_own() {
-        let mut text = String::from("=== /sys/devices/system/cpu/online\n 0-3\n=== /proc/self/status\n Cpus_allowed_list:\t1-127\n");
+        let mut text =
+            String::from("=== /sys/devices/system/cpu/online\n 0-3\n=== /proc/self/status\n Cpus_allowed_list:\t1-127\n");
         for cpu in 0..4 {
             let dir = format!("/sys/devices/system/cpu/cpu{cpu}/topology");
             text += &format!("=== {dir}/physical_package_id\n 0\n=== {dir}/package_cpus_list\n 0-3\n");
-            text += &format!("=== {dir}/core_cpus_list\n {cpu}\n=== {dir}/core_id\n {}\n=== {dir}/die_id\n {}\n", cpu % 2, cpu / 2);
+            text +=
+                &format!("=== {dir}/core_cpus_list\n {cpu}\n=== {dir}/core_id\n {}\n=== {dir}/die_id\n {}\n", cpu % 2, cpu / 2);
         }
         let root = Root::captured(&text).expect("a capture");
         let mut topology = Topology::default();

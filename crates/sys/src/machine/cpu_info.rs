@@ -105,7 +105,9 @@ mod tests {
     #[test]
     fn arm_with_two_kinds_of_cores() {
         let block = |cpu, part| {
-            format!("processor\t: {cpu}\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: {part}\n\n")
+            format!(
+                "processor\t: {cpu}\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: {part}\n\n"
+            )
         };
         let text = format!("{}{}{}Serial : 1234\n", block(0, "0xd4f"), block(1, "0xd4f"), block(2, "0xfff"));
         let info = parse(&text);

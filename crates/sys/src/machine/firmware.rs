@@ -24,7 +24,9 @@ pub(super) fn firmware(reader: &Reader) -> Option<Firmware> {
     let group = tables(14).find(|table| table.string(4).is_some_and(|name| KNL_GROUPS.contains(&name.as_str())));
     let knl = group.and_then(|group| {
         let members = group.body().get(5..)?.chunks_exact(3).map(|entry| (entry[0], u16::from_le_bytes([entry[1], entry[2]])));
-        members.into_iter().find_map(|(kind, handle)| tables(kind).find(|table| table.word(2) == Some(handle)).and_then(knl_modes))
+        members
+            .into_iter()
+            .find_map(|(kind, handle)| tables(kind).find(|table| table.word(2) == Some(handle)).and_then(knl_modes))
     });
     (knl.is_some() || !modules.is_empty()).then_some(Firmware { knl, modules })
 }

@@ -40,7 +40,8 @@ fn hypervisor(reader: &Reader, features: &[String], machine: &str) -> Option<Str
 fn container(reader: &Reader) -> Option<String> {
     let marks = [("/.dockerenv", "Docker"), ("/run/.containerenv", "Podman"), ("/.singularity.d/runscript", "Apptainer")];
     let groups = reader.text("/proc/1/cgroup").unwrap_or_default();
-    let words = [("docker", "Docker"), ("kubepods", "Kubernetes"), ("containerd", "containerd"), ("/lxc", "LXC"), ("libpod", "Podman")];
+    let words =
+        [("docker", "Docker"), ("kubepods", "Kubernetes"), ("containerd", "containerd"), ("/lxc", "LXC"), ("libpod", "Podman")];
     let told = reader.text("/run/systemd/container").filter(|name| !name.is_empty());
     let name = words
         .iter()

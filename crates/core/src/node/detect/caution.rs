@@ -26,7 +26,8 @@ pub(super) fn findings(topology: &Topology) -> Vec<Finding> {
     }
     cgroup(topology, &mut say);
     if topology.allowed.len() < topology.online.len() {
-        let value = format!("only {} of {} CPUs may be used: {}", topology.allowed.len(), topology.online.len(), topology.allowed);
+        let value =
+            format!("only {} of {} CPUs may be used: {}", topology.allowed.len(), topology.online.len(), topology.allowed);
         say(Certainty::Detected, value, vec!["Cpus_allowed_list (/proc/self/status)".to_owned()]);
     }
     let denied: CpuList = topology.nodes.iter().filter(|node| node.bytes > 0 && !node.allowed).map(|node| node.id).collect();
@@ -52,7 +53,8 @@ fn cgroup(topology: &Topology, say: &mut Say) {
         say(Certainty::Detected, value, vec!["memory limits from /proc/self/cgroup up to the root".to_owned()]);
     }
     if let Some(cpus) = topology.cgroup.cpus.filter(|cpus| *cpus < topology.allowed.len() as f64) {
-        let value = format!("a cgroup allows the time of {cpus:.1} of {} CPUs: throttling makes figures jump", topology.allowed.len());
+        let value =
+            format!("a cgroup allows the time of {cpus:.1} of {} CPUs: throttling makes figures jump", topology.allowed.len());
         say(Certainty::Detected, value, vec!["CPU limits from /proc/self/cgroup up to the root".to_owned()]);
     }
 }

@@ -40,7 +40,7 @@ fn kind_of(topology: &Topology, product: Product, firmware: Option<&Firmware>, n
     if let Some((gpu, _)) = topology.gpu_memory.iter().find(|(_, id)| *id == node.id) {
         return (MemoryKind::Gpu, Certainty::Detected, vec![format!("memory of GPU {gpu} (/proc/driver/nvidia)")]);
     }
-    if node.cpus.is_empty() { memory_only(topology, product, node) } else { with_cpus(topology, product, firmware, node) }
+    if node.cpus.is_empty() { memory_only(topology, product, node) } else { with_cpus(topology, product, firmware) }
 }
 
 fn memory_only(topology: &Topology, product: Product, node: &MemoryNode) -> Kind {
@@ -63,6 +63,8 @@ fn memory_only(topology: &Topology, product: Product, node: &MemoryNode) -> Kind
         }
         is_reserved = true;
     }
+    // Rules of products hold only where the kernel says which CPUs a node has.
+    let product = if home(topology, node.id).is_some() { product } else { Product::Other };
     if product.is_knl() {
         evidence.push("on this processor only MCDRAM has no CPUs".to_owned());
         return (MemoryKind::Hbm, Certainty::Detected, evidence);
@@ -83,7 +85,7 @@ fn memory_only(topology: &Topology, product: Product, node: &MemoryNode) -> Kind
     }
 }
 
-fn with_cpus(topology: &Topology, product: Product, firmware: Option<&Firmware>, node: &MemoryNode) -> Kind {
+fn with_cpus(topology: &Topology, product: Product, firmware: Option<&Firmware>) -> Kind {
     if topology.hidden {
         return (MemoryKind::Unknown, Certainty::Unknown, Vec::new());
     }

@@ -117,7 +117,8 @@ fn general(topology: &Topology, firmware: Option<&Firmware>) -> Mode {
         return ("cache", Certainty::Detected, evidence);
     }
     let persistent = firmware.map_or((0, 0), |firmware| firmware.modules_of(ModuleKind::Persistent));
-    if persistent.0 > 0 && !topology.dax.iter().any(|dax| dax.bus == DaxBus::Nvdimm) && topology.memory_bytes() > persistent.1 / 2 {
+    if persistent.0 > 0 && !topology.dax.iter().any(|dax| dax.bus == DaxBus::Nvdimm) && topology.memory_bytes() > persistent.1 / 2
+    {
         let text = format!("{} modules of persistent memory (SMBIOS type 17), none on the dax bus: memory mode", persistent.0);
         evidence.push(text);
         return ("cache", Certainty::Inferred, evidence);

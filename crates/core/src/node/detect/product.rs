@@ -44,7 +44,7 @@ impl Product {
             _ => {}
         }
         let grace = topology.soc.as_deref() == Some(GRACE_SOC);
-        if topology.arch != "aarch64" || !(grace || !topology.gpu_memory.is_empty()) {
+        if topology.arch != "aarch64" || (!grace && topology.gpu_memory.is_empty()) {
             return Self::Other;
         }
         let gpus = || topology.gpu_memory.iter().map(|(gpu, _)| gpu.as_str());
