@@ -49,7 +49,7 @@ pub struct Topology {
     pub huge_pages: HugePages,
     /// Limits of the cgroup.
     pub cgroup: Cgroup,
-    /// The kernel's description of CPUs and nodes (/sys) cannot be read: caches, sockets and nodes are not known.
+    /// NUMA nodes cannot be seen, and perhaps neither sockets nor caches: /sys is masked, as in some containers.
     pub hidden: bool,
     /// Vendor and product of the machine or the virtual machine (DMI); empty when unknown.
     pub machine: String,

@@ -39,6 +39,11 @@ pub(super) fn read(reader: &Reader, topology: &mut Topology) {
     topology.gpu_memory = gpu_memory(reader);
 }
 
+/// True when the kernel lists its nodes.
+pub(super) fn are_listed(reader: &Reader) -> bool {
+    !reader.numbered(NODES, "node").is_empty()
+}
+
 fn node(reader: &Reader, id: u32, online: &CpuList) -> MemoryNode {
     let file = |name: &str| format!("{NODES}/node{id}/{name}");
     let cpus = reader.list(&file("cpulist")).unwrap_or_default().and(online);

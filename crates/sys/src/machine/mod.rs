@@ -50,6 +50,8 @@ fn read(reader: &Reader) -> (Topology, Option<Firmware>) {
     topology.huge_pages = huge_pages::read(reader, &topology.arch);
     topology.cgroup = cgroup::read(reader);
     (topology.virtualisation, topology.machine) = virtualisation::read(reader, &topology.features);
+    let is_container = topology.virtualisation.as_deref().is_some_and(|found| found.contains("container"));
+    topology.hidden |= is_container && !memory_node::are_listed(reader);
     cache::read(reader, &mut topology);
     assign_kinds(&mut topology, firmware.as_ref());
     if let Some((bytes, source)) = unlisted_side_cache(&topology, firmware.as_ref()) {

@@ -6,7 +6,8 @@ use super::reader::Reader;
 pub(super) fn read(reader: &Reader, features: &[String]) -> (Option<String>, String) {
     let vendor = reader.text("/sys/class/dmi/id/sys_vendor").unwrap_or_default();
     let product = reader.text("/sys/class/dmi/id/product_name").unwrap_or_default();
-    let machine = format!("{vendor} {product}").trim().to_owned();
+    // Some products bear the vendor's name already.
+    let machine = if product.starts_with(&vendor) { product } else { format!("{vendor} {product}").trim().to_owned() };
     let found: Vec<String> = [hypervisor(reader, features, &machine), container(reader)].into_iter().flatten().collect();
     ((!found.is_empty()).then(|| found.join("; ")), machine)
 }

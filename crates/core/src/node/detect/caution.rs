@@ -1,6 +1,6 @@
 //! What distorts figures or narrows what a program may use: virtual machines, containers, cgroups, affinity, SMT, caches of doubtful size.
 
-use super::{conclude, nodes_text, size};
+use super::{MASKED, conclude, nodes_text, size};
 use crate::node::{CacheKind, Certainty, CpuList, DaxBus, Finding, MemoryKind, Subject, Topology};
 
 /// Sources of one size that differ by more than this disagree.
@@ -21,8 +21,7 @@ pub(super) fn findings(topology: &Topology) -> Vec<Finding> {
         }
     }
     if topology.hidden {
-        let value = "/sys cannot be read: sockets, caches and NUMA nodes are not known".to_owned();
-        say(Certainty::Detected, value, Vec::new());
+        say(Certainty::Detected, MASKED.to_owned(), Vec::new());
     }
     cgroup(topology, &mut say);
     if topology.allowed.len() < topology.online.len() {
@@ -62,10 +61,7 @@ fn cgroup(topology: &Topology, say: &mut Say) {
 /// Sources that contradict the one that is believed.
 fn llc(topology: &Topology, say: &mut Say) {
     let Some(bytes) = topology.llc.bytes else {
-        if !topology.hidden {
-            let value = "the size of the last-level cache is not known".to_owned();
-            say(Certainty::Detected, value, Vec::new());
-        }
+        say(Certainty::Detected, "the size of the last-level cache is not known".to_owned(), Vec::new());
         return;
     };
     let sources = &topology.llc.sources;

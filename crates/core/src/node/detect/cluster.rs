@@ -1,6 +1,6 @@
 //! Sub-NUMA modes: how many nodes with CPUs a socket is cut into. Distances alone prove nothing and are not used.
 
-use super::{Product, conclude, knl, unknown};
+use super::{MASKED, Product, conclude, counted, knl, unknown};
 use crate::node::{CacheKind, Certainty, Finding, Firmware, Subject, Topology};
 
 pub(super) fn finding(topology: &Topology, firmware: Option<&Firmware>) -> Finding {
@@ -9,13 +9,17 @@ pub(super) fn finding(topology: &Topology, firmware: Option<&Firmware>) -> Findi
     }
     let open = |why: &str| unknown(Subject::ClusterMode, vec![why.to_owned()]);
     if topology.hidden {
-        return open("/sys cannot be read");
+        return open(MASKED);
     }
     let Some(packages) = topology.packages.filter(|packages| *packages > 0) else {
         return open("the kernel does not say how many sockets there are");
     };
     let homes = topology.nodes.iter().filter(|node| !node.cpus.is_empty()).count() as u32;
-    let mut evidence = vec![format!("{homes} nodes with CPUs on {packages} sockets (/sys/devices/system)")];
+    let mut evidence = vec![format!(
+        "{} with CPUs on {} (/sys/devices/system)",
+        counted(homes as usize, "node"),
+        counted(packages as usize, "socket")
+    )];
     let l3 = last_level_instances(topology);
     let (value, mut certainty) = match (homes, homes % packages) {
         (0, _) => return unknown(Subject::ClusterMode, evidence),
@@ -30,7 +34,7 @@ pub(super) fn finding(topology: &Topology, firmware: Option<&Firmware>) -> Findi
         _ => return unknown(Subject::ClusterMode, evidence),
     };
     if topology.vendor == "AuthenticAMD" && l3 > 0 {
-        evidence.push(format!("{l3} last-level caches"));
+        evidence.push(counted(l3 as usize, "last-level cache"));
     }
     if topology.is_virtual_machine() && certainty == Certainty::Detected {
         evidence.push("as the hypervisor shows it".to_owned());

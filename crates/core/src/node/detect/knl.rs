@@ -1,7 +1,7 @@
 //! Memory mode and cluster mode of Knights Landing and Knights Mill. Root reads both from SMBIOS; everyone else goes by number and size
 //! of the nodes: MCDRAM is a node without CPUs in flat and hybrid mode, and nowhere to be seen in cache mode.
 
-use super::{GIB, conclude, nodes_text, size, total, unknown};
+use super::{GIB, MASKED, conclude, counted, nodes_text, size, total, unknown};
 use crate::node::{Certainty, Finding, Firmware, KnlModes, MemoryNode, Subject, Topology};
 use std::collections::BTreeMap;
 
@@ -57,12 +57,12 @@ fn modes(topology: &Topology, firmware: Option<&Firmware>) -> Result<Modes, Vec<
         return Ok(Modes { memory: sure(memory), cluster: sure(cluster), evidence });
     }
     if topology.hidden {
-        return Err(vec!["/sys cannot be read".to_owned()]);
+        return Err(vec![MASKED.to_owned()]);
     }
     let with_memory: Vec<&MemoryNode> = topology.nodes.iter().filter(|node| node.bytes > 0).collect();
     let homes = with_memory.iter().filter(|node| !node.cpus.is_empty()).count();
     let mcdram: Vec<&MemoryNode> = with_memory.iter().copied().filter(|node| node.is_memory_only()).collect();
-    let mut evidence = vec![format!("{homes} nodes with CPUs, {} without (/sys/devices/system/node)", mcdram.len())];
+    let mut evidence = vec![format!("{} with CPUs, {} without (/sys/devices/system/node)", counted(homes, "node"), mcdram.len())];
     let side_cache = total(with_memory.iter().flat_map(|node| &node.side_caches).map(|cache| cache.bytes));
     // 0 nodes with CPUs: the lists are not readable, so number and distances decide.
     let (clusters, is_flat) = match (homes, mcdram.len()) {

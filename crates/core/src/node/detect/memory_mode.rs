@@ -1,6 +1,6 @@
 //! How near memory is used: as memory of its own (flat), as a cache of the far one, both, or as the only memory there is.
 
-use super::{GIB, Product, conclude, knl, nodes_text, size, total, unknown};
+use super::{GIB, MASKED, Product, conclude, counted, knl, nodes_text, size, total, unknown};
 use crate::node::{Certainty, DaxBus, Finding, Firmware, MemoryKind, MemoryNode, ModuleKind, Subject, Topology};
 
 /// HBM of a Xeon Max, per socket.
@@ -12,7 +12,7 @@ pub(super) fn finding(topology: &Topology, firmware: Option<&Firmware>) -> Findi
         return knl::memory_mode(topology, firmware);
     }
     if topology.hidden {
-        return unknown(Subject::MemoryMode, vec!["/sys cannot be read".to_owned()]);
+        return unknown(Subject::MemoryMode, vec![MASKED.to_owned()]);
     }
     let (value, certainty, evidence) = match product {
         Product::XeonMax => xeon_max(topology, firmware),
@@ -88,7 +88,7 @@ fn xeon_max(topology: &Topology, firmware: Option<&Firmware>) -> Mode {
     }
     let modules = firmware.map(|firmware| (firmware.modules_of(ModuleKind::Dram).0, firmware.modules_of(ModuleKind::Hbm).0));
     if let Some((dram, hbm)) = modules.filter(|(_, hbm)| *hbm > 0) {
-        evidence.push(format!("{dram} modules of DDR and {hbm} of HBM (SMBIOS type 17), no node of HBM alone"));
+        evidence.push(format!("{} of DDR and {hbm} of HBM (SMBIOS type 17), no node of HBM alone", counted(dram, "module")));
         return (if dram == 0 { "HBM only" } else { "cache" }, Certainty::Detected, evidence);
     }
     let text = size(topology.memory_bytes());
@@ -119,7 +119,7 @@ fn general(topology: &Topology, firmware: Option<&Firmware>) -> Mode {
     let persistent = firmware.map_or((0, 0), |firmware| firmware.modules_of(ModuleKind::Persistent));
     if persistent.0 > 0 && !topology.dax.iter().any(|dax| dax.bus == DaxBus::Nvdimm) && topology.memory_bytes() > persistent.1 / 2
     {
-        let text = format!("{} modules of persistent memory (SMBIOS type 17), none on the dax bus: memory mode", persistent.0);
+        let text = format!("{} of persistent memory (SMBIOS type 17), none on the dax bus", counted(persistent.0, "module"));
         evidence.push(text);
         return ("cache", Certainty::Inferred, evidence);
     }

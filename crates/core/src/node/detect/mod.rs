@@ -44,6 +44,14 @@ fn nodes_text(nodes: impl IntoIterator<Item = u32>) -> String {
     format!("node{} {list}", if list.len() == 1 { "" } else { "s" })
 }
 
+/// "1 node", "4 nodes".
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Why nothing is concluded from nodes that cannot be seen.
+const MASKED: &str = "no NUMA nodes are to be seen (/sys masked, or in a container a kernel without NUMA)";
+
 /// Bytes of memory for people: binary units, to a tenth where that is needed.
 fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];

@@ -1,7 +1,7 @@
 //! Which nodes are near memory and which far, for programs on the CPUs.
 
 use super::kind::{Speed, compare, home, kernel_tier};
-use super::{Product, conclude, knl, nodes_text, unknown};
+use super::{MASKED, Product, conclude, knl, nodes_text, unknown};
 use crate::node::{Certainty, CpuList, Finding, MemoryKind, MemoryNode, Subject, Topology};
 
 /// Near and far memory of a machine with two kinds of memory.
@@ -117,7 +117,7 @@ pub(super) fn finding(topology: &Topology) -> Finding {
         return conclude(Subject::Tiers, value, tiers.certainty, evidence);
     }
     if topology.hidden {
-        return unknown(Subject::Tiers, vec!["/sys cannot be read".to_owned()]);
+        return unknown(Subject::Tiers, vec![MASKED.to_owned()]);
     }
     let alone: CpuList = topology.nodes.iter().filter(|node| node.is_memory_only()).map(|node| node.id).collect();
     if alone.is_empty() {
