@@ -7,6 +7,7 @@
 pub mod arch;
 pub mod errno;
 pub mod root;
+pub mod machine;
 pub mod map;
 pub mod secret;
 pub mod aside;

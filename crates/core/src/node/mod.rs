@@ -5,20 +5,24 @@
 //! Presets of published machines have the same form, with [`Figure::source`] at each number.
 
 mod cpu_list;
+pub mod detect;
 mod figure;
 mod finding;
+mod firmware;
 mod measured;
 mod topology;
 
 pub use cpu_list::CpuList;
 pub use figure::{Figure, Validity, median_with_interval};
 pub use finding::{Certainty, Finding, Subject};
+pub use firmware::{Firmware, KnlModes, MemoryModule, ModuleKind};
 pub use measured::{
-    Arithmetic, Bandwidth, Chase, Compute, Energy, FarAccess, FarPoint, FarTier, Injection, Isa, Latency, LoadPoint, LoadedLatency,
-    Memory, Mpi, Noise, Operation, Pages, Precision, Runtime, Scaling, ScalingPoint, Stores, Threading,
+    Arithmetic, Bandwidth, Chase, Compute, Energy, FarAccess, FarPoint, FarTier, Injection, Isa, Latency, LoadPoint,
+    LoadedLatency, Memory, Mpi, Noise, Operation, Pages, Precision, Runtime, Scaling, ScalingPoint, Stores, Threading,
 };
 pub use topology::{
-    Cache, CacheKind, Cgroup, Claim, HugePages, Llc, LlcSource, MemoryKind, MemoryNode, Placement, SideCache, Topology,
+    Cache, CacheKind, Cgroup, Claim, Dax, DaxBus, HugePages, Llc, LlcSource, MemoryKind, MemoryNode, Placement, SideCache,
+    Topology,
 };
 
 use serde::{Deserialize, Serialize};

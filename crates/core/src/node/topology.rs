@@ -21,7 +21,7 @@ pub struct Topology {
     pub features: Vec<String>,
     /// Kernel release.
     pub kernel: String,
-    /// The hypervisor, container runtime or emulator that was found, if any.
+    /// The hypervisor and the container runtime that were found, if any: "virtual machine (QEMU); container (Docker)".
     pub virtualisation: Option<String>,
     /// Sockets with an online CPU; null when the kernel does not say.
     pub packages: Option<u32>,
@@ -49,6 +49,68 @@ pub struct Topology {
     pub huge_pages: HugePages,
     /// Limits of the cgroup.
     pub cgroup: Cgroup,
+    /// NUMA nodes cannot be seen, and perhaps neither sockets nor caches: /sys is masked, as in some containers.
+    pub hidden: bool,
+    /// Vendor and product of the machine or the virtual machine (DMI); empty when unknown.
+    pub machine: String,
+    /// Identity of the chip (SMCCC SOC_ID, Arm), such as "jep106:036b:0241".
+    pub soc: Option<String>,
+    /// Special memory that the kernel lists on the dax bus, in use as ordinary memory or not.
+    pub dax: Vec<Dax>,
+    /// Memory of GPUs that is a NUMA node: address of the GPU, and the node.
+    pub gpu_memory: Vec<(String, u32)>,
+}
+
+impl Topology {
+    /// Bytes of memory of all nodes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.nodes.iter().fold(0, |sum, node| sum.saturating_add(node.bytes))
+    }
+
+    /// True in a virtual machine, where the hypervisor chooses what is to be seen.
+    pub fn is_virtual_machine(&self) -> bool {
+        self.virtualisation.as_deref().is_some_and(|text| text.contains("virtual machine"))
+    }
+
+    /// The node of this number.
+    pub fn node(&self, id: u32) -> Option<&MemoryNode> {
+        self.nodes.iter().find(|node| node.id == id)
+    }
+
+    /// Relative distance (SLIT) between two nodes; null when it is not known.
+    pub fn distance(&self, from: u32, to: u32) -> Option<u32> {
+        let place = |id: u32| self.nodes.iter().position(|node| node.id == id);
+        self.distances.get(place(from)?)?.get(place(to)?).copied()
+    }
+}
+
+/// Memory on the dax bus.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Dax {
+    /// "dax0.0".
+    pub name: String,
+    /// The node that it belongs to, or would.
+    pub node: Option<u32>,
+    /// Bytes.
+    pub bytes: u64,
+    /// What registered it.
+    pub bus: DaxBus,
+}
+
+/// What registered special memory, from the path of the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DaxBus {
+    /// Something else.
+    #[default]
+    Other,
+    /// NVDIMM (ndbus): persistent memory.
+    Nvdimm,
+    /// Soft-reserved by the firmware (hmem): HBM, or CXL that the firmware set up.
+    SoftReserved,
+    /// A CXL region.
+    Cxl,
 }
 
 /// Where a CPU is.
@@ -188,6 +250,13 @@ pub struct MemoryNode {
     pub claim: Option<Claim>,
     /// Caches in front of it.
     pub side_caches: Vec<SideCache>,
+}
+
+impl MemoryNode {
+    /// It has memory, but no CPUs.
+    pub fn is_memory_only(&self) -> bool {
+        self.bytes > 0 && self.cpus.is_empty()
+    }
 }
 
 /// Huge pages.
