@@ -38,7 +38,11 @@ fn run(words: &[&str]) -> Result<(), Box<dyn Error>> {
     let rows: Vec<(Operation, Stores)> = match words {
         ["triad", _, _, "streaming", _] => vec![(Operation::Triad, Stores::NonTemporal)],
         ["triad", ..] => vec![(Operation::Triad, Stores::Ordinary)],
-        _ => Operation::ALL[1..].iter().map(|&operation| (operation, Stores::Ordinary)).chain([(Operation::Read, Stores::None)]).collect(),
+        _ => Operation::ALL[1..]
+            .iter()
+            .map(|&operation| (operation, Stores::Ordinary))
+            .chain([(Operation::Read, Stores::None)])
+            .collect(),
     };
     match *words {
         ["triad", bytes, time, _, size] => {

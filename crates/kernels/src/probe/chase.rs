@@ -6,7 +6,7 @@
 //! region must be large enough, on its node and of its pages. What is given as pages is what was proved, not what was asked for.
 
 use super::error::Error;
-use super::region::Region;
+use super::region::{Region, page_size};
 use super::ring::{Ring, drive_out, walk};
 use super::team;
 use nearfar_core::node::{Chase, Figure, Latency, Memory, Pages};
@@ -81,11 +81,11 @@ pub fn latency(setting: &ChaseSetting) -> Result<Vec<Latency>, Error> {
     Ok(rows)
 }
 
-/// Touches what lies behind the ring: the region is rounded up to blocks, and its proof is of all of it.
+/// Touches what a ring of whole groups leaves out at its end: the proof is of all that was asked for.
 fn fill_rest(region: &Region, bytes: usize) {
-    // The last group of a ring may be left out as well: from two groups before its end on, pages are read and written back.
-    let from = bytes.saturating_sub(64 * super::region::page_size()) / super::region::page_size() * super::region::page_size();
-    for at in (from..region.len()).step_by(super::region::page_size()) {
+    let page = page_size();
+    let from = bytes.saturating_sub(64 * page) / page * page;
+    for at in (from..bytes).step_by(page) {
         // SAFETY: inside the region, which no thread uses now; what is there stays.
         unsafe {
             let byte = region.as_mut_ptr().add(at);

@@ -62,7 +62,13 @@ fn kernels() -> Vec<Kernel> {
         }
     }
     // The compiler uses the vectors that every processor of the architecture has.
-    let isa = if cfg!(target_arch = "aarch64") { Isa::Neon } else if cfg!(target_arch = "x86_64") { Isa::Sse2 } else { Isa::Scalar };
+    let isa = if cfg!(target_arch = "aarch64") {
+        Isa::Neon
+    } else if cfg!(target_arch = "x86_64") {
+        Isa::Sse2
+    } else {
+        Isa::Scalar
+    };
     found.push(Kernel { isa, ..PLAIN });
     found
 }
@@ -117,13 +123,15 @@ fn measure(setting: &GemmSetting, kernel: Kernel, order: usize) -> Result<Comput
 fn wrong(order: usize, times: usize, a: &[f64], b: &[f64], c: &[f64]) -> usize {
     let x: Vec<i64> = (0..order).map(|index| (mix(index as u64) >> 44) as i64).collect();
     let product = |matrix: &[f64], vector: &[i64]| -> Vec<i64> {
-        let row = |row: &[f64]| row.iter().zip(vector).map(|(&value, x)| value as i64 * x).sum::<i64>();
+        // Wrapping: a wrong value may be of any size.
+        let row =
+            |row: &[f64]| row.iter().zip(vector).fold(0i64, |sum, (&value, x)| sum.wrapping_add((value as i64).wrapping_mul(*x)));
         matrix.chunks_exact(order).map(row).collect()
     };
     let expected = product(a, &product(b, &x));
     let whole = |row: &[f64]| row.iter().all(|&value| value == value as i64 as f64);
     let rows = c.chunks_exact(order).zip(product(c, &x)).zip(expected);
-    rows.filter(|((row, cx), abx)| !(whole(row) && *cx == times as i64 * abx)).count()
+    rows.filter(|((row, cx), abx)| !(whole(row) && *cx == abx.wrapping_mul(times as i64))).count()
 }
 
 /// Packed blocks of one thread.
@@ -215,17 +223,41 @@ mod x86 {
         macro_rules! row {
             ($at:literal, $x:literal, $left:literal, $right:literal) => {
                 concat!(
-                    "vbroadcastsd ymm", $x, ", qword ptr [rdi + ", $at, "]\n",
-                    "vfmadd231pd ymm", $left, ", ymm", $x, ", ymm12\n",
-                    "vfmadd231pd ymm", $right, ", ymm", $x, ", ymm13"
+                    "vbroadcastsd ymm",
+                    $x,
+                    ", qword ptr [rdi + ",
+                    $at,
+                    "]\n",
+                    "vfmadd231pd ymm",
+                    $left,
+                    ", ymm",
+                    $x,
+                    ", ymm12\n",
+                    "vfmadd231pd ymm",
+                    $right,
+                    ", ymm",
+                    $x,
+                    ", ymm13"
                 )
             };
         }
         macro_rules! store {
             ($left:literal, $right:literal) => {
                 concat!(
-                    "vaddpd ymm", $left, ", ymm", $left, ", [rdx]\nvmovupd [rdx], ymm", $left, "\n",
-                    "vaddpd ymm", $right, ", ymm", $right, ", [rdx + 32]\nvmovupd [rdx + 32], ymm", $right, "\nadd rdx, r8"
+                    "vaddpd ymm",
+                    $left,
+                    ", ymm",
+                    $left,
+                    ", [rdx]\nvmovupd [rdx], ymm",
+                    $left,
+                    "\n",
+                    "vaddpd ymm",
+                    $right,
+                    ", ymm",
+                    $right,
+                    ", [rdx + 32]\nvmovupd [rdx + 32], ymm",
+                    $right,
+                    "\nadd rdx, r8"
                 )
             };
         }
@@ -273,19 +305,53 @@ mod x86 {
         macro_rules! row {
             ($at:literal, $x:literal, $one:literal, $two:literal, $three:literal) => {
                 concat!(
-                    "vbroadcastsd zmm", $x, ", qword ptr [rdi + ", $at, "]\n",
-                    "vfmadd231pd zmm", $one, ", zmm", $x, ", zmm24\n",
-                    "vfmadd231pd zmm", $two, ", zmm", $x, ", zmm25\n",
-                    "vfmadd231pd zmm", $three, ", zmm", $x, ", zmm26"
+                    "vbroadcastsd zmm",
+                    $x,
+                    ", qword ptr [rdi + ",
+                    $at,
+                    "]\n",
+                    "vfmadd231pd zmm",
+                    $one,
+                    ", zmm",
+                    $x,
+                    ", zmm24\n",
+                    "vfmadd231pd zmm",
+                    $two,
+                    ", zmm",
+                    $x,
+                    ", zmm25\n",
+                    "vfmadd231pd zmm",
+                    $three,
+                    ", zmm",
+                    $x,
+                    ", zmm26"
                 )
             };
         }
         macro_rules! store {
             ($one:literal, $two:literal, $three:literal) => {
                 concat!(
-                    "vaddpd zmm", $one, ", zmm", $one, ", [rdx]\nvmovupd [rdx], zmm", $one, "\n",
-                    "vaddpd zmm", $two, ", zmm", $two, ", [rdx + 64]\nvmovupd [rdx + 64], zmm", $two, "\n",
-                    "vaddpd zmm", $three, ", zmm", $three, ", [rdx + 128]\nvmovupd [rdx + 128], zmm", $three, "\nadd rdx, r8"
+                    "vaddpd zmm",
+                    $one,
+                    ", zmm",
+                    $one,
+                    ", [rdx]\nvmovupd [rdx], zmm",
+                    $one,
+                    "\n",
+                    "vaddpd zmm",
+                    $two,
+                    ", zmm",
+                    $two,
+                    ", [rdx + 64]\nvmovupd [rdx + 64], zmm",
+                    $two,
+                    "\n",
+                    "vaddpd zmm",
+                    $three,
+                    ", zmm",
+                    $three,
+                    ", [rdx + 128]\nvmovupd [rdx + 128], zmm",
+                    $three,
+                    "\nadd rdx, r8"
                 )
             };
         }

@@ -63,8 +63,12 @@ impl Loop {
         // SAFETY: `find` gives loops that the processor has.
         unsafe { (self.run)(rounds, &one, sums) };
         let right = |chain: &[u8]| match precision {
-            Precision::F64 => chain.as_chunks().0.iter().take(self.lanes).all(|&bytes| f64::from_ne_bytes(bytes) == rounds as f64),
-            Precision::F32 => chain.as_chunks().0.iter().take(self.lanes).all(|&bytes| f32::from_ne_bytes(bytes) == rounds as f32),
+            Precision::F64 => {
+                chain.as_chunks().0.iter().take(self.lanes).all(|&bytes| f64::from_ne_bytes(bytes) == rounds as f64)
+            }
+            Precision::F32 => {
+                chain.as_chunks().0.iter().take(self.lanes).all(|&bytes| f32::from_ne_bytes(bytes) == rounds as f32)
+            }
         };
         sums.0.chunks_exact(64).take(self.chains).all(right)
     }

@@ -21,6 +21,8 @@ pub struct Region {
     /// With the pages without access at both ends.
     whole: Extent,
     range: Extent,
+    /// Bytes asked for: what must be touched, and what is proved.
+    used: usize,
     node: Option<u32>,
     wanted: Pages,
     /// Why the memory is not bound to the node.
@@ -65,6 +67,7 @@ impl Region {
         let mut region = Self {
             whole: Extent::new(start, padded),
             range: Extent::new(inner, len),
+            used: bytes.max(1),
             node,
             wanted: pages,
             unbound: None,
@@ -99,7 +102,7 @@ impl Region {
         self.range.is_empty()
     }
 
-    /// What can be proved of the memory, all of which must have been written.
+    /// What can be proved of the bytes that were asked for, all of which must have been written.
     pub fn proof(&self) -> Proof {
         let mut proof = Proof::default();
         self.prove_node(&mut proof);
@@ -107,7 +110,7 @@ impl Region {
             Some((resident, huge)) => {
                 proof.resident = Some(resident);
                 proof.pages = Some(kind_of(resident, huge));
-                if (resident as f64) < self.range.len() as f64 * ENOUGH {
+                if (resident as f64) < self.used as f64 * ENOUGH {
                     proof.wrong = "part of the memory is not in memory: swapped out or never touched".into();
                 }
             }
@@ -121,7 +124,7 @@ impl Region {
 
     fn prove_node(&self, proof: &mut Proof) {
         let Some(node) = self.node else { return };
-        let pages = self.range.len() / page_size();
+        let pages = self.used.div_ceil(page_size());
         let asked = pages.min(SAMPLE);
         let addresses: Vec<usize> = (0..asked).map(|index| self.range.start + index * pages / asked * page_size()).collect();
         let why = match numa::nodes_of(&addresses) {
@@ -224,7 +227,7 @@ mod tests {
 
     #[test]
     fn small_pages_are_proved_small_and_on_their_node() {
-        let region = Region::new(3 * BLOCK - 5, only_node(), Pages::Small, u64::MAX).expect("6 MiB");
+        let region = Region::new(2 * BLOCK + 5, only_node(), Pages::Small, u64::MAX).expect("6 MiB");
         assert_eq!((region.len(), region.as_mut_ptr() as usize % BLOCK), (3 * BLOCK, 0));
         touch(&region);
         let proof = region.proof();

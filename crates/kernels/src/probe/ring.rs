@@ -38,13 +38,7 @@ impl Ring {
         let group = group.max(1);
         let groups = (bytes / slot_bytes / group).max(1);
         // One group needs no shuffling of groups; several have a power of two of slots, which `turn` relies on.
-        Self {
-            slot_bytes,
-            group,
-            groups: Permutation::new(groups, 2),
-            inside: Permutation::new(group, 3),
-            slots: groups * group,
-        }
+        Self { slot_bytes, group, groups: Permutation::new(groups, 2), inside: Permutation::new(group, 3), slots: groups * group }
     }
 
     /// Slots: hops of one round.
@@ -229,7 +223,8 @@ mod tests {
         let region = Region::new(4 * group, None, Pages::Small, u64::MAX).expect("memory");
         let ring = Ring::new(Chase::PageLocal, 4 * group);
         let per_group = group / SPARSE;
-        let groups: Vec<usize> = (0..ring.slots()).map(|hops| (ring.at(&region, hops) as usize - region.as_mut_ptr() as usize) / group).collect();
+        let groups: Vec<usize> =
+            (0..ring.slots()).map(|hops| (ring.at(&region, hops) as usize - region.as_mut_ptr() as usize) / group).collect();
         assert!(groups.chunks(per_group).all(|chunk| chunk.iter().all(|number| *number == chunk[0])));
         assert_eq!(ring.slots(), 4 * per_group);
     }

@@ -158,11 +158,7 @@ macro_rules! sse {
                 scale,
                 "16",
                 ["movsd xmm15, qword ptr [r8]", "unpcklpd xmm15, xmm15"],
-                [
-                    "movapd xmm\\k, [rsi + rax + 16*\\k]",
-                    "mulpd xmm\\k, xmm15",
-                    concat!($store, " [rdi + rax + 16*\\k], xmm\\k")
-                ],
+                ["movapd xmm\\k, [rsi + rax + 16*\\k]", "mulpd xmm\\k, xmm15", concat!($store, " [rdi + rax + 16*\\k], xmm\\k")],
                 [$end]
             );
             kernel!(
