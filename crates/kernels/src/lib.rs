@@ -49,3 +49,5 @@ pub mod churn;
 pub mod latency;
 
 pub mod device;
+
+pub mod probe;

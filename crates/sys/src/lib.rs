@@ -17,6 +17,8 @@ pub mod pipe;
 pub mod shared;
 pub mod signal;
 pub mod thread;
+pub mod affinity;
+pub mod numa;
 pub mod process;
 pub mod pagemap;
 pub mod keeper;

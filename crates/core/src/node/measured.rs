@@ -102,6 +102,8 @@ pub struct Bandwidth {
     pub counted_bytes: u32,
     /// Bytes per element with the reads of write-allocate, which ordinary stores cause beside.
     pub moved_bytes: u32,
+    /// Pages under the arrays; null when that could not be proved.
+    pub pages: Option<Pages>,
     /// Bytes per second, as counted.
     pub rate: Figure,
 }
