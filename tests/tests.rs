@@ -63,3 +63,6 @@ mod trace;
 
 /// Put it here if it is about a far tier that has no more space: refused allocations, strict commitment, room made in far.
 mod space;
+
+/// Put it here if it is about `nearfar sensitivity`: that it runs and ends as it should. What it concludes is tested in `core`.
+mod sensitivity;

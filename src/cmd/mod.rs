@@ -5,3 +5,4 @@ pub mod demo;
 pub mod doctor;
 pub mod man;
 pub mod run;
+pub mod sensitivity;

@@ -49,3 +49,11 @@ pub mod churn;
 pub mod latency;
 
 pub mod device;
+
+pub mod compute;
+
+pub mod hog;
+
+pub mod probe_overhead;
+
+pub mod service;

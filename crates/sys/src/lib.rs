@@ -7,6 +7,9 @@
 pub mod arch;
 pub mod errno;
 pub mod root;
+pub mod confine;
+pub mod cpu_sets;
+pub mod rapl;
 pub mod map;
 pub mod secret;
 pub mod aside;
