@@ -59,7 +59,8 @@ pub fn run(command: &mut Command, limit: Duration) -> std::io::Result<Finished> 
         }
         status = None;
     }
-    let join = |reader: std::thread::JoinHandle<Vec<u8>>| String::from_utf8_lossy(&reader.join().unwrap_or_default()).into_owned();
+    let join =
+        |reader: std::thread::JoinHandle<Vec<u8>>| String::from_utf8_lossy(&reader.join().unwrap_or_default()).into_owned();
     Ok(Finished { status, stdout: join(stdout), stderr: join(stderr) })
 }
 

@@ -105,7 +105,8 @@ impl Drop for Private {
 /// Rows, and why some are not there.
 fn measure_with(pair: &Pair, quick: bool, ranks: usize) -> Result<(Vec<Mpi>, Option<String>), String> {
     let (compiler, temp) = (pair.compiler.display(), std::env::temp_dir());
-    let dir = Private::new().map_err(|error| format!("{}: {error}; set TMPDIR to a directory that you may write to", temp.display()))?;
+    let dir = Private::new()
+        .map_err(|error| format!("{}: {error}; set TMPDIR to a directory that you may write to", temp.display()))?;
     let (source, program) = (dir.0.join("mpi_bench.c"), dir.0.join("mpi_bench"));
     std::fs::write(&source, SOURCE).map_err(|error| format!("{}: {error}", source.display()))?;
     let mut compile = Command::new(&pair.compiler);
@@ -149,7 +150,12 @@ fn launch(pair: &Pair, program: &Path, what: &str, ranks: usize, quick: bool, ca
     command.current_dir("/");
     if std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
         // Open MPI 4 and 5 refuse root without these.
-        for name in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "PRTE_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM"] {
+        for name in [
+            "OMPI_ALLOW_RUN_AS_ROOT",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
+            "PRTE_ALLOW_RUN_AS_ROOT",
+            "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM",
+        ] {
             command.env(name, "1");
         }
     }
@@ -233,7 +239,13 @@ mod tests {
     fn compilers_meet_their_own_launchers() {
         let dir = std::env::temp_dir().join(format!("nearfar-mpi-find-{}", std::process::id()));
         let (one, other) = (dir.join("one"), dir.join("other"));
-        for file in [one.join("mpirun"), other.join("mpicc"), other.join("mpiexec"), other.join("mpicc.mpich"), other.join("mpirun.mpich")] {
+        for file in [
+            one.join("mpirun"),
+            other.join("mpicc"),
+            other.join("mpiexec"),
+            other.join("mpicc.mpich"),
+            other.join("mpirun.mpich"),
+        ] {
             std::fs::create_dir_all(file.parent().expect("a parent")).expect("directories");
             std::fs::write(file, "").expect("written");
         }

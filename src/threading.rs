@@ -60,7 +60,8 @@ fn openmp(quick: bool, counts: &[usize]) -> (Vec<Threading>, Vec<Missing>) {
         let set = SETTINGS.into_iter().filter_map(|name| Some(format!("{name}={}", std::env::var(name).ok()?)));
         let set: Vec<String> = set.collect();
         if !set.is_empty() {
-            problems.push(missing("OpenMP overhead with default settings".into(), format!("measured with your {}", set.join(", "))));
+            problems
+                .push(missing("OpenMP overhead with default settings".into(), format!("measured with your {}", set.join(", "))));
         }
     }
     (rows, problems)
@@ -85,7 +86,10 @@ fn installed() -> Vec<PathBuf> {
     }
     // Debian: /usr/lib/llvm-14/lib.
     let llvm = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten().map(|entry| entry.path());
-    dirs.extend(llvm.filter(|path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"llvm"))).map(|path| path.join("lib")));
+    dirs.extend(
+        llvm.filter(|path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"llvm")))
+            .map(|path| path.join("lib")),
+    );
     dirs.into_iter().flat_map(|dir| NAMES.map(|name| dir.join(name))).filter(|path| path.is_file()).collect()
 }
 

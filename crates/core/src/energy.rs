@@ -44,7 +44,7 @@ pub fn load_rows(load: &str, unit: &str, idle: &[Spent], busy: &[(Spent, f64)]) 
         let joules = match window_problem(&windows) {
             Some(why) => Figure::invalid(why),
             None if idle_watts.is_empty() => Figure::invalid("the idle machine was not measured"),
-            None if busy.iter().any(|(_, units)| !(*units > 0.0)) => Figure::invalid("no work was done"),
+            None if !busy.iter().all(|(_, units)| *units > 0.0) => Figure::invalid("no work was done"),
             None => {
                 let base = median(&idle_watts);
                 let above = busy.iter().filter_map(|(spent, units)| Some((spent.watts(&domain)? - base) * spent.seconds / units));
@@ -79,8 +79,8 @@ fn domains(windows: &[Spent]) -> impl Iterator<Item = String> {
 }
 
 fn window_problem(windows: &[Spent]) -> Option<&'static str> {
-    let short = windows.iter().any(|spent| !(spent.seconds >= SHORTEST_WINDOW_S));
-    short.then_some("a window was too short for the counters, which change every millisecond or so")
+    let long = windows.iter().all(|spent| spent.seconds >= SHORTEST_WINDOW_S);
+    (!long).then_some("a window was too short for the counters, which change every millisecond or so")
 }
 
 #[cfg(test)]

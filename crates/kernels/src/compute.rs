@@ -43,7 +43,8 @@ fn jump(value: u64, mut steps: u64) -> u64 {
     let (mut step_factor, mut step_increment) = (FACTOR, INCREMENT);
     while steps > 0 {
         if steps & 1 == 1 {
-            (factor, increment) = (factor.wrapping_mul(step_factor), increment.wrapping_mul(step_factor).wrapping_add(step_increment));
+            (factor, increment) =
+                (factor.wrapping_mul(step_factor), increment.wrapping_mul(step_factor).wrapping_add(step_increment));
         }
         step_increment = step_increment.wrapping_mul(step_factor.wrapping_add(1));
         step_factor = step_factor.wrapping_mul(step_factor);
@@ -57,7 +58,8 @@ pub fn compute(setting: &Setting, steps: u64) -> Result<Report, Error> {
     let threads = setting.threads.max(1);
     let per_thread = steps.div_ceil(threads as u64);
     let shares = (0..threads as u64).map(|seed| Share { chains: start(seed), seed, steps: 0 }).collect();
-    let (repetitions, shares) = crew::run(setting, shares, AfterLimit::End, |share: &mut Share, _, watch| work(share, per_thread, watch));
+    let (repetitions, shares) =
+        crew::run(setting, shares, AfterLimit::End, |share: &mut Share, _, watch| work(share, per_thread, watch));
     let verify = Instant::now();
     let is_wrong = |share: &&Share| start(share.seed).map(|value| jump(value, share.steps)) != share.chains;
     let wrong = if setting.verify { shares.iter().filter(is_wrong).count() as u64 } else { 0 };

@@ -47,7 +47,8 @@ fn run_hog(options: &[String]) -> Result<String, String> {
 /// has a problem instead of samples.
 fn run_openmp(options: &[String]) -> Result<String, String> {
     let library = value(options, "--library").ok_or("openmp needs --library NAME")?;
-    let counts = value(options, "--threads").unwrap_or("1").split(',').map(|count| count.parse::<usize>().ok().filter(|&n| n > 0));
+    let counts =
+        value(options, "--threads").unwrap_or("1").split(',').map(|count| count.parse::<usize>().ok().filter(|&n| n > 0));
     let counts: Vec<usize> = counts.collect::<Option<_>>().ok_or("--threads: numbers with commas between them")?;
     let effort = if options.iter().any(|option| option == "--quick") { Effort::QUICK } else { Effort::FULL };
     let runtime = probe_overhead::load(library)?;

@@ -74,7 +74,9 @@ mod tests {
 
     #[test]
     fn two_sockets_with_two_threads_per_core() {
-        let mut text = String::from("=== /sys/devices/system/node/node0/cpulist\n 0-1,4-5\n=== /sys/devices/system/node/node1/cpulist\n 2-3,6-7\n");
+        let mut text = String::from(
+            "=== /sys/devices/system/node/node0/cpulist\n 0-1,4-5\n=== /sys/devices/system/node/node1/cpulist\n 2-3,6-7\n",
+        );
         for cpu in 0..8 {
             let dir = format!("/sys/devices/system/cpu/cpu{cpu}");
             let core = cpu % 4;
@@ -82,7 +84,9 @@ mod tests {
             let shared = if core < 2 { "0-1,4-5" } else { "2-3,6-7" };
             for (index, level, kind, size) in [(0, 1, "Data", "32K"), (1, 1, "Instruction", "64K"), (3, 3, "Unified", "16384K")] {
                 let dir = format!("{dir}/cache/index{index}");
-                text += &format!("=== {dir}/level\n {level}\n=== {dir}/type\n {kind}\n=== {dir}/size\n {size}\n=== {dir}/shared_cpu_list\n {shared}\n");
+                text += &format!(
+                    "=== {dir}/level\n {level}\n=== {dir}/type\n {kind}\n=== {dir}/size\n {size}\n=== {dir}/shared_cpu_list\n {shared}\n"
+                );
             }
         }
         let root = Root::captured(&text).expect("a capture");

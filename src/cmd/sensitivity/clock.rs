@@ -40,7 +40,8 @@ impl Clock {
     pub fn find(dir: &Path) -> Result<Self, String> {
         let mut limits = Vec::new();
         for policy in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-            let number = |name: &str| -> Option<u64> { std::fs::read_to_string(policy.path().join(name)).ok()?.trim().parse().ok() };
+            let number =
+                |name: &str| -> Option<u64> { std::fs::read_to_string(policy.path().join(name)).ok()?.trim().parse().ok() };
             let (Some(now), Some(least)) = (number("scaling_max_freq"), number("cpuinfo_min_freq")) else { continue };
             let lower = ((now as f64 * SHARE) as u64).max(least);
             if lower as f64 > now as f64 * MOST {
@@ -52,9 +53,8 @@ impl Clock {
             return Err(format!("the clock cannot be set: nothing in {} (a virtual machine or container?)", dir.display()));
         };
         // The old value: what may be written, without a change.
-        std::fs::write(file, now.to_string()).map_err(|error| {
-            format!("{}: {error}; root may lower the clock", file.display())
-        })?;
+        std::fs::write(file, now.to_string())
+            .map_err(|error| format!("{}: {error}; root may lower the clock", file.display()))?;
         Self::guarded(limits).map_err(|error| format!("{error:#}"))
     }
 

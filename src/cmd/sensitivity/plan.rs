@@ -34,7 +34,8 @@ impl Plan {
         let split = split(&nodes);
         let half_of_nodes = nodes.iter().take(nodes.len() / 2).flatten();
         let packed: CpuList = union(half_of_nodes);
-        let is_fair = nodes.len() > 1 && split.as_ref().is_ok_and(|split| split.program.len() == packed.len() && split.program != packed);
+        let is_fair =
+            nodes.len() > 1 && split.as_ref().is_ok_and(|split| split.program.len() == packed.len() && split.program != packed);
         Self { all: all.clone(), split, packed: is_fair.then_some(packed) }
     }
 }
@@ -53,7 +54,8 @@ fn split(nodes: &[Vec<CpuList>]) -> Result<Split, String> {
     match cores[..] {
         [] => Err("no CPU is known".into()),
         [core] if core.len() < 2 => {
-            Err("the program may use one CPU only, so that there is no half of them, and none for a hog; allow it two or more".into())
+            Err("the program may use one CPU only, so that there is no half of them, and none for a hog; allow it two or more"
+                .into())
         }
         [core] => {
             let (program, hog) = core.as_slice().split_at(core.len() / 2);
@@ -69,7 +71,11 @@ fn split(nodes: &[Vec<CpuList>]) -> Result<Split, String> {
 /// Settings of threads that people make in the environment, as they are to be in a run confined to `half` of `all` CPUs: numbers are
 /// scaled, and lists of CPUs removed, since they may name CPUs that are not allowed then. What is not set stays so: runtimes count the
 /// CPUs that they may use.
-pub fn confined_environment(get: impl Fn(&str) -> Option<String>, all: usize, half: usize) -> Vec<(&'static str, Option<String>)> {
+pub fn confined_environment(
+    get: impl Fn(&str) -> Option<String>,
+    all: usize,
+    half: usize,
+) -> Vec<(&'static str, Option<String>)> {
     const NUMBERS: [&str; 9] = [
         "OMP_NUM_THREADS",
         "OPENBLAS_NUM_THREADS",

@@ -12,7 +12,11 @@ fn trials<'a>(judgement: &'a Judgement, evidence: &Evidence) -> [(&'static str, 
         Packing::HalfTheCores => ("half", "half of the cores"),
         Packing::TwiceTheNodes => ("half", "twice the memories for as many threads"),
     };
-    [("hog", "beside a bandwidth hog", &judgement.hog), (half.0, half.1, &judgement.half), ("clock", "lower clock", &judgement.clock)]
+    [
+        ("hog", "beside a bandwidth hog", &judgement.hog),
+        (half.0, half.1, &judgement.half),
+        ("clock", "lower clock", &judgement.clock),
+    ]
 }
 
 fn table() -> Table {

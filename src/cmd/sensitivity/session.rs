@@ -226,7 +226,10 @@ impl Session {
                 (Some(code), _) => format!("status {code}"),
                 (None, signal) => child::signal_name(signal.unwrap_or(0)),
             };
-            return Err(ProgramFailed(format!("the program ended with {end} in the run \"{when}\"{output}; runs that fail cannot be compared")).into());
+            return Err(ProgramFailed(format!(
+                "the program ended with {end} in the run \"{when}\"{output}; runs that fail cannot be compared"
+            ))
+            .into());
         }
         Ok((seconds, cpu_seconds))
     }

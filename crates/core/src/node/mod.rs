@@ -11,7 +11,7 @@ mod measured;
 mod topology;
 
 pub use cpu_list::CpuList;
-pub use figure::{Figure, Validity, median_with_interval};
+pub use figure::{Figure, NOISY_SPREAD, Validity, median_with_interval};
 pub use finding::{Certainty, Finding, Subject};
 pub use measured::{
     Arithmetic, Bandwidth, Chase, Compute, Energy, FarAccess, FarPoint, FarTier, Injection, Isa, Latency, LoadPoint, LoadedLatency,

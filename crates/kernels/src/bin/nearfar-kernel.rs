@@ -13,9 +13,7 @@ use nearfar_kernels::buffer::Placement;
 use nearfar_kernels::crew::Setting;
 use nearfar_kernels::report::{Report, Verified};
 use nearfar_kernels::route::Order;
-use nearfar_kernels::{
-    chase, churn, columns, compute, gemm, latency, objects, random_updates, service, sweep, touch, triad,
-};
+use nearfar_kernels::{chase, churn, columns, compute, gemm, latency, objects, random_updates, service, sweep, touch, triad};
 
 const USAGE: &str = "\
 usage: nearfar-kernel WORKLOAD [OPTION...]

@@ -13,15 +13,16 @@ mod own;
 mod gomp;
 
 pub use epcc::{Effort, Samples, figure};
-pub use own::own;
 pub use gomp::{Loaded, load};
+pub use own::own;
 
 /// Constructs that are measured, by their names in files.
 pub const CONSTRUCTS: [&str; 3] = ["fork-join", "barrier", "reduction"];
 
 /// Thread counts to measure on `cpus` CPUs: powers of two, and all of them.
 pub fn thread_counts(cpus: usize) -> Vec<usize> {
-    let mut counts: Vec<usize> = std::iter::successors(Some(1), |count| Some(count * 2)).take_while(|&count| count < cpus).collect();
+    let mut counts: Vec<usize> =
+        std::iter::successors(Some(1), |count| Some(count * 2)).take_while(|&count| count < cpus).collect();
     counts.push(cpus.max(1));
     counts
 }
