@@ -2,7 +2,7 @@
 //! so that the figures are those of the MPI that their codes use. Nothing of MPI is linked or shipped.
 
 use crate::limited;
-use nearfar_core::node::{Figure, Missing, Mpi};
+use nearfar_core::node::{Figure, Missing, Mpi, Validity};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -176,22 +176,22 @@ fn launch(pair: &Pair, program: &Path, what: &str, ranks: usize, quick: bool, ca
     }
     let mut rows = rows(&finished.stdout).map_err(|why| format!("{launcher}: {why}"))?;
     if ranks > cpus {
-        rows.iter_mut().for_each(|row| crowded(&mut row.value));
+        rows.iter_mut().for_each(|row| doubted(&mut row.value, "more ranks than CPUs: they took turns"));
     }
     Ok(rows)
 }
 
-/// Ranks that share a CPU wait for their turn, not for messages.
-fn crowded(figure: &mut Figure) {
-    if figure.validity == nearfar_core::node::Validity::Valid {
-        (figure.validity, figure.why) = (nearfar_core::node::Validity::Noisy, "more ranks than CPUs: they took turns".into());
+/// Ranks that share a CPU wait for their turn, not for messages, and do so very steadily.
+fn doubted(figure: &mut Figure, why: &str) {
+    if figure.validity == Validity::Valid {
+        (figure.validity, figure.why) = (Validity::Noisy, why.to_owned());
     }
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Line {
-    Row { what: String, bytes: u64, ranks: u32, unit: String, errors: i64, samples: Vec<f64> },
+    Row { what: String, bytes: u64, ranks: u32, unit: String, errors: i64, switches: i64, samples: Vec<f64> },
     Library { library: String },
 }
 
@@ -201,8 +201,14 @@ fn rows(stdout: &str) -> Result<Vec<Mpi>, String> {
     for line in stdout.lines().filter(|line| line.trim_start().starts_with('{')) {
         match serde_json::from_str(line.trim()) {
             Ok(Line::Library { library }) => name = short(&library),
-            Ok(Line::Row { what, bytes, ranks, unit, errors, samples }) => {
+            Ok(Line::Row { what, bytes, ranks, unit, errors, switches, samples }) => {
                 let mut value = Figure::of(&samples);
+                if switches > samples.len() as i64 {
+                    doubted(
+                        &mut value,
+                        &format!("ranks lost their CPU {switches} times: a busy machine, or ranks that share one"),
+                    );
+                }
                 if errors != 0 {
                     value = value.condemned(format!("WRONG DATA: {errors} checks failed"));
                 }
@@ -226,13 +232,36 @@ mod tests {
     #[test]
     fn rows_are_read_among_other_words() {
         let text = "some launcher says hello\n{\"library\":\"Open MPI v4.1.4, package: x\",\"ranks\":2}\n\
-            {\"what\":\"bandwidth\",\"bytes\":1048576,\"ranks\":2,\"unit\":\"bytes/s\",\"errors\":0,\"samples\":[1e9,1.01e9,1.02e9]}\n\
-            {\"what\":\"allreduce\",\"bytes\":8,\"ranks\":2,\"unit\":\"ns\",\"errors\":3,\"samples\":[5,5,5]}\n";
+            {\"what\":\"bandwidth\",\"bytes\":1048576,\"ranks\":2,\"unit\":\"bytes/s\",\"errors\":0,\"switches\":0,\"samples\":[1e9,1.01e9,1.02e9]}\n\
+            {\"what\":\"allreduce\",\"bytes\":8,\"ranks\":2,\"unit\":\"ns\",\"errors\":3,\"switches\":0,\"samples\":[5,5,5]}\n";
         let rows = rows(text).expect("rows");
         assert_eq!((rows[0].library.as_str(), rows[0].value.median), ("Open MPI v4.1.4", 1.01e9));
+        let shared = text.replace("\"errors\":0,\"switches\":0", "\"errors\":0,\"switches\":9");
+        assert_eq!(super::rows(&shared).expect("rows")[0].value.validity, Validity::Noisy);
         assert!(rows[0].value.is_valid() && !rows[1].value.is_valid());
         assert!(super::rows("nothing").is_err() && super::rows("{\"what\":1}").is_err());
         assert_eq!(short("MPICH Version:      4.0.2"), "MPICH Version: 4.0.2");
+    }
+
+    /// With an MPI: figures from checked data. Without: the reason, and no panic.
+    #[test]
+    fn this_machine_s_mpi() {
+        let (rows, missing) = measure(true, 2);
+        if rows.is_empty() {
+            println!("skipped: needs mpicc: {}", missing[0].why);
+            return;
+        }
+        let named: Vec<_> = rows.iter().map(|row| (row.what.as_str(), row.bytes, row.ranks)).collect();
+        let pairs = [
+            ("ping-pong latency", 0),
+            ("ping-pong latency", 8),
+            ("bandwidth", 1 << 20),
+            ("bandwidth", 4 << 20),
+            ("message rate", 8),
+        ];
+        assert_eq!(named[..5], pairs.map(|(what, bytes)| (what, bytes, 2)));
+        assert_eq!(named[5..], [("allreduce", 8, 2)]);
+        assert!(rows.iter().all(|row| row.value.is_valid() && !row.library.is_empty()), "{rows:?}");
     }
 
     #[test]

@@ -17,6 +17,9 @@ const HARDLY: f64 = 0.25;
 const USES_MORE: f64 = 1.2;
 /// A program that uses less of a CPU than this waits for something that is neither.
 const WAITS: f64 = 0.5;
+/// CPUs that other processes may have meanwhile: the larger of this and this share of all.
+const OTHERS: f64 = 0.2;
+const OTHERS_SHARE: f64 = 0.05;
 /// Shorter runs are mostly the start of a process.
 pub const SHORT_S: f64 = 0.2;
 
@@ -140,6 +143,10 @@ pub struct Evidence {
     pub cpus_used: f64,
     /// CPUs that the halved program had.
     pub half_cpus: u32,
+    /// CPUs that it may use.
+    pub cpus: u32,
+    /// CPUs that other processes and other virtual machines used while the program ran as it is.
+    pub others_cpus: f64,
 }
 
 /// What limits the program.
@@ -253,7 +260,16 @@ pub fn judge(evidence: &Evidence) -> Judgement {
         find(&evidence.half)
     };
     let mut notes = Vec::new();
-    let (verdict, mut confidence) = if evidence.cpus_used < WAITS {
+    let is_busy = evidence.others_cpus > OTHERS.max(OTHERS_SHARE * f64::from(evidence.cpus));
+    if is_busy {
+        let others = evidence.others_cpus;
+        notes.push(format!(
+            "other processes used {others:.1} CPUs meanwhile: the times are theirs as well; repeat this on a quiet machine"
+        ));
+    }
+    let (verdict, mut confidence) = if evidence.cpus_used < WAITS && is_busy {
+        (Verdict::NotDecidable, Confidence::Low)
+    } else if evidence.cpus_used < WAITS {
         notes.push(format!("it uses {:.2} CPUs: most of its time it waits for something else", evidence.cpus_used));
         (Verdict::Other, Confidence::High)
     } else {
@@ -261,6 +277,9 @@ pub fn judge(evidence: &Evidence) -> Judgement {
     };
     if evidence.seconds < SHORT_S {
         notes.push(format!("a run takes {:.2} s: most of that is the start of a process; give it more work", evidence.seconds));
+        confidence = Confidence::Low;
+    }
+    if is_busy {
         confidence = Confidence::Low;
     }
     Judgement { verdict, confidence, hog, half, clock, notes }
@@ -320,7 +339,17 @@ mod tests {
 
     fn evidence(hog: Result<Trial, String>, half: Result<Trial, String>) -> Evidence {
         let clock = Err("no cpufreq".to_owned());
-        Evidence { hog, half, clock, packing: Packing::HalfTheCores, seconds: 5.0, cpus_used: 2.0, half_cpus: 1 }
+        Evidence {
+            hog,
+            half,
+            clock,
+            packing: Packing::HalfTheCores,
+            seconds: 5.0,
+            cpus_used: 2.0,
+            half_cpus: 1,
+            cpus: 2,
+            others_cpus: 0.1,
+        }
     }
 
     fn verdict(evidence: &Evidence) -> (Verdict, Confidence) {
@@ -383,6 +412,15 @@ mod tests {
         let judgement = judge(&torn);
         assert_eq!((judgement.verdict, judgement.confidence), (Verdict::Mixed, Confidence::Low));
         assert!(judgement.notes[0].contains("do not agree"));
+    }
+
+    #[test]
+    fn a_busy_machine_is_said() {
+        let busy = Evidence { others_cpus: 1.0, ..evidence(trial(1.6, 1.6, 1.0), trial(1.05, 1.05, 2.0)) };
+        assert_eq!(verdict(&busy), (Verdict::MemoryBandwidth, Confidence::Low));
+        assert!(judge(&busy).notes[0].contains("quiet machine"));
+        // It did not wait for a disk, but for its turn.
+        assert_eq!(verdict(&Evidence { cpus_used: 0.3, ..busy }), (Verdict::NotDecidable, Confidence::Low));
     }
 
     #[test]

@@ -11,9 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { MOST_SAMPLES = 100, WINDOW = 64, TAG = 7, ACK = 8 };
+
+/* A sample that is long enough may have been disturbed: it must be so this often before the number of rounds is settled. */
+enum { STRIKES = 3 };
 
 static int rank, ranks;
 static double sample_seconds;
@@ -25,18 +29,25 @@ static uint64_t word(uint64_t round, uint64_t message, uint64_t index) {
     return x ^ (x >> 29);
 }
 
-static void row(const char *what, long bytes, int of, const char *unit, const double *values, long errors) {
+static void row(const char *what, long bytes, int of, const char *unit, const double *values, int taken, long errors, long switches) {
     if (rank != 0)
         return;
-    printf("{\"what\":\"%s\",\"bytes\":%ld,\"ranks\":%d,\"unit\":\"%s\",\"errors\":%ld,\"samples\":[", what, bytes, of, unit, errors);
-    for (int i = 0; i < samples; i++)
+    printf("{\"what\":\"%s\",\"bytes\":%ld,\"ranks\":%d,\"unit\":\"%s\",\"errors\":%ld,\"switches\":%ld,\"samples\":[", what, bytes,
+           of, unit, errors, switches);
+    for (int i = 0; i < taken; i++)
         printf("%s%.9g", i ? "," : "", values[i]);
     printf("]}\n");
     fflush(stdout);
 }
 
-/* Errors of ranks 0 and 1 together, at rank 0. */
-static long errors_of_pair(long own) {
+/* How often this rank has lost its CPU to others: ranks that share a CPU, or a busy machine, measure time slices, not messages. */
+static long lost_cpu(void) {
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
+
+/* The sum of a number of rank 0 and one of rank 1, at rank 0. */
+static long sum_of_pair(long own) {
     long other = 0;
     if (rank == 0)
         MPI_Recv(&other, 1, MPI_LONG, 1, ACK, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -45,7 +56,20 @@ static long errors_of_pair(long own) {
     return own + other;
 }
 
-/* Rank 0 decides how many rounds make a sample, by doubling, and tells rank 1. */
+/* The number of rounds to try next, by doubling; negative when it is settled. */
+static long next_rounds(double seconds, long rounds, long most, int *strikes) {
+    if (seconds < sample_seconds && rounds < most)
+        return rounds * 2;
+    return ++*strikes < STRIKES ? rounds : -rounds;
+}
+
+/* Whether another sample follows: on a busy machine fewer are taken, but never so few that they have no interval. */
+static long goes_on(int taken, double start) {
+    enum { FEWEST = 6 };
+    return taken < samples && (taken < FEWEST || MPI_Wtime() - start < 4 * samples * sample_seconds);
+}
+
+/* Rank 0 decides, and tells rank 1. */
 static long agree(long rounds) {
     if (rank == 0)
         MPI_Send(&rounds, 1, MPI_LONG, 1, ACK, MPI_COMM_WORLD);
@@ -126,34 +150,44 @@ static double windows(char *memory, long bytes, int window, long rounds, long sa
 static void measure_latency(int bytes) {
     double values[MOST_SAMPLES];
     long errors = 0, rounds = 16;
+    int strikes = 0;
     for (;;) {
         double seconds = pingpong(bytes, rounds, &errors);
-        long next = agree(seconds < sample_seconds && rounds < (1L << 24) ? rounds * 2 : -rounds);
+        long next = agree(next_rounds(seconds, rounds, 1L << 24, &strikes));
         rounds = labs(next);
         if (next < 0)
             break;
     }
-    for (int i = 0; i < samples; i++)
-        values[i] = pingpong(bytes, rounds, &errors) / rounds / 2 * 1e9;
-    row("ping-pong latency", bytes, 2, "ns", values, errors_of_pair(errors));
+    int taken = 0;
+    long lost = lost_cpu();
+    for (double start = MPI_Wtime(); agree(goes_on(taken, start)); taken++)
+        values[taken] = pingpong(bytes, rounds, &errors) / rounds / 2 * 1e9;
+    lost = sum_of_pair(lost_cpu() - lost);
+    errors = sum_of_pair(errors);
+    row("ping-pong latency", bytes, 2, "ns", values, taken, errors, lost);
 }
 
 static void measure_windows(const char *what, char *memory, long bytes, int window) {
     double values[MOST_SAMPLES];
     long errors = 0, rounds = 1;
+    int strikes = 0;
     for (;;) {
         double seconds = windows(memory, bytes, window, rounds, 0, &errors);
-        long next = agree(seconds < sample_seconds && rounds < (1L << 20) ? rounds * 2 : -rounds);
+        long next = agree(next_rounds(seconds, rounds, 1L << 20, &strikes));
         rounds = labs(next);
         if (next < 0)
             break;
     }
     int is_rate = bytes == 8;
-    for (int i = 0; i < samples; i++) {
-        double per_second = rounds * (double)window / windows(memory, bytes, window, rounds, i + 1, &errors);
-        values[i] = is_rate ? per_second : per_second * bytes;
+    int taken = 0;
+    long lost = lost_cpu();
+    for (double start = MPI_Wtime(); agree(goes_on(taken, start)); taken++) {
+        double per_second = rounds * (double)window / windows(memory, bytes, window, rounds, taken + 1, &errors);
+        values[taken] = is_rate ? per_second : per_second * bytes;
     }
-    row(what, bytes, 2, is_rate ? "messages/s" : "bytes/s", values, errors_of_pair(errors));
+    lost = sum_of_pair(lost_cpu() - lost);
+    errors = sum_of_pair(errors);
+    row(what, bytes, 2, is_rate ? "messages/s" : "bytes/s", values, taken, errors, lost);
 }
 
 static double allreduce(long rounds, long *errors) {
@@ -170,19 +204,28 @@ static double allreduce(long rounds, long *errors) {
 
 static void measure_allreduce(void) {
     double values[MOST_SAMPLES];
-    long errors = 0, all_errors = 0, rounds = 8;
+    long errors = 0, rounds = 8;
+    int strikes = 0;
     for (;;) {
         double seconds = allreduce(rounds, &errors);
-        long next = seconds < sample_seconds && rounds < (1L << 22) ? rounds * 2 : -rounds;
+        long next = next_rounds(seconds, rounds, 1L << 22, &strikes);
         MPI_Bcast(&next, 1, MPI_LONG, 0, MPI_COMM_WORLD);
         rounds = labs(next);
         if (next < 0)
             break;
     }
-    for (int i = 0; i < samples; i++)
-        values[i] = allreduce(rounds, &errors) / rounds * 1e9;
-    MPI_Reduce(&errors, &all_errors, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
-    row("allreduce", 8, ranks, "ns", values, all_errors);
+    int taken = 0;
+    long lost = lost_cpu();
+    for (double start = MPI_Wtime();; taken++) {
+        long next = goes_on(taken, start);
+        MPI_Bcast(&next, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+        if (!next)
+            break;
+        values[taken] = allreduce(rounds, &errors) / rounds * 1e9;
+    }
+    long own[2] = {errors, lost_cpu() - lost}, all[2] = {0, 0};
+    MPI_Reduce(own, all, 2, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+    row("allreduce", 8, ranks, "ns", values, taken, all[0], all[1]);
 }
 
 /* All ranks must be on one machine, or the figures are of a network. */

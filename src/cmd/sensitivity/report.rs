@@ -51,7 +51,7 @@ pub fn text(session: &Session, samples: &Samples, evidence: &Evidence, judgement
             _ => split.map(|split| &split.program),
         };
         let note = match condition {
-            Condition::AsIs => format!("{} runs each; it used {:.2} CPUs", runs.len(), evidence.cpus_used),
+            Condition::AsIs => format!("{} runs each; used {:.2} CPUs", runs.len(), evidence.cpus_used),
             Condition::Hog => {
                 let rate = hog_rate(samples).unwrap_or(0.0) / 1e9;
                 format!("hog on CPUs {}: {rate:.2} GB/s", split.map(|split| split.hog.to_string()).unwrap_or_default())
@@ -132,6 +132,7 @@ pub fn json(session: &Session, samples: &Samples, evidence: &Evidence, judgement
         "notes": judgement.notes,
         "cpus": session.plan.all.to_string(),
         "cpus_used": evidence.cpus_used,
+        "others_cpus": evidence.others_cpus,
         "hog_bytes_per_s": hog_rate(samples),
         "runs": runs,
     })

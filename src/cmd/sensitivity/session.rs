@@ -97,6 +97,8 @@ pub struct Sample {
     compute: f64,
     /// Bytes per second of the hog.
     pub hog: Option<f64>,
+    /// CPUs that were busy with something else than the program, hogs included.
+    others_cpus: f64,
 }
 
 /// Everything that is fixed for all runs.
@@ -179,9 +181,12 @@ impl Session {
             _ => None,
         };
         lowered.map_or(Ok(()), Clock::lower)?;
+        let before = busy_seconds();
         let ran = self.run_program(cpus, false, condition.words()).and_then(|(seconds, cpu_seconds)| {
+            let busy = before.zip(busy_seconds()).map_or(0.0, |(before, after)| after - before);
+            let others_cpus = (busy - cpu_seconds).max(0.0) / seconds.max(1e-9);
             let (triad, compute) = (self.run_kernel("triad", cpus)?, self.run_kernel("compute", cpus)?);
-            Ok(Sample { seconds, cpu_seconds, triad, compute, hog: None })
+            Ok(Sample { seconds, cpu_seconds, triad, compute, hog: None, others_cpus })
         });
         lowered.map_or(Ok(()), Clock::restore)?;
         let rate = hog.map(Hog::stop);
@@ -313,6 +318,8 @@ impl Session {
             clock: trial(Condition::AsIs, Condition::LowClock, self.clock.as_ref().err().cloned()),
             seconds: median(as_is.iter().map(|sample| sample.seconds).collect()),
             cpus_used: median(as_is.iter().map(|sample| sample.cpu_seconds / sample.seconds.max(1e-9)).collect()),
+            cpus: self.plan.all.len() as u32,
+            others_cpus: median(as_is.iter().map(|sample| sample.others_cpus).collect()),
             half_cpus: split.map_or(0, |split| split.program.len() as u32),
         }
     }
@@ -338,6 +345,23 @@ impl Samples {
     }
 }
 
+/// Seconds that all CPUs together have not been idle, stolen time included; `None` where the kernel does not say.
+fn busy_seconds() -> Option<f64> {
+    busy_in(&std::fs::read_to_string("/proc/stat").ok()?)
+}
+
+fn busy_in(stat: &str) -> Option<f64> {
+    // Of a second; the same on all processors that nearfar runs on.
+    const TICKS: f64 = 100.0;
+    const IDLE_AND_IOWAIT: std::ops::Range<usize> = 3..5;
+    // user, nice, system, idle, iowait, irq, softirq, steal; guests are counted in user and nice already.
+    const FIELDS: usize = 8;
+    let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace().take(FIELDS);
+    let numbers: Vec<u64> = fields.map(|field| field.parse().ok()).collect::<Option<_>>()?;
+    let busy = numbers.iter().enumerate().filter(|(index, _)| !IDLE_AND_IOWAIT.contains(index)).map(|(_, ticks)| ticks);
+    Some(busy.sum::<u64>() as f64 / TICKS)
+}
+
 /// Sizes for this machine: arrays of four times the last-level cache, as far as memory goes.
 pub fn sizes(last_level_cache: Option<u64>, cpus: usize, smoke: bool) -> Sizes {
     const UNKNOWN_CACHE: u64 = 64 << 20;
@@ -349,4 +373,15 @@ pub fn sizes(last_level_cache: Option<u64>, cpus: usize, smoke: bool) -> Sizes {
     let wanted = (last_level_cache.unwrap_or(UNKNOWN_CACHE) * 4).max(LEAST);
     // Triad's and the hog's arrays are there at a time, beside the program.
     Sizes { bytes: wanted.min(process::memory_available() / 8), steps: STEPS_PER_CPU * cpus as u64, sweeps: 15 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_that_is_not_idle() {
+        assert_eq!(busy_in("cpu  100 10 50 9999 77 1 2 37 5 0\ncpu0 1 1\n"), Some(2.0));
+        assert_eq!((busy_in(""), busy_in("cpu  x")), (None, None));
+    }
 }

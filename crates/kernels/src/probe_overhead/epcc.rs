@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 const DELAY: Duration = Duration::from_nanos(100);
 /// More constructs in one test are not needed: at less than a nanosecond each there is nothing to measure.
 const MOST_REPETITIONS: u64 = 1 << 22;
+/// A test that takes long enough may have been disturbed: it must do so this often before the number of repetitions is settled.
+const STRIKES: u32 = 3;
 /// Samples without which there is no interval of a median.
 const FEWEST: usize = 6;
 
@@ -60,9 +62,13 @@ pub fn spins_of_delay() -> u64 {
 /// Overheads of a construct. `test(n)` does n constructs with a delay of `spins` in each, and returns how long they took.
 pub fn overheads(effort: Effort, spins: u64, mut test: impl FnMut(u64) -> Duration) -> Samples {
     let start = Instant::now();
-    let mut repetitions = 1;
-    while repetitions < MOST_REPETITIONS && test(repetitions) < effort.test && start.elapsed() < effort.limit {
-        repetitions *= 2;
+    let (mut repetitions, mut long_enough) = (1, 0);
+    while repetitions < MOST_REPETITIONS && long_enough < STRIKES && start.elapsed() < effort.limit {
+        if test(repetitions) < effort.test {
+            repetitions *= 2;
+        } else {
+            long_enough += 1;
+        }
     }
     let mut samples = Vec::with_capacity(effort.outer);
     for outer in 0..effort.outer.max(2) {
