@@ -8,6 +8,13 @@ mod say;
 mod args;
 mod machine;
 mod library;
+mod kernel;
+#[allow(dead_code, reason = "for nearfar probe")]
+mod limited;
+#[allow(dead_code, reason = "for nearfar probe")]
+mod threading;
+#[allow(dead_code, reason = "for nearfar probe")]
+mod mpi;
 mod program;
 mod far_dir;
 mod outcome;
@@ -40,6 +47,8 @@ enum Command {
     Doctor(args::DoctorArgs),
     /// Measure efficiency against all-DRAM and against the kernel's own means
     Bench(cmd::bench::BenchArgs),
+    /// Tell whether memory or computing limits a program
+    Sensitivity(args::SensitivityArgs),
     /// A two-minute tour with figures of this machine
     Demo(cmd::demo::DemoArgs),
     /// Write the man pages
@@ -53,6 +62,7 @@ fn main() -> ExitCode {
         Command::Probe(args) => cmd::probe::run(args),
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::Bench(args) => cmd::bench::run(args),
+        Command::Sensitivity(args) => cmd::sensitivity::run(args),
         Command::Demo(args) => cmd::demo::run(args),
         Command::Man(args) => cmd::man::run(args, Cli::command()),
     };

@@ -66,3 +66,5 @@ mod space;
 
 /// Put it here if it is about what `nearfar probe` measures and prints.
 mod probe;
+/// Put it here if it is about `nearfar sensitivity`: that it runs and ends as it should. What it concludes is tested in `core`.
+mod sensitivity;

@@ -101,6 +101,8 @@ pub fn has(name: &str) -> Result<(), String> {
         "gcc" | "g++" | "gfortran" | "rustc" | "stress-ng" | "sqlite3" | "python3" | "java" | "gdb" => {
             answers(name, &["--version"])
         }
+        // A wrapper without headers compiles nothing.
+        "mpicc" => answers("sh", &["-c", "echo '#include <mpi.h>' | mpicc -x c -c - -o /dev/null && mpirun --version"]),
         "lmp" => answers("lmp", &["-help"]),
         "numpy" => answers("python3", &["-c", "import numpy"]),
         "openmp" => answers("sh", &["-c", "echo 'int main(){return 0;}' | gcc -fopenmp -x c - -o /dev/null"]),

@@ -6,3 +6,4 @@ pub mod doctor;
 pub mod man;
 pub mod run;
 pub mod probe;
+pub mod sensitivity;

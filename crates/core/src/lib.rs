@@ -13,5 +13,7 @@ pub mod mode;
 pub mod faults;
 pub mod stats;
 pub mod node;
+pub mod energy;
+pub mod sensitivity;
 pub mod policy;
 pub mod trace;

@@ -51,3 +51,10 @@ pub mod latency;
 pub mod device;
 
 pub mod probe;
+pub mod compute;
+
+pub mod hog;
+
+pub mod probe_overhead;
+
+pub mod service;

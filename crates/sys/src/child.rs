@@ -103,6 +103,19 @@ pub fn send(child: &Child, signal: i32) {
     unsafe { libc::kill(child.id() as libc::pid_t, signal) };
 }
 
+/// Asks a program to end.
+pub const TERMINATE: i32 = libc::SIGTERM;
+/// Ends a program.
+pub const KILL: i32 = libc::SIGKILL;
+
+/// Sends `signal` to the process group that `child` was started as the leader of (`CommandExt::process_group(0)`). A child that was
+/// waited for has left its number to the group as long as that has members, so that it belongs to nobody else; in an empty group
+/// there is nobody to get it.
+pub fn send_group(child: &Child, signal: i32) {
+    // SAFETY: integers only.
+    unsafe { libc::kill(-(child.id() as libc::pid_t), signal) };
+}
+
 /// Processor time in user mode and in the kernel of all children that have been waited for, their own waited-for children
 /// included. For a command that starts one program.
 pub fn waited_cpu_time() -> (Duration, Duration) {

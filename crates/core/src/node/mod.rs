@@ -13,7 +13,7 @@ mod measured;
 mod topology;
 
 pub use cpu_list::CpuList;
-pub use figure::{Figure, Validity, median_with_interval};
+pub use figure::{Figure, NOISY_SPREAD, Validity, median_with_interval};
 pub use finding::{Certainty, Finding, Subject};
 pub use firmware::{Firmware, KnlModes, MemoryModule, ModuleKind};
 pub use measured::{

@@ -13,15 +13,16 @@ use nearfar_kernels::buffer::Placement;
 use nearfar_kernels::crew::Setting;
 use nearfar_kernels::report::{Report, Verified};
 use nearfar_kernels::route::Order;
-use nearfar_kernels::{chase, churn, columns, gemm, latency, objects, random_updates, sweep, touch, triad};
+use nearfar_kernels::{chase, churn, columns, compute, gemm, latency, objects, random_updates, service, sweep, touch, triad};
 
 const USAGE: &str = "\
 usage: nearfar-kernel WORKLOAD [OPTION...]
 WORKLOAD: triad | strided | reverse | streams | columns | random | chase | objects | gemm | touch | churn | latency
+          | compute
   --bytes SIZE         data, all arrays together (2400M)
   --threads N          threads (all CPUs)
   --sweeps K           timed repetitions (3)
-  --ops N              operations per repetition (random, chase, objects, churn, latency: 1000000)
+  --ops N              operations per repetition (random, chase, objects, churn, latency, compute: 1000000)
   --seconds S          longest time of one repetition
   --stride SIZE        bytes from one place to the next (strided, chase, latency: 4096)
   --streams N          streams that take turns (streams: 8)
@@ -46,7 +47,19 @@ struct Request {
 }
 
 fn main() -> ExitCode {
-    let request = match parse(std::env::args().skip(1)) {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match service::run(&arguments) {
+        None => {}
+        Some(Ok(line)) => {
+            println!("{line}");
+            return ExitCode::SUCCESS;
+        }
+        Some(Err(message)) => {
+            eprintln!("nearfar-kernel: {message}");
+            return ExitCode::from(2);
+        }
+    }
+    let request = match parse(arguments.into_iter()) {
         Ok(Some(request)) => request,
         Ok(None) => {
             println!("{USAGE}");
@@ -68,6 +81,7 @@ fn main() -> ExitCode {
         "streams" => sweep::sweep(&request.setting, Order::Streams(request.streams), request.update),
         "columns" => columns::columns(&request.setting),
         "objects" => objects::objects(&request.setting, request.operations),
+        "compute" => compute::compute(&request.setting, request.operations),
         "churn" => churn::churn(&request.setting, request.operations),
         "latency" => {
             let pages = latency::Pages { working_bytes: request.working_bytes, stride: request.stride };

@@ -1,0 +1,90 @@
+//! What nearfar starts nearfar-kernel for beside workloads: things that need a process of their own. Arguments in, one line of JSON out.
+//!
+//! `hog`: see [`crate::hog`]; it says "ready" when it is at work, and stops at the end of its standard input, so that it never
+//! outlives who started it. `openmp`: loads an OpenMP runtime, whose threads would stay in the process that loads it.
+
+use std::fmt::Write as _;
+use std::io::{Read, Write as _};
+
+use nearfar_core::units::Bytes;
+
+use crate::hog::{self, Takes};
+use crate::probe_overhead::{self, Effort};
+
+/// Does what `arguments` ask for, and returns the line to print; `None` when they name a workload or nothing.
+///
+/// # Errors
+/// What was wrong, for people.
+pub fn run(arguments: &[String]) -> Option<Result<String, String>> {
+    let (name, options) = arguments.split_first()?;
+    match name.as_str() {
+        "hog" => Some(run_hog(options)),
+        "openmp" => Some(run_openmp(options)),
+        _ => None,
+    }
+}
+
+fn value<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
+    let at = options.iter().position(|option| option == name)?;
+    options.get(at + 1).map(String::as_str)
+}
+
+fn run_hog(options: &[String]) -> Result<String, String> {
+    let takes = if options.iter().any(|option| option == "--processor") { Takes::Processor } else { Takes::Memory };
+    let bytes = value(options, "--bytes").unwrap_or("256M").parse::<Bytes>().map_err(|error| format!("--bytes: {error}"))?;
+    let ready = || {
+        // Who does not read it does not want to know.
+        let _ = std::io::stdout().write_all(b"ready\n").and_then(|()| std::io::stdout().flush());
+    };
+    let stop = || {
+        let _ = std::io::stdin().lock().read_to_end(&mut Vec::new());
+    };
+    let taken = hog::hog(takes, bytes.0 as usize, ready, stop);
+    Ok(format!("{{\"threads\":{},\"seconds\":{:.6},\"bytes\":{}}}", taken.threads, taken.seconds, taken.bytes))
+}
+
+/// Samples are nanoseconds per construct; see [`probe_overhead::figure`]. A number of threads with which the runtime does not work
+/// has a problem instead of samples.
+fn run_openmp(options: &[String]) -> Result<String, String> {
+    let library = value(options, "--library").ok_or("openmp needs --library NAME")?;
+    let counts =
+        value(options, "--threads").unwrap_or("1").split(',').map(|count| count.parse::<usize>().ok().filter(|&n| n > 0));
+    let counts: Vec<usize> = counts.collect::<Option<_>>().ok_or("--threads: numbers with commas between them")?;
+    let effort = if options.iter().any(|option| option == "--quick") { Effort::QUICK } else { Effort::FULL };
+    let runtime = probe_overhead::load(library)?;
+    let mut line = format!("{{\"library\":{:?},\"rows\":[", runtime.path());
+    let mut comma = "";
+    for threads in counts {
+        if let Some(problem) = runtime.problem(threads) {
+            // Writing to a String cannot fail.
+            let _ = write!(line, "{comma}{{\"construct\":\"all\",\"threads\":{threads},\"problem\":{problem:?},\"samples\":[]}}");
+            comma = ",";
+            continue;
+        }
+        for (construct, samples) in runtime.overheads(threads, effort) {
+            let samples: Vec<String> = samples.iter().map(|sample| format!("{sample:.3}")).collect();
+            let samples = samples.join(",");
+            let _ = write!(line, "{comma}{{\"construct\":\"{construct}\",\"threads\":{threads},\"samples\":[{samples}]}}");
+            comma = ",";
+        }
+    }
+    line += "]}";
+    Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn workloads_are_not_ours_and_nonsense_is_refused() {
+        assert!(run(&words("triad --bytes 1M")).is_none() && run(&[]).is_none());
+        for bad in ["hog --bytes x", "openmp", "openmp --library libc.so.6 --threads 0", "openmp --library /no/such/file"] {
+            assert!(matches!(run(&words(bad)), Some(Err(_))), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! MPI for `nearfar probe`: a small program of ours, compiled by the user's own compiler wrapper and run by the user's own launcher,
+//! so that the figures are those of the MPI that their codes use. Nothing of MPI is linked or shipped.
+
+use crate::limited;
+use nearfar_core::node::{Figure, Missing, Mpi, Validity};
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const SOURCE: &str = include_str!("../crates/kernels/reference/mpi_bench.c");
+/// Compilers on a slow shared file system take their time.
+const COMPILE_LIMIT: Duration = Duration::from_secs(30);
+/// Starting ranks takes a second or so, measuring two.
+const RUN_LIMIT: Duration = Duration::from_secs(30);
+const HOW_TO_GET: &str = "on clusters \"module load openmpi\" (or mpich, intel-mpi); Debian: apt install openmpi-bin libopenmpi-dev; \
+                          Fedora: dnf install openmpi-devel, then module load mpi; Spack: spack install openmpi, spack load openmpi";
+
+/// A compiler wrapper and the launcher that belongs to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Pair {
+    compiler: PathBuf,
+    launcher: PathBuf,
+}
+
+/// Rows of the first MPI that works, between 2 ranks, and for allreduce on `ranks` of them (cores or CPUs); what could not be measured.
+pub fn measure(quick: bool, ranks: usize) -> (Vec<Mpi>, Vec<Missing>) {
+    let missing = |why: String| Missing { what: "MPI".into(), why };
+    let pairs = find(|name| std::env::var_os(name).and_then(|value| value.into_string().ok()));
+    if pairs.is_empty() {
+        let why = format!("no mpicc with an mpirun, mpiexec or srun was found in PATH; {HOW_TO_GET}");
+        return (Vec::new(), vec![missing(why)]);
+    }
+    let mut problems = Vec::new();
+    for pair in &pairs {
+        match measure_with(pair, quick, ranks) {
+            Ok((rows, partly)) => return (rows, partly.map(missing).into_iter().collect()),
+            Err(why) => problems.push(why),
+        }
+    }
+    problems.dedup();
+    (Vec::new(), vec![missing(problems.join("; "))])
+}
+
+/// Candidates, best first: what the user names (MPICC, MPIEXEC), then what is found in PATH, launchers beside the compiler first.
+fn find(variable: impl Fn(&str) -> Option<String>) -> Vec<Pair> {
+    let path = variable("PATH").unwrap_or_default();
+    let which = |name: &str| -> Option<PathBuf> {
+        if name.contains('/') {
+            return Some(PathBuf::from(name)).filter(|path| path.is_file());
+        }
+        std::env::split_paths(OsStr::new(&path)).map(|dir| dir.join(name)).find(|path| path.is_file())
+    };
+    let named = |name: &str| variable(name).filter(|value| !value.is_empty());
+    let mut pairs: Vec<Pair> = Vec::new();
+    // Debian has several MPIs side by side under names of their own. Cray's compiler wrapper is called cc.
+    let cray = variable("CRAYPE_VERSION").map(|_| "cc".to_owned());
+    let compilers = [named("MPICC"), cray]
+        .into_iter()
+        .flatten()
+        .chain(["mpicc", "mpiicc", "mpiicx", "mpicc.openmpi", "mpicc.mpich"].map(str::to_owned));
+    for compiler in compilers {
+        let Some(found) = which(&compiler) else { continue };
+        let kind = Path::new(&compiler).extension().map(|kind| format!(".{}", kind.display())).unwrap_or_default();
+        let beside = |name: &str| Some(found.with_file_name(name)).filter(|path| path.is_file());
+        let usual = ["mpirun", "mpiexec"].map(|name| format!("{name}{kind}"));
+        let launcher = (named("MPIEXEC").and_then(|name| which(&name)))
+            .or_else(|| usual.iter().find_map(|name| beside(name)))
+            .or_else(|| usual.iter().find_map(|name| which(name)))
+            // Only inside of a job: outside it would wait for one.
+            .or_else(|| variable("SLURM_JOB_ID").and_then(|_| which("srun")));
+        pairs.extend(launcher.map(|launcher| Pair { compiler: found, launcher }));
+    }
+    // mpicc is mostly a link to one of the others.
+    let mut seen = BTreeSet::new();
+    pairs.retain(|pair| seen.insert((pair.compiler.canonicalize().ok(), pair.launcher.canonicalize().ok())));
+    pairs
+}
+
+/// A directory of our own, gone when dropped.
+struct Private(PathBuf);
+
+impl Private {
+    fn new() -> std::io::Result<Self> {
+        for number in 0..100 {
+            let dir = std::env::temp_dir().join(format!("nearfar-mpi-{}-{number}", std::process::id()));
+            match std::fs::DirBuilder::new().mode(0o700).create(&dir) {
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                result => return result.map(|()| Self(dir)),
+            }
+        }
+        Err(std::io::ErrorKind::AlreadyExists.into())
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Rows, and why some are not there.
+fn measure_with(pair: &Pair, quick: bool, ranks: usize) -> Result<(Vec<Mpi>, Option<String>), String> {
+    let (compiler, temp) = (pair.compiler.display(), std::env::temp_dir());
+    let dir = Private::new()
+        .map_err(|error| format!("{}: {error}; set TMPDIR to a directory that you may write to", temp.display()))?;
+    let (source, program) = (dir.0.join("mpi_bench.c"), dir.0.join("mpi_bench"));
+    std::fs::write(&source, SOURCE).map_err(|error| format!("{}: {error}", source.display()))?;
+    let mut compile = Command::new(&pair.compiler);
+    compile.args(["-O2", "-o"]).args([&program, &source]).current_dir(&dir.0);
+    let compiled = limited::run(&mut compile, COMPILE_LIMIT).map_err(|error| format!("{compiler}: {error}"))?;
+    if !compiled.is_ok() {
+        let problem = compiled.problem(COMPILE_LIMIT);
+        return Err(format!("{compiler} cannot compile ({problem}): its headers or a C compiler are missing? {HOW_TO_GET}"));
+    }
+    let first = if ranks > 2 { "pairs" } else { "all" };
+    let mut rows = run(pair, &program, first, 2, quick)?;
+    let mut problem = None;
+    if ranks > 2 {
+        match run(pair, &program, "allreduce", ranks, quick) {
+            Ok(more) => rows.extend(more),
+            Err(why) => problem = Some(format!("allreduce among {ranks} ranks: {why}")),
+        }
+    }
+    Ok((rows, problem))
+}
+
+/// As the user's launcher does by default; where that fails or gives wrong data, once more without what containers forbid.
+fn run(pair: &Pair, program: &Path, what: &str, ranks: usize, quick: bool) -> Result<Vec<Mpi>, String> {
+    let plain = launch(pair, program, what, ranks, quick, false);
+    match &plain {
+        Ok(rows) if rows.iter().all(|row| row.value.is_valid()) => plain,
+        _ => match launch(pair, program, what, ranks, quick, true) {
+            Ok(rows) if rows.iter().all(|row| row.value.is_valid()) => Ok(rows),
+            _ => plain,
+        },
+    }
+}
+
+fn launch(pair: &Pair, program: &Path, what: &str, ranks: usize, quick: bool, careful: bool) -> Result<Vec<Mpi>, String> {
+    let mut command = Command::new(&pair.launcher);
+    if pair.launcher.file_name() == Some(OsStr::new("srun")) {
+        command.args(["-N", "1", "--overlap"]);
+    }
+    command.args(["-n", &ranks.to_string()]).arg(program).arg(what);
+    command.args(if quick { ["7", "1"] } else { ["20", "5"] }).arg(RUN_LIMIT.as_secs().to_string());
+    command.current_dir("/");
+    if std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
+        // Open MPI 4 and 5 refuse root without these.
+        for name in [
+            "OMPI_ALLOW_RUN_AS_ROOT",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
+            "PRTE_ALLOW_RUN_AS_ROOT",
+            "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM",
+        ] {
+            command.env(name, "1");
+        }
+    }
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    if ranks > cpus || careful {
+        // As --oversubscribe, which other launchers do not know.
+        command.env("OMPI_MCA_rmaps_base_oversubscribe", "1").env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
+    }
+    if careful {
+        // Binding, and reading another process's memory, are refused in many containers.
+        command.env("OMPI_MCA_hwloc_base_binding_policy", "none").env("OMPI_MCA_btl_vader_single_copy_mechanism", "none");
+        command.env("OMPI_MCA_btl_sm_single_copy_mechanism", "none").env("OMPI_MCA_smsc", "^cma");
+    }
+    let launcher = pair.launcher.display();
+    let finished = limited::run(&mut command, RUN_LIMIT).map_err(|error| format!("{launcher}: {error}"))?;
+    if !finished.is_ok() {
+        return Err(format!("{launcher} -n {ranks}: {}", finished.problem(RUN_LIMIT)));
+    }
+    let mut rows = rows(&finished.stdout).map_err(|why| format!("{launcher}: {why}"))?;
+    if ranks > cpus {
+        rows.iter_mut().for_each(|row| doubted(&mut row.value, "more ranks than CPUs: they took turns"));
+    }
+    Ok(rows)
+}
+
+/// Ranks that share a CPU wait for their turn, not for messages, and do so very steadily.
+fn doubted(figure: &mut Figure, why: &str) {
+    if figure.validity == Validity::Valid {
+        (figure.validity, figure.why) = (Validity::Noisy, why.to_owned());
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Row { what: String, bytes: u64, ranks: u32, unit: String, errors: i64, switches: i64, samples: Vec<f64> },
+    Library { library: String },
+}
+
+/// Rows of what the program printed; launchers may print more.
+fn rows(stdout: &str) -> Result<Vec<Mpi>, String> {
+    let (mut name, mut rows) = (String::new(), Vec::new());
+    for line in stdout.lines().filter(|line| line.trim_start().starts_with('{')) {
+        match serde_json::from_str(line.trim()) {
+            Ok(Line::Library { library }) => name = short(&library),
+            Ok(Line::Row { what, bytes, ranks, unit, errors, switches, samples }) => {
+                let mut value = Figure::of(&samples);
+                if switches > samples.len() as i64 {
+                    doubted(
+                        &mut value,
+                        &format!("ranks lost their CPU {switches} times: a busy machine, or ranks that share one"),
+                    );
+                }
+                if errors != 0 {
+                    value = value.condemned(format!("WRONG DATA: {errors} checks failed"));
+                }
+                rows.push(Mpi { what, bytes, ranks, library: name.clone(), unit, value });
+            }
+            Err(error) => return Err(format!("not understood: {line:?}: {error}")),
+        }
+    }
+    if rows.is_empty() { Err("it printed no figures".into()) } else { Ok(rows) }
+}
+
+/// "Open MPI v4.1.4, package: Debian OpenMPI, ident: ..." up to the first comma, with single blanks.
+fn short(library: &str) -> String {
+    library.split(',').next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_read_among_other_words() {
+        let text = "some launcher says hello\n{\"library\":\"Open MPI v4.1.4, package: x\",\"ranks\":2}\n\
+            {\"what\":\"bandwidth\",\"bytes\":1048576,\"ranks\":2,\"unit\":\"bytes/s\",\"errors\":0,\"switches\":0,\"samples\":[1e9,1.01e9,1.02e9]}\n\
+            {\"what\":\"allreduce\",\"bytes\":8,\"ranks\":2,\"unit\":\"ns\",\"errors\":3,\"switches\":0,\"samples\":[5,5,5]}\n";
+        let rows = rows(text).expect("rows");
+        assert_eq!((rows[0].library.as_str(), rows[0].value.median), ("Open MPI v4.1.4", 1.01e9));
+        let shared = text.replace("\"errors\":0,\"switches\":0", "\"errors\":0,\"switches\":9");
+        assert_eq!(super::rows(&shared).expect("rows")[0].value.validity, Validity::Noisy);
+        assert!(rows[0].value.is_valid() && !rows[1].value.is_valid());
+        assert!(super::rows("nothing").is_err() && super::rows("{\"what\":1}").is_err());
+        assert_eq!(short("MPICH Version:      4.0.2"), "MPICH Version: 4.0.2");
+    }
+
+    /// With an MPI: figures from checked data. Without: the reason, and no panic.
+    #[test]
+    fn this_machine_s_mpi() {
+        let (rows, missing) = measure(true, 2);
+        if rows.is_empty() {
+            println!("skipped: needs mpicc: {}", missing[0].why);
+            return;
+        }
+        let named: Vec<_> = rows.iter().map(|row| (row.what.as_str(), row.bytes, row.ranks)).collect();
+        let pairs = [
+            ("ping-pong latency", 0),
+            ("ping-pong latency", 8),
+            ("bandwidth", 1 << 20),
+            ("bandwidth", 4 << 20),
+            ("message rate", 8),
+        ];
+        assert_eq!(named[..5], pairs.map(|(what, bytes)| (what, bytes, 2)));
+        assert_eq!(named[5..], [("allreduce", 8, 2)]);
+        assert!(rows.iter().all(|row| row.value.is_valid() && !row.library.is_empty()), "{rows:?}");
+    }
+
+    #[test]
+    fn compilers_meet_their_own_launchers() {
+        let dir = std::env::temp_dir().join(format!("nearfar-mpi-find-{}", std::process::id()));
+        let (one, other) = (dir.join("one"), dir.join("other"));
+        for file in [
+            one.join("mpirun"),
+            other.join("mpicc"),
+            other.join("mpiexec"),
+            other.join("mpicc.mpich"),
+            other.join("mpirun.mpich"),
+        ] {
+            std::fs::create_dir_all(file.parent().expect("a parent")).expect("directories");
+            std::fs::write(file, "").expect("written");
+        }
+        let path = format!("{}:{}", one.display(), other.display());
+        let pair = |compiler: &str, launcher: PathBuf| Pair { compiler: other.join(compiler), launcher };
+        let found = find(|name| (name == "PATH").then(|| path.clone()));
+        assert_eq!(found, [pair("mpicc", other.join("mpiexec")), pair("mpicc.mpich", other.join("mpirun.mpich"))]);
+        let named = find(|name| match name {
+            "PATH" => Some(path.clone()),
+            "MPIEXEC" => Some("mpirun".into()),
+            _ => None,
+        });
+        assert_eq!(named[0], pair("mpicc", one.join("mpirun")));
+        assert!(find(|_| None).is_empty());
+        std::fs::remove_dir_all(dir).expect("removed");
+    }
+}
