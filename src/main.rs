@@ -16,6 +16,7 @@ mod live;
 mod runfile;
 mod trace_file;
 mod request;
+mod map;
 mod cmd;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -33,6 +34,8 @@ struct Cli {
 enum Command {
     /// Run a program in less memory than it needs; the rest goes to a disk
     Run(args::RunArgs),
+    /// Tell where threads run and may run, where pages lie, and what is wrong with that
+    Map(args::MapArgs),
     /// Tell what this kernel and user allow, and how to get the rest
     Doctor(args::DoctorArgs),
     /// Measure efficiency against all-DRAM and against the kernel's own means
@@ -47,6 +50,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => cmd::run::run(args),
+        Command::Map(args) => cmd::map::run(args),
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::Bench(args) => cmd::bench::run(args),
         Command::Demo(args) => cmd::demo::run(args),

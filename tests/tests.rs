@@ -63,3 +63,6 @@ mod trace;
 
 /// Put it here if it is about a far tier that has no more space: refused allocations, strict commitment, room made in far.
 mod space;
+
+/// Put it here if it is about what `nearfar map` shows of threads and pages.
+mod map;

@@ -4,4 +4,5 @@ pub mod bench;
 pub mod demo;
 pub mod doctor;
 pub mod man;
+pub mod map;
 pub mod run;

@@ -13,5 +13,6 @@ pub mod mode;
 pub mod faults;
 pub mod stats;
 pub mod node;
+pub mod affinity;
 pub mod policy;
 pub mod trace;

@@ -106,6 +106,22 @@ impl Root {
         }
     }
 
+    /// The first `most` bytes of a file that may be long, or why it cannot be read.
+    ///
+    /// # Errors
+    /// Those of opening and reading it; `NotFound` for what a capture lacks.
+    pub fn read(&self, path: &str, most: u64) -> std::io::Result<Vec<u8>> {
+        match self {
+            Self::Dir(dir) => {
+                let file = std::fs::File::open(dir.join(path.trim_start_matches('/')))?;
+                let mut bytes = Vec::new();
+                file.take(most).read_to_end(&mut bytes)?;
+                Ok(bytes)
+            }
+            Self::Captured(_) => self.bytes(path).ok_or_else(|| std::io::ErrorKind::NotFound.into()),
+        }
+    }
+
     /// The text of a file without blanks around it.
     pub fn text(&self, path: &str) -> Option<String> {
         Some(String::from_utf8_lossy(&self.bytes(path)?).trim().to_owned())
