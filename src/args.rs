@@ -132,7 +132,7 @@ pub struct MapArgs {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Report as JSON (see docs/formats.md)
+    /// Report as JSON (see docs/map.md)
     #[arg(long, conflicts_with = "xthi")]
     pub json: bool,
 

@@ -147,6 +147,9 @@ impl Watch {
     /// What was seen.
     pub fn into_survey(mut self) -> Survey {
         self.survey.processes.iter_mut().for_each(number_threads);
+        if self.survey.processes.len() >= MOST_PROCESSES {
+            self.survey.notes.push(format!("only the first {MOST_PROCESSES} processes were looked at"));
+        }
         if !self.denied.is_empty() {
             let pids: Vec<String> = self.denied.iter().map(u32::to_string).collect();
             let plural = if pids.len() == 1 { "" } else { "es" };
@@ -195,8 +198,7 @@ impl Watch {
             for tid in proc_tasks::tasks(&self.root, parent) {
                 match proc_tasks::children(&self.root, parent, tid) {
                     Some(found) => children.extend(found),
-                    None if all.is_some() => {}
-                    None if now - self.scanned_s >= SCAN_EVERY_S => {
+                    None if all.is_none() && now - self.scanned_s >= SCAN_EVERY_S => {
                         self.scanned_s = now;
                         all = Some(proc_tasks::all_parents(&self.root));
                     }
@@ -300,7 +302,9 @@ impl Watch {
             return;
         }
         process.name.clone_from(&first.name);
-        facts::read(&self.root, process);
+        if !facts::read(&self.root, process) {
+            self.denied.insert(pid);
+        }
     }
 
     fn look_at_thread(&mut self, pid: u32, tid: u32, live: &mut LiveProcess, stat: &Stat, now: f64) {

@@ -2,8 +2,7 @@
 //!
 //! A few looks can be chance (start-up, another program's turn), so a warning takes a share of the looks, and at least two of them.
 
-use super::warning::Whom;
-use super::{Crowding, Launcher, Object, Pages, Process, Survey, Thread, Tier, Warning, team, tier_of};
+use super::{Crowding, Launcher, Object, Pages, Process, Survey, Thread, Tier, Warning, Whom, team, tier_of};
 use crate::node::{CpuList, Placement};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -142,7 +141,9 @@ fn most_at_once(threads: &[&Thread]) -> u32 {
 fn pinned(survey: &Survey, warnings: &mut Vec<Warning>) {
     let all_cpus: CpuList = survey.processes.iter().flat_map(|process| process.allowed.as_slice().iter().copied()).collect();
     let mut by_core: BTreeMap<Core, Vec<&Thread>> = BTreeMap::new();
-    for thread in survey.processes.iter().flat_map(|process| &process.threads).filter(|thread| thread.is_busy()) {
+    // Of crowded processes that was said.
+    let roomy = survey.processes.iter().filter(|process| !is_over(&process.crowding));
+    for thread in roomy.flat_map(|process| &process.threads).filter(|thread| thread.is_busy()) {
         // Whoever may use one core only has no choice; that is oversubscription, if anything.
         if let Some(core) = only_core(&survey.placement, &thread.allowed)
             && thread.allowed.len() < all_cpus.len()

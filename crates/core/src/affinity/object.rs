@@ -158,7 +158,7 @@ fn object(area: &Area, before: Option<(&Area, Option<Object>)>, next: Option<&Ar
         return Some(Object::ThreadStacks);
     }
     let arena = |rest: &Area| !rest.accessible && rest.name.is_empty() && rest.end == area.start + ARENA;
-    if area.start % ARENA == 0 && (next.is_some_and(arena) || area.end == area.start + ARENA) {
+    if area.start.is_multiple_of(ARENA) && (next.is_some_and(arena) || area.end == area.start + ARENA) {
         return Some(Object::Heap);
     }
     let guard = |before: &Area| !before.accessible && before.name.is_empty() && before.end - before.start <= LARGEST_GUARD;

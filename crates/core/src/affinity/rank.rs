@@ -55,14 +55,14 @@ pub fn rank_of<'a>(environment: impl Fn(&str) -> Option<&'a str>) -> Option<Rank
             return None;
         }
         // srun speaks PMI as well.
-        let launcher = if launcher == Launcher::Other && in_step || source == "PMI_RANK" && in_step { Launcher::Slurm } else { launcher };
+        let launcher = if in_step && (launcher == Launcher::Other || source == "PMI_RANK") { Launcher::Slurm } else { launcher };
         Some(Rank { number, source, launcher })
     })
 }
 
 impl Launcher {
     /// How to give every rank `threads` cores of its own, in the words of this launcher.
-    pub fn cores_per_rank(self, threads: u32) -> String {
+    pub fn cores_per_rank(self, threads: impl fmt::Display) -> String {
         match self {
             Launcher::OpenMpi => format!("mpirun --map-by slot:PE={threads} --bind-to core"),
             Launcher::Mpich => {

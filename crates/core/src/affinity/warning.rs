@@ -300,7 +300,7 @@ const BIND: &str = "OMP_PROC_BIND=close OMP_PLACES=cores";
 fn bind(openmp: bool, launcher: Option<Launcher>) -> String {
     match (openmp, launcher) {
         (true, None) => format!("set {BIND} (or GOMP_CPU_AFFINITY, KMP_AFFINITY=granularity=core,compact)"),
-        (true, Some(launcher)) => format!("start with {}, and set {BIND}", launcher.cores_per_rank(1).replace("=1", "=THREADS")),
+        (true, Some(launcher)) => format!("start with {}, and set {BIND}", launcher.cores_per_rank("THREADS")),
         (false, Some(launcher)) => format!("start with {}", launcher.cores_per_rank(1)),
         (false, None) => "give each thread a CPU with pthread_setaffinity_np, or the program a node with \"numactl --cpunodebind=0\"".into(),
     }
