@@ -68,7 +68,9 @@ fn every_openmp_thread_is_listed_and_too_many_are_warned_of() {
     assert!(advice.contains(&format!("OMP_NUM_THREADS={}", cpus())), "{advice}");
     // Where the pages lie: the heap and the static table were written.
     let objects = process["memory"]["objects"].as_array().expect("objects");
-    let bytes = |kind: &str| objects.iter().find(|object| object["object"] == kind).map_or(0, |object| object["bytes"].as_u64().unwrap_or(0));
+    let bytes = |kind: &str| {
+        objects.iter().find(|object| object["object"] == kind).map_or(0, |object| object["bytes"].as_u64().unwrap_or(0))
+    };
     assert!(bytes("anonymous") + bytes("heap") >= 32 << 20, "{process:#}");
     assert!(bytes("program-data") >= 2 << 20, "{process:#}");
 }
@@ -89,7 +91,10 @@ fn sleeping_threads_are_listed_and_leave_nothing_to_say() {
     let (output, report) = json(&compile("sleeping_threads.c"), &["0.6"], &[("OMPI_COMM_WORLD_RANK", "3")]);
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(7), &b"OK\n"[..]), "the program's own status");
     let process = &report["processes"][0];
-    assert_eq!((threads(process).len(), process["rank"]["number"].as_u64(), process["ended"].as_bool()), (6, Some(3), Some(true)));
+    assert_eq!(
+        (threads(process).len(), process["rank"]["number"].as_u64(), process["ended"].as_bool()),
+        (6, Some(3), Some(true))
+    );
     assert!(threads(process).iter().all(|thread| thread["openmp"].is_null()), "{process:#}");
     assert_eq!(kinds(&report), [""; 0], "{report:#}");
     let objects = process["memory"]["objects"].to_string();
@@ -146,7 +151,12 @@ fn signals_and_deaths_are_passed_through() {
     assert_eq!(output.status.signal(), Some(11), "{said}");
     let scratch = Scratch::new();
     let mut command = map(&["-o"]);
-    command.arg(scratch.0.join("map.txt")).args(["--", "sh", "-c", "trap 'echo caught; exit 5' TERM; echo ready; while :; do sleep 0.05; done"]);
+    command.arg(scratch.0.join("map.txt")).args([
+        "--",
+        "sh",
+        "-c",
+        "trap 'echo caught; exit 5' TERM; echo ready; while :; do sleep 0.05; done",
+    ]);
     let mut child = command.stdout(Stdio::piped()).spawn().expect("nearfar runs");
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
     assert_eq!(lines.next().expect("a line").expect("text"), "ready");

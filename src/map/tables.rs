@@ -76,7 +76,9 @@ fn of_process(survey: &Survey, process: &Process, to_terminal: bool) -> String {
         let _ = writeln!(text, "  environment: {}", settings.join(" "));
     }
     if process.under_nearfar {
-        text.push_str("  under nearfar run: what it manages is among the anonymous pages; paged-out data are in far and not shown\n");
+        text.push_str(
+            "  under nearfar run: what it manages is among the anonymous pages; paged-out data are in far and not shown\n",
+        );
     }
     let crowding = &process.crowding;
     let _ = write!(text, "  may use CPUs {} and memory of nodes {}", process.allowed, process.allowed_nodes);
@@ -276,7 +278,12 @@ pub mod tests {
             allowed_nodes: "0-1".parse().expect("a list"),
             threads: vec![thread(40, 0, 4, &many), thread(41, 1, 6, &"6".parse().expect("a list"))],
             crowding: Crowding { looks: 20, most: 2, cpus: 128, ..Crowding::default() },
-            memory: Some(Pages { at_s: 1.0, nodes_known: true, objects: vec![heap], policies: [("bind:1".to_owned(), 5)].into() }),
+            memory: Some(Pages {
+                at_s: 1.0,
+                nodes_known: true,
+                objects: vec![heap],
+                policies: [("bind:1".to_owned(), 5)].into(),
+            }),
             under_nearfar: true,
             ..Process::default()
         };
@@ -302,7 +309,9 @@ pub mod tests {
     fn everything_is_shown_and_nothing_is_cut() {
         let survey = sample();
         let text = report(&survey, &judge(&survey), false);
-        for wanted in ["process 40, MPI rank 3 (PMIX_RANK): ./solve -n 5", "OMP_NUM_THREADS=2", "node 0 (DRAM, far)", "bind:1 (5 B)"] {
+        for wanted in
+            ["process 40, MPI rank 3 (PMIX_RANK): ./solve -n 5", "OMP_NUM_THREADS=2", "node 0 (DRAM, far)", "bind:1 (5 B)"]
+        {
             assert!(text.contains(wanted), "no {wanted:?} in\n{text}");
         }
         assert!(text.contains("node 1 (HBM, near, no CPUs)") && text.contains("under nearfar run"), "{text}");

@@ -334,7 +334,8 @@ impl Watch {
             let (before, watched_from_s) = if is_new { (Spent::default(), born_s.clamp(0.0, now)) } else { (spent, now) };
             let index = process.threads.len();
             process.threads.push(Thread { tid, first_s: now, ..Thread::default() });
-            live.threads.insert(tid, LiveThread { index, start_ticks: stat.start_ticks, before, now: before, watched_from_s, looks: 0 });
+            live.threads
+                .insert(tid, LiveThread { index, start_ticks: stat.start_ticks, before, now: before, watched_from_s, looks: 0 });
         }
         let Some(track) = live.threads.get_mut(&tid) else { return };
         let thread = &mut process.threads[track.index];
@@ -445,7 +446,10 @@ mod tests {
         let [sh, sleep] = survey.processes.as_slice() else { panic!("two processes: {survey:?}") };
         assert_eq!((sh.pid, sh.ended, sleep.parent, sleep.command.as_str()), (child.id(), true, child.id(), "sleep 20"));
         let thread = &sleep.threads[0];
-        assert!(thread.tid == sleep.pid && !thread.allowed.is_empty() && thread.seen.len() == 1 && !thread.is_busy(), "{thread:?}");
+        assert!(
+            thread.tid == sleep.pid && !thread.allowed.is_empty() && thread.seen.len() == 1 && !thread.is_busy(),
+            "{thread:?}"
+        );
         assert!(sleep.memory.as_ref().is_some_and(|pages| pages.bytes() > 0), "{sleep:?}");
         assert!(survey.looks >= 2 && survey.notes.is_empty(), "{survey:?}");
     }

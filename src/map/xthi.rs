@@ -6,11 +6,20 @@
 use nearfar_core::affinity::Survey;
 use std::fmt::Write as _;
 
+struct Row {
+    rank: Option<u32>,
+    openmp: Option<u32>,
+    tid: u32,
+    cpu: String,
+    node: String,
+    allowed: String,
+}
+
 /// The lines for `survey` on `host`.
 pub fn lines(survey: &Survey, host: &str) -> String {
     let has_ranks = survey.processes.iter().any(|process| process.rank.is_some());
     let has_openmp = survey.processes.iter().flat_map(|process| &process.threads).any(|thread| thread.openmp.is_some());
-    let mut rows: Vec<(Option<u32>, Option<u32>, u32, String, String, String)> = Vec::new();
+    let mut rows: Vec<Row> = Vec::new();
     for process in &survey.processes {
         let rank = process.rank.as_ref().map(|rank| rank.number);
         // Launchers and shells are not of the program.
@@ -20,18 +29,25 @@ pub fn lines(survey: &Survey, host: &str) -> String {
         for thread in process.threads.iter().filter(|thread| !has_openmp || thread.openmp.is_some()) {
             let node = thread.cpu.and_then(|cpu| survey.place(cpu).node);
             let number = |value: Option<u32>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
-            rows.push((rank, thread.openmp, thread.tid, number(thread.cpu), number(node), thread.allowed.to_string()));
+            rows.push(Row {
+                rank,
+                openmp: thread.openmp,
+                tid: thread.tid,
+                cpu: number(thread.cpu),
+                node: number(node),
+                allowed: thread.allowed.to_string(),
+            });
         }
     }
-    rows.sort_by_key(|(rank, openmp, tid, ..)| (*rank, *openmp, *tid));
+    rows.sort_by_key(|row| (row.rank, row.openmp, row.tid));
     let width = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(1);
     let digits = |number: Option<u32>| number.map_or(1, |number| number.to_string().len());
-    let rank_width = width(&mut rows.iter().map(|row| digits(row.0)));
-    let thread_width = width(&mut rows.iter().map(|row| digits(row.1)));
-    let cpu_width = width(&mut rows.iter().map(|row| row.3.len()));
-    let node_width = width(&mut rows.iter().map(|row| row.4.len()));
+    let rank_width = width(&mut rows.iter().map(|row| digits(row.rank)));
+    let thread_width = width(&mut rows.iter().map(|row| digits(row.openmp)));
+    let cpu_width = width(&mut rows.iter().map(|row| row.cpu.len()));
+    let node_width = width(&mut rows.iter().map(|row| row.node.len()));
     let mut text = String::new();
-    for (rank, openmp, _, cpu, node, allowed) in rows {
+    for Row { rank, openmp, cpu, node, allowed, .. } in rows {
         let _ = write!(text, "Host={host}");
         if let Some(rank) = rank {
             let _ = write!(text, "  MPI Rank={rank:>rank_width$}");

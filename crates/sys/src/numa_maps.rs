@@ -150,8 +150,12 @@ Private_Hugetlb:    2048 kB
 
     #[test]
     fn lines_of_numa_maps() {
-        let area = parse_numa_line("5558d239a000 default file=/usr/bin/N2=5 mapped=2 N0=2 N12=1 kernelpagesize_kB=64", 1).expect("a line");
-        assert_eq!((area.start, area.policy.as_str(), area.nodes), (0x5558_d239_a000, "default", vec![(0, 131_072), (12, 65_536)]));
+        let area = parse_numa_line("5558d239a000 default file=/usr/bin/N2=5 mapped=2 N0=2 N12=1 kernelpagesize_kB=64", 1)
+            .expect("a line");
+        assert_eq!(
+            (area.start, area.policy.as_str(), area.nodes),
+            (0x5558_d239_a000, "default", vec![(0, 131_072), (12, 65_536)])
+        );
         let area = parse_numa_line("7ffe weighted interleave:0-1 stack anon=3 dirty=3 N1=3", 4096).expect("an old kernel's line");
         assert_eq!((area.policy.as_str(), area.nodes), ("weighted interleave:0-1", vec![(1, 12_288)]));
         assert_eq!(parse_numa_line("7f099f94a000 default", 4096).map(|area| area.nodes.len()), Some(0));
@@ -170,7 +174,10 @@ Private_Hugetlb:    2048 kB
         assert!(found.nodes_known);
         assert_eq!((program.name.as_str(), program.bytes, program.writable), ("/bin/my prog", 12 << 10, false));
         assert_eq!((anonymous.bytes, anonymous.huge_bytes, anonymous.swap_bytes), (4 << 20, 2 << 20, 8 << 10));
-        assert_eq!((anonymous.nodes.as_slice(), anonymous.policy.as_str()), (&[(0, 1000 << 12), (1, 24 << 12)][..], "prefer (many):0-1"));
+        assert_eq!(
+            (anonymous.nodes.as_slice(), anonymous.policy.as_str()),
+            (&[(0, 1000 << 12), (1, 24 << 12)][..], "prefer (many):0-1")
+        );
         assert_eq!((huge.bytes, huge.huge_bytes, huge.nodes.as_slice()), (2 << 20, 2 << 20, &[(1, 2 << 20)][..]));
         let alone = Root::captured(&capture("smaps", SMAPS)).expect("a capture");
         let found = areas(&alone, 9, 4096).expect("readable");

@@ -62,7 +62,8 @@ impl Root {
         let mut open: Option<(String, bool, String)> = None;
         let close = |open: &mut Option<(String, bool, String)>, entries: &mut BTreeMap<String, Entry>| -> Result<(), String> {
             let Some((path, hex, content)) = open.take() else { return Ok(()) };
-            let bytes = if hex { unhex(&content).ok_or(format!("{path}: bad hexadecimal digits"))? } else { content.into_bytes() };
+            let bytes =
+                if hex { unhex(&content).ok_or(format!("{path}: bad hexadecimal digits"))? } else { content.into_bytes() };
             entries.insert(path, Entry::File(bytes));
             Ok(())
         };

@@ -151,7 +151,8 @@ fn pinned(survey: &Survey, warnings: &mut Vec<Warning>) {
             by_core.entry(core).or_default().push(thread);
         }
     }
-    let cpus_of = |threads: &[&Thread]| -> CpuList { threads.iter().flat_map(|t| t.allowed.as_slice().iter().copied()).collect() };
+    let cpus_of =
+        |threads: &[&Thread]| -> CpuList { threads.iter().flat_map(|t| t.allowed.as_slice().iter().copied()).collect() };
     let (mut together, mut siblings) = (Vec::new(), Vec::new());
     for threads in by_core.values() {
         let at_once = most_at_once(threads);

@@ -110,7 +110,13 @@ pub fn classify(areas: &[Area], program: &str, stack_pointers: &[u64]) -> Vec<Op
     objects
 }
 
-fn object(area: &Area, before: Option<(&Area, Option<Object>)>, next: Option<&Area>, program: &str, sps: &[u64]) -> Option<Object> {
+fn object(
+    area: &Area,
+    before: Option<(&Area, Option<Object>)>,
+    next: Option<&Area>,
+    program: &str,
+    sps: &[u64],
+) -> Option<Object> {
     let name = area.name.as_str();
     match name {
         "[heap]" => return Some(Object::Heap),

@@ -71,7 +71,9 @@ impl Launcher {
             Launcher::Slurm => format!("srun --cpus-per-task={threads} --cpu-bind=cores"),
             Launcher::Pals => format!("mpiexec --depth={threads} --cpu-bind depth"),
             Launcher::Other => {
-                format!("mpirun --map-by slot:PE={threads} --bind-to core (Open MPI), srun --cpus-per-task={threads} --cpu-bind=cores (Slurm)")
+                format!(
+                    "mpirun --map-by slot:PE={threads} --bind-to core (Open MPI), srun --cpus-per-task={threads} --cpu-bind=cores (Slurm)"
+                )
             }
         }
     }

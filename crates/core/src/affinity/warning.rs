@@ -231,7 +231,11 @@ impl fmt::Display for Warning {
                 write!(f, "{ranks} MPI ranks x {threads} OpenMP threads = {} threads on {cpus} CPUs", ranks * threads)
             }
             Warning::PinnedTogether { threads, cpus, .. } => {
-                write!(f, "{threads} busy threads are pinned together to CPU{} {cpus}, at least two on one CPU", s(cpus.len() as u32))
+                write!(
+                    f,
+                    "{threads} busy threads are pinned together to CPU{} {cpus}, at least two on one CPU",
+                    s(cpus.len() as u32)
+                )
             }
             Warning::PinnedToSiblings { threads, cpus, idle_cores, .. } => write!(
                 f,
@@ -240,7 +244,11 @@ impl fmt::Display for Warning {
             ),
             Warning::Stacked { share, siblings, .. } => {
                 let place = if *siblings { "core" } else { "CPU" };
-                write!(f, "at {} of the looks two threads were on one {place} while another {place} had none of them", Share(*share))
+                write!(
+                    f,
+                    "at {} of the looks two threads were on one {place} while another {place} had none of them",
+                    Share(*share)
+                )
             }
             Warning::Migrating { threads, share, .. } => write!(
                 f,
@@ -255,9 +263,13 @@ impl fmt::Display for Warning {
                 under(policy.as_deref())
             ),
             Warning::OneNodeHasAll { pid, pages_on, share, threads_on, policy } => {
-                let cause = policy.as_deref().map_or_else(|| " (one thread touched them first)".to_owned(), |text| under(Some(text)));
+                let cause =
+                    policy.as_deref().map_or_else(|| " (one thread touched them first)".to_owned(), |text| under(Some(text)));
                 let share = Share(*share);
-                write!(f, "{share} of the data of process {pid} lie on node {pages_on}, its threads run on nodes {threads_on}{cause}")
+                write!(
+                    f,
+                    "{share} of the data of process {pid} lie on node {pages_on}, its threads run on nodes {threads_on}{cause}"
+                )
             }
             Warning::PagesInFar { pid, bytes, near, near_free } => write!(
                 f,
@@ -302,7 +314,9 @@ fn bind(openmp: bool, launcher: Option<Launcher>) -> String {
         (true, None) => format!("set {BIND} (or GOMP_CPU_AFFINITY, KMP_AFFINITY=granularity=core,compact)"),
         (true, Some(launcher)) => format!("start with {}, and set {BIND}", launcher.cores_per_rank("THREADS")),
         (false, Some(launcher)) => format!("start with {}", launcher.cores_per_rank(1)),
-        (false, None) => "give each thread a CPU with pthread_setaffinity_np, or the program a node with \"numactl --cpunodebind=0\"".into(),
+        (false, None) => {
+            "give each thread a CPU with pthread_setaffinity_np, or the program a node with \"numactl --cpunodebind=0\"".into()
+        }
     }
 }
 
@@ -323,7 +337,8 @@ impl Warning {
                     ways.push(format!("set OMP_NUM_THREADS={each}"));
                 }
                 if !pools.is_empty() {
-                    let fewer = if *openmp { one_thread_each(pools) } else { one_thread_each(pools).replace("=1", &format!("={each}")) };
+                    let fewer =
+                        if *openmp { one_thread_each(pools) } else { one_thread_each(pools).replace("=1", &format!("={each}")) };
                     ways.push(format!("set {fewer}"));
                 }
                 if let Some(launcher) = launcher {
@@ -348,7 +363,10 @@ impl Warning {
                 format!("set OMP_NUM_THREADS={each} and start with {}; or use fewer ranks", launcher.cores_per_rank(each))
             }
             Warning::PinnedTogether { openmp, launcher, .. } => {
-                format!("{}; a mask that a launcher, taskset or a library sets is inherited by all threads", bind(*openmp, *launcher))
+                format!(
+                    "{}; a mask that a launcher, taskset or a library sets is inherited by all threads",
+                    bind(*openmp, *launcher)
+                )
             }
             Warning::PinnedToSiblings { openmp: true, .. } => "set OMP_PLACES=cores OMP_PROC_BIND=spread".into(),
             Warning::PinnedToSiblings { .. } => "pin to one CPU of each core first (lscpu -e lists them)".into(),
@@ -369,13 +387,14 @@ impl Warning {
                 let threads = if *openmp { format!("OMP_NUM_THREADS={whole}") } else { format!("{whole} threads") };
                 format!("use {threads}, or ask for more CPUs (docker --cpus, the pod's cpu limit, CPUQuota of the unit)")
             }
-            Warning::MemoryLimitNear { .. } => {
-                "raise the limit, or run it in less: nearfar run --near 50% -- PROGRAM".to_owned()
-            }
+            Warning::MemoryLimitNear { .. } => "raise the limit, or run it in less: nearfar run --near 50% -- PROGRAM".to_owned(),
             Warning::Swapped { .. } => "use less, or let nearfar page it: nearfar run --near 50% -- PROGRAM".to_owned(),
             Warning::SmallPages { setting, .. } => match setting.as_str() {
                 "never" => "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled".to_owned(),
-                "madvise" => "set GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35 and later), or madvise(MADV_HUGEPAGE) in the program".into(),
+                "madvise" => {
+                    "set GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35 and later), or madvise(MADV_HUGEPAGE) in the program"
+                        .into()
+                }
                 _ => "memory may be too fragmented, or allocated in small pieces: align large arrays to 2 MiB".to_owned(),
             },
         }

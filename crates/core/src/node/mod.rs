@@ -14,8 +14,8 @@ pub use cpu_list::CpuList;
 pub use figure::{Figure, Validity, median_with_interval};
 pub use finding::{Certainty, Finding, Subject};
 pub use measured::{
-    Arithmetic, Bandwidth, Chase, Compute, Energy, FarAccess, FarPoint, FarTier, Injection, Isa, Latency, LoadPoint, LoadedLatency,
-    Memory, Mpi, Noise, Operation, Pages, Precision, Runtime, Scaling, ScalingPoint, Stores, Threading,
+    Arithmetic, Bandwidth, Chase, Compute, Energy, FarAccess, FarPoint, FarTier, Injection, Isa, Latency, LoadPoint,
+    LoadedLatency, Memory, Mpi, Noise, Operation, Pages, Precision, Runtime, Scaling, ScalingPoint, Stores, Threading,
 };
 pub use topology::{
     Cache, CacheKind, Cgroup, Claim, HugePages, Llc, LlcSource, MemoryKind, MemoryNode, Placement, SideCache, Topology,

@@ -189,7 +189,10 @@ fn small_pages_and_swap() {
     let mut survey = survey(vec![plain]);
     survey.limits.huge_pages = Some("madvise".into());
     let said = words(&survey);
-    assert!(said.contains("GLIBC_TUNABLES=glibc.malloc.hugetlb=1") && said.contains("512.0 MiB of process 7 are in swap"), "{said}");
+    assert!(
+        said.contains("GLIBC_TUNABLES=glibc.malloc.hugetlb=1") && said.contains("512.0 MiB of process 7 are in swap"),
+        "{said}"
+    );
     survey.limits.huge_pages = None;
     assert!(!words(&survey).contains("small pages"), "a kernel without huge pages cannot be told to use them");
 }
