@@ -54,7 +54,7 @@ fn every_openmp_thread_is_listed_and_too_many_are_warned_of() {
     needs!("openmp");
     let _machine = crate::util::machine();
     let wanted = cpus() + 2;
-    let (output, report) = json(&compile("openmp_busy.c"), &["1.0"], &[("OMP_NUM_THREADS", &wanted.to_string())]);
+    let (output, report) = json(&compile("openmp_busy.c"), &["1.5"], &[("OMP_NUM_THREADS", &wanted.to_string())]);
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"OK\n"[..]));
     let process = &report["processes"][0];
     let numbers: Vec<u64> = threads(process).iter().filter_map(|thread| thread["openmp"].as_u64()).collect();
@@ -130,6 +130,12 @@ fn children_are_followed_and_the_report_is_on_standard_error() {
     let (output, said) = output(command);
     assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 0));
     assert!(said.contains(": sleep 0.4") && said.contains("processes") && said.contains("may use"), "{said}");
+}
+
+#[test]
+fn the_shortest_program_is_seen() {
+    let (output, said) = output(map(&["--", "true"]));
+    assert!(output.status.success() && said.contains("1 process, 1 thread in"), "{said}");
 }
 
 #[test]
@@ -212,6 +218,7 @@ fn bad_requests_are_refused_in_one_line() {
         (&["--", "no-such-program-anywhere"], "PATH"),
         (&["--after", "soon", "1"], "--after soon"),
         (&["--after", "-1", "1"], "--after -1"),
+        (&["1", "--after", "2"], "before the number"),
         (&["-o", "/nonexistent/map.txt", "--", "true"], "/nonexistent/map.txt"),
     ] {
         let (output, said) = output(map(options));

@@ -30,6 +30,9 @@ const SECONDS: f64 = 1.0;
 pub fn run(args: MapArgs) -> anyhow::Result<ExitCode> {
     let after = args.after.as_deref().map(seconds).transpose()?;
     let what = match args.what.as_slice() {
+        [number, option, ..] if is_number(number) && option.as_encoded_bytes().starts_with(b"-") => {
+            return Err(refuse("options go before the number of the process: nearfar map --after 2 PID"));
+        }
         [only] if is_number(only) => What::Process(process(only)?),
         [name, ..] => What::Program(program::find(name, std::env::var_os("PATH").as_deref())?, args.what.clone()),
         [] => return Err(refuse("name a process by its number, or a program")),

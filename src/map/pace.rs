@@ -2,27 +2,31 @@
 
 use std::time::Duration;
 
-/// Share of one CPU that each of the two kinds of looks may take, as one part of this many: together below 1 %.
-const PART: f64 = 250.0;
-
-/// When one kind of look is due.
+/// When one kind of look is due. All kinds together take less than 1 % of one CPU.
 pub struct Pace {
     shortest_s: f64,
     longest_s: f64,
     /// The time between two looks is this part of the time that has passed.
     growth: f64,
+    /// A look may take one part of this many of the time until the next.
+    part: f64,
     due_s: f64,
 }
 
 impl Pace {
     /// For threads: every 10 ms at first, every 2 % of the time that has passed after half a second, every second at last.
     pub fn of_threads() -> Self {
-        Self { shortest_s: 0.01, longest_s: 1.0, growth: 0.02, due_s: 0.0 }
+        Self { shortest_s: 0.01, longest_s: 1.0, growth: 0.02, part: 250.0, due_s: 0.0 }
     }
 
     /// For memory, whose looks cost more the more memory there is.
     pub fn of_memory() -> Self {
-        Self { shortest_s: 0.05, longest_s: 60.0, growth: 0.1, due_s: 0.004 }
+        Self { shortest_s: 0.05, longest_s: 60.0, growth: 0.1, part: 200.0, due_s: 0.004 }
+    }
+
+    /// For the limits of the control group, whose use of memory changes slowly.
+    pub fn of_limits() -> Self {
+        Self { shortest_s: 0.5, longest_s: 10.0, growth: 0.1, part: 1000.0, due_s: 0.2 }
     }
 
     /// True when a look is due, `now_s` after the first.
@@ -34,7 +38,7 @@ impl Pace {
     pub fn taken(&mut self, now_s: f64, cost_s: f64) {
         // The first looks are closer: what starts a program may itself live for some milliseconds only.
         let shortest = if now_s < 0.01 { self.shortest_s / 4.0 } else { self.shortest_s };
-        self.due_s = now_s + (now_s * self.growth).clamp(shortest, self.longest_s).max(cost_s * PART);
+        self.due_s = now_s + (now_s * self.growth).clamp(shortest, self.longest_s).max(cost_s * self.part);
     }
 
     /// Time until a look is due.

@@ -42,6 +42,7 @@ pub struct Watch {
     cores: Cores,
     threads_pace: Pace,
     memory_pace: Pace,
+    limits_pace: Pace,
     scanned_s: f64,
     throttled_before: Option<u64>,
     denied: BTreeSet<u32>,
@@ -76,7 +77,7 @@ struct Spent {
 }
 
 impl Watch {
-    /// Begins to watch process `leader` and what descends from it. `page` is the size of a page in bytes.
+    /// Begins to watch process `leader` and what descends from it, with a first look. `page` is the size of a page in bytes.
     pub fn new(root: Root, leader: u32, page: u64) -> Self {
         let nodes = cpus::nodes(&root);
         let placement = cpus::placement(&root, &nodes);
@@ -94,6 +95,7 @@ impl Watch {
             listed: 0,
             threads_pace: Pace::of_threads(),
             memory_pace: Pace::of_memory(),
+            limits_pace: Pace::of_limits(),
             scanned_s: f64::NEG_INFINITY,
             throttled_before: None,
             denied: BTreeSet::new(),
@@ -102,13 +104,15 @@ impl Watch {
         watch.survey.limits.huge_pages = chosen;
         watch.limits();
         watch.add(leader);
+        // At once: a program may live for a millisecond.
+        watch.look(true);
         watch
     }
 
     /// Time until the next look is due.
     pub fn left(&self) -> Duration {
         let now = self.begin.elapsed().as_secs_f64();
-        self.threads_pace.left(now).min(self.memory_pace.left(now))
+        self.threads_pace.left(now).min(self.memory_pace.left(now)).min(self.limits_pace.left(now))
     }
 
     /// Looks, at whatever is due; `at_once` looks at the threads in any case.
@@ -127,8 +131,12 @@ impl Watch {
         if self.memory_pace.is_due(now) {
             let before = self.cost();
             self.look_at_memory(now);
-            self.limits();
             self.memory_pace.taken(now, self.cost() - before);
+        }
+        if self.limits_pace.is_due(now) {
+            let before = self.cost();
+            self.limits();
+            self.limits_pace.taken(now, self.cost() - before);
         }
     }
 
