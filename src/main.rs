@@ -24,6 +24,7 @@ mod target;
 mod runfile;
 mod trace_file;
 mod request;
+mod map;
 mod cmd;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -43,6 +44,8 @@ enum Command {
     Run(args::RunArgs),
     /// Measure this machine's memories, processors and far tiers; no root is needed
     Probe(cmd::probe::ProbeArgs),
+    /// Tell where threads run and may run, where pages lie, and what is wrong with that
+    Map(args::MapArgs),
     /// Tell what this kernel and user allow, and how to get the rest
     Doctor(args::DoctorArgs),
     /// Measure efficiency against all-DRAM and against the kernel's own means
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => cmd::run::run(args),
         Command::Probe(args) => cmd::probe::run(args),
+        Command::Map(args) => cmd::map::run(args),
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::Bench(args) => cmd::bench::run(args),
         Command::Sensitivity(args) => cmd::sensitivity::run(args),

@@ -68,3 +68,5 @@ mod space;
 mod probe;
 /// Put it here if it is about `nearfar sensitivity`: that it runs and ends as it should. What it concludes is tested in `core`.
 mod sensitivity;
+/// Put it here if it is about what `nearfar map` shows of threads and pages.
+mod map;

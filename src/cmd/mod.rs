@@ -4,6 +4,7 @@ pub mod bench;
 pub mod demo;
 pub mod doctor;
 pub mod man;
+pub mod map;
 pub mod run;
 pub mod probe;
 pub mod sensitivity;

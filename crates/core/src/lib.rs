@@ -15,5 +15,6 @@ pub mod stats;
 pub mod node;
 pub mod energy;
 pub mod sensitivity;
+pub mod affinity;
 pub mod policy;
 pub mod trace;

@@ -62,7 +62,8 @@ impl Root {
         let mut open: Option<(String, bool, String)> = None;
         let close = |open: &mut Option<(String, bool, String)>, entries: &mut BTreeMap<String, Entry>| -> Result<(), String> {
             let Some((path, hex, content)) = open.take() else { return Ok(()) };
-            let bytes = if hex { unhex(&content).ok_or(format!("{path}: bad hexadecimal digits"))? } else { content.into_bytes() };
+            let bytes =
+                if hex { unhex(&content).ok_or(format!("{path}: bad hexadecimal digits"))? } else { content.into_bytes() };
             entries.insert(path, Entry::File(bytes));
             Ok(())
         };
@@ -103,6 +104,22 @@ impl Root {
                 Entry::File(bytes) => Some(bytes.clone()),
                 Entry::Link(_) => None,
             },
+        }
+    }
+
+    /// The first `most` bytes of a file that may be long, or why it cannot be read.
+    ///
+    /// # Errors
+    /// Those of opening and reading it; `NotFound` for what a capture lacks.
+    pub fn read(&self, path: &str, most: u64) -> std::io::Result<Vec<u8>> {
+        match self {
+            Self::Dir(dir) => {
+                let file = std::fs::File::open(dir.join(path.trim_start_matches('/')))?;
+                let mut bytes = Vec::new();
+                file.take(most).read_to_end(&mut bytes)?;
+                Ok(bytes)
+            }
+            Self::Captured(_) => self.bytes(path).ok_or_else(|| std::io::ErrorKind::NotFound.into()),
         }
     }
 

@@ -1,0 +1,224 @@
+//! Threads of other processes, from /proc/PID/task: names, states, CPU time, where they ran and may run.
+//!
+//! Everything is read through a [`Root`]. A thread may end between two reads: what is gone is `None`, never an error.
+
+use crate::root::Root;
+use nearfar_core::node::CpuList;
+
+/// What stat says of a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stat {
+    /// Its name.
+    pub name: String,
+    /// The kernel's letter of its state.
+    pub state: char,
+    /// Its parent process.
+    pub parent: u32,
+    /// CPU time in user mode and in the kernel, in ticks.
+    pub cpu_ticks: u64,
+    /// When it was created, in ticks since the machine started.
+    pub start_ticks: u64,
+    /// CPU that it is on or was on last.
+    pub cpu: Option<u32>,
+}
+
+/// What schedstat says of a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scheduled {
+    /// Nanoseconds on a CPU.
+    pub run_ns: u64,
+    /// Nanoseconds that it could run and waited for a CPU.
+    pub wait_ns: u64,
+}
+
+/// What status says of where a thread may run and have memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allowed {
+    /// CPUs (affinity and cpuset).
+    pub cpus: CpuList,
+    /// NUMA nodes (cpuset).
+    pub nodes: CpuList,
+}
+
+/// Ticks per second of times in stat; the kernel shows all architectures of Linux that we know the same.
+pub fn ticks_per_second() -> u64 {
+    // SAFETY: an integer in, an integer out.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    u64::try_from(ticks).ok().filter(|&ticks| ticks > 0).unwrap_or(100)
+}
+
+/// Bytes of a small page.
+pub fn page_bytes() -> u64 {
+    // SAFETY: an integer in, an integer out.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(bytes).ok().filter(|bytes| bytes.is_power_of_two()).unwrap_or(4096)
+}
+
+/// Parses stat of a process or thread.
+pub fn parse_stat(text: &str) -> Option<Stat> {
+    // The name may hold spaces and parentheses: it ends at the last ')'.
+    let (head, rest) = text.rsplit_once(')')?;
+    let name = head.split_once('(')?.1.to_owned();
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    // Field 3 of proc_pid_stat(5) is the first here.
+    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    Some(Stat {
+        name,
+        state: fields.first()?.chars().next()?,
+        parent: field(4)? as u32,
+        cpu_ticks: field(14)? + field(15)?,
+        start_ticks: field(22)?,
+        cpu: field(39).map(|cpu| cpu as u32),
+    })
+}
+
+/// Parses schedstat. All zeros means that the kernel does not count.
+pub fn parse_scheduled(text: &str) -> Option<Scheduled> {
+    let mut fields = text.split_ascii_whitespace().map(str::parse);
+    let (run_ns, wait_ns) = (fields.next()?.ok()?, fields.next()?.ok()?);
+    (run_ns > 0).then_some(Scheduled { run_ns, wait_ns })
+}
+
+/// Parses status.
+pub fn parse_allowed(text: &str) -> Allowed {
+    let list = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|list| list.parse().ok()).unwrap_or_default()
+    };
+    Allowed { cpus: list("Cpus_allowed_list"), nodes: list("Mems_allowed_list") }
+}
+
+/// The stack pointer in what /proc/PID/task/TID/syscall says: that of a thread that waits.
+pub fn parse_stack_pointer(text: &str) -> Option<u64> {
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    let [.., pointer, _counter] = words.as_slice() else { return None };
+    u64::from_str_radix(pointer.strip_prefix("0x")?, 16).ok().filter(|&pointer| pointer != 0)
+}
+
+fn task_text(root: &Root, pid: u32, tid: u32, file: &str) -> Option<String> {
+    root.text(&format!("/proc/{pid}/task/{tid}/{file}"))
+}
+
+/// Threads of `pid`, ascending; none when it is gone.
+pub fn tasks(root: &Root, pid: u32) -> Vec<u32> {
+    root.numbered(&format!("/proc/{pid}/task"), "")
+}
+
+/// Stat of a thread.
+pub fn stat(root: &Root, pid: u32, tid: u32) -> Option<Stat> {
+    parse_stat(&task_text(root, pid, tid, "stat")?)
+}
+
+/// Schedstat of a thread.
+pub fn scheduled(root: &Root, pid: u32, tid: u32) -> Option<Scheduled> {
+    parse_scheduled(&task_text(root, pid, tid, "schedstat")?)
+}
+
+/// Where a thread may run.
+pub fn allowed(root: &Root, pid: u32, tid: u32) -> Option<Allowed> {
+    Some(parse_allowed(&task_text(root, pid, tid, "status")?))
+}
+
+/// The stack pointer of a thread that waits; needs the rights of a debugger.
+pub fn stack_pointer(root: &Root, pid: u32, tid: u32) -> Option<u64> {
+    parse_stack_pointer(&task_text(root, pid, tid, "syscall")?)
+}
+
+/// Processes that thread `tid` started and that live; `None` on kernels that keep no such list (CONFIG_PROC_CHILDREN).
+pub fn children(root: &Root, pid: u32, tid: u32) -> Option<Vec<u32>> {
+    let text = task_text(root, pid, tid, "children")?;
+    Some(text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect())
+}
+
+/// Every process and its parent: what to do where there are no lists of children. Reads all of /proc.
+pub fn all_parents(root: &Root) -> Vec<(u32, u32)> {
+    let pids = root.numbered("/proc", "");
+    let parent = |pid: u32| Some((pid, parse_stat(&root.text(&format!("/proc/{pid}/stat"))?)?.parent));
+    pids.into_iter().filter_map(parent).collect()
+}
+
+/// Seconds since the machine started.
+pub fn uptime(root: &Root) -> Option<f64> {
+    root.text("/proc/uptime")?.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// The process that thread or process `id` belongs to; `None` when there is none.
+pub fn process_of(root: &Root, id: u32) -> Option<u32> {
+    let status = root.text(&format!("/proc/{id}/status"))?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
+}
+
+/// The environment of a process as it was given to it: pairs of name and value. What it changed itself since is not seen.
+///
+/// # Errors
+/// Those of reading it: `PermissionDenied` for other users' processes.
+pub fn environment(root: &Root, pid: u32) -> std::io::Result<Vec<(String, String)>> {
+    // Environments may be long: up to a quarter of the limit of the stack.
+    const MOST: u64 = 8 << 20;
+    let bytes = root.read(&format!("/proc/{pid}/environ"), MOST)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let pair = |entry: &str| entry.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+    Ok(text.split('\0').filter_map(pair).collect())
+}
+
+/// Nanoseconds of CPU time of the calling process's first thread; `None` where the kernel does not count them.
+pub fn own_cpu_ns(root: &Root) -> Option<u64> {
+    Some(parse_scheduled(&root.text("/proc/self/schedstat")?)?.run_ns)
+}
+
+/// The command line of a process, its arguments separated by spaces; empty for threads of the kernel.
+pub fn command(root: &Root, pid: u32) -> String {
+    let bytes = root.bytes(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    text.trim_end_matches('\0').replace('\0', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "41 (a) (b c) R 7 41 41 0 -1 4194304 100 0 0 0 12 3 0 0 20 0 3 0 4893240 3133440 381 18446744073709551615 1 2 3 0 0 \
+                        0 0 0 0 0 0 0 17 5 0 0 0 0 0 1 2 3 4 5 6 7 0";
+
+    #[test]
+    fn files_of_a_thread() {
+        let stat = parse_stat(STAT).expect("stat");
+        assert_eq!((stat.name.as_str(), stat.state, stat.parent), ("a) (b c", 'R', 7));
+        assert_eq!((stat.cpu_ticks, stat.start_ticks, stat.cpu), (15, 4_893_240, Some(5)));
+        assert_eq!(parse_stat("41 (a) R 7"), None);
+        assert_eq!(parse_scheduled("520585 309986 3\n"), Some(Scheduled { run_ns: 520_585, wait_ns: 309_986 }));
+        assert_eq!((parse_scheduled("0 0 0"), parse_scheduled("")), (None, None));
+        let allowed = parse_allowed("Cpus_allowed:\t3\nCpus_allowed_list:\t0-1,64-255\nMems_allowed_list:\t0,8\n");
+        assert_eq!((allowed.cpus.to_string().as_str(), allowed.nodes.to_string().as_str()), ("0-1,64-255", "0,8"));
+    }
+
+    #[test]
+    fn stack_pointers() {
+        assert_eq!(parse_stack_pointer("202 0x1 0x80 0x0 0x0 0x0 0x0 0x7f00aa00 0x7f00bb"), Some(0x7f00_aa00));
+        assert_eq!(parse_stack_pointer("-1 0x7ffc0 0x7f00"), Some(0x7ffc0));
+        assert_eq!((parse_stack_pointer("running"), parse_stack_pointer("")), (None, None));
+    }
+
+    #[test]
+    fn a_captured_process() {
+        let text = format!(
+            "=== /proc/41/task/41/stat\n {STAT}\n=== /proc/41/task/43/children\n 50 51\n=== /proc/41/stat\n {STAT}\n=x= /proc/41/cmdline\n 61006200\n"
+        );
+        let root = Root::captured(&text).expect("a capture");
+        assert_eq!(tasks(&root, 41), [41, 43]);
+        assert_eq!(stat(&root, 41, 41).map(|stat| stat.cpu), Some(Some(5)));
+        assert_eq!((children(&root, 41, 43), children(&root, 41, 41)), (Some(vec![50, 51]), None));
+        assert_eq!((all_parents(&root), command(&root, 41).as_str()), (vec![(41, 7)], "a b"));
+        assert!(tasks(&root, 42).is_empty() && stat(&root, 42, 42).is_none());
+    }
+
+    #[test]
+    fn this_process_is_there() {
+        let (root, pid) = (Root::this(), crate::process::pid());
+        let stat = stat(&root, pid, pid).expect("own stat");
+        assert!(stat.start_ticks > 0 && ticks_per_second() > 0 && uptime(&root).expect("uptime") > 0.0);
+        assert!(!allowed(&root, pid, pid).expect("own status").cpus.is_empty());
+        assert!(environment(&root, pid).is_ok_and(|pairs| !pairs.is_empty()) && !command(&root, pid).is_empty());
+        assert_eq!((process_of(&root, crate::process::tid()), process_of(&root, u32::MAX)), (Some(pid), None));
+    }
+}

@@ -1,0 +1,12 @@
+//! What `nearfar map` does besides starting a program: looking at processes again and again, and showing what was seen.
+//!
+//! Modules are listed lowest first.
+
+pub mod cpus;
+mod crowd;
+mod facts;
+mod pace;
+pub mod watch;
+pub mod tables;
+pub mod xthi;
+pub mod json;
