@@ -16,6 +16,10 @@ mod live;
 mod runfile;
 mod trace_file;
 mod request;
+mod presets;
+mod node_file;
+mod chart;
+mod report;
 mod cmd;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -37,6 +41,8 @@ enum Command {
     Doctor(args::DoctorArgs),
     /// Measure efficiency against all-DRAM and against the kernel's own means
     Bench(cmd::bench::BenchArgs),
+    /// Write one HTML page from machine descriptions (node.json) and run files
+    Report(args::ReportArgs),
     /// A two-minute tour with figures of this machine
     Demo(cmd::demo::DemoArgs),
     /// Write the man pages
@@ -49,6 +55,7 @@ fn main() -> ExitCode {
         Command::Run(args) => cmd::run::run(args),
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::Bench(args) => cmd::bench::run(args),
+        Command::Report(args) => cmd::report::run(args),
         Command::Demo(args) => cmd::demo::run(args),
         Command::Man(args) => cmd::man::run(args, Cli::command()),
     };

@@ -4,4 +4,6 @@ pub mod bench;
 pub mod demo;
 pub mod doctor;
 pub mod man;
+pub mod probe_compare;
+pub mod report;
 pub mod run;
