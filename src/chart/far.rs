@@ -24,7 +24,11 @@ pub fn draw_latency(node: &Node) -> Option<String> {
 
 /// Label without the number, and the number.
 fn references<'a>(node: &'a Node, figure: impl Fn(Memory) -> Option<&'a Figure>) -> Vec<(String, f64)> {
-    let nodes = node.measured_memories().into_iter().filter(|memory| matches!(memory, Memory::Node(_)));
+    let beyond = |memory: &Memory| match *memory {
+        Memory::Node(_) => true,
+        Memory::Cache(level) => node.is_side_cache(level),
+    };
+    let nodes = node.measured_memories().into_iter().filter(beyond);
     let known =
         |memory| figure(memory).filter(|figure| figure.is_usable()).map(|figure| (node.memory_name(memory), figure.median));
     nodes.filter_map(known).collect()
@@ -46,10 +50,14 @@ fn draw(
     let mut flat: Vec<(String, f64)> = Vec::new();
     let mut notes = Vec::new();
     for (index, tier) in node.far.iter().enumerate() {
-        let name = if node.far.len() > 1 { format!("{}: ", cut(&tier.spec, 12)) } else { String::new() };
+        // Behind the rest: a long one may be cut there.
+        let name = if node.far.len() > 1 { format!(", {}", tier.spec) } else { String::new() };
         lines.extend(tier_lines(tier, &name, index, &figure));
         let sizeless = tier.points.iter().filter(|point| point.request_bytes == 0 && figure(point).is_usable());
-        flat.extend(sizeless.map(|point| (format!("{name}{}", point.access.name()), figure(point).median)));
+        flat.extend(
+            sizeless
+                .map(|point| (format!("{} {}{name}", point.access.name(), number(figure(point).median)), figure(point).median)),
+        );
         notes.push(format!("{}: {}{}", tier.spec, tier.about, if tier.direct { "" } else { "; through the page cache" }));
     }
     if lines.is_empty() && flat.is_empty() {
@@ -64,14 +72,15 @@ fn draw(
     let values = lines.iter().flat_map(|line| &line.points).map(|point| point.1);
     let values = values.chain(flat.iter().chain(references).map(|(_, value)| *value));
     let y = Axis::spanning(label, Scale::Log10, values, tick)?;
-    let across = |name: &String, value: f64, dashes| Line {
-        label: format!("{name} {}", number(value)),
+    let across = |name: &str, value: f64, dashes| Line {
+        label: name.to_owned(),
         points: vec![(x.low(), value), (x.high(), value)],
         look: Look { colour: COLOURS - 1, dashes, thin: true },
         ..Line::default()
     };
-    let extra: Vec<Line> = flat.iter().map(|(name, value)| across(name, *value, 2)).collect();
-    let memories: Vec<Line> = references.iter().map(|(name, value)| across(name, *value, 1)).collect();
+    let extra: Vec<Line> = flat.iter().map(|(label, value)| across(label, *value, 2)).collect();
+    let memories: Vec<Line> =
+        references.iter().map(|(name, value)| across(&format!("{name} {}", number(*value)), *value, 1)).collect();
     lines.extend(extra);
     lines.extend(memories);
     if !references.is_empty() {
@@ -103,7 +112,7 @@ fn tier_lines(tier: &FarTier, name: &str, index: usize, figure: impl Fn(&FarPoin
             points.sort_by_key(|point| point.request_bytes);
             let at_once = if depth == 0 { String::new() } else { format!(", {depth} at once") };
             Line {
-                label: format!("{name}{}{at_once}", access.name()),
+                label: format!("{}{at_once}{name}", access.name()),
                 points: points.iter().map(|point| (point.request_bytes as f64, figure(point).median)).collect(),
                 spread: points.iter().map(|point| (figure(point).low, figure(point).high)).collect(),
                 look: Look { colour: 0, dashes: if index > 0 { 3 } else { 0 }, thin: false },
@@ -124,7 +133,7 @@ mod tests {
         let imdt = presets::find("imdt").expect("found");
         let bandwidth = draw_bandwidth(&imdt).expect("a chart");
         assert!(bandwidth.contains("random read, 16 at once") && bandwidth.contains("sequential write 2.00 GB/s"));
-        assert!(bandwidth.contains("PMem, node 0 10.0 GB/s"));
+        assert!(bandwidth.contains("PMem, node 0 10.0 GB/s") && bandwidth.contains("memory-side cache 90.0 GB/s"));
         assert!(draw_latency(&imdt).expect("a chart").contains("random read, 1 at once"));
         assert!(draw_latency(&presets::find("nvme-gen5").expect("found")).is_some());
     }

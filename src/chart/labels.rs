@@ -48,6 +48,8 @@ pub struct Spot {
 const HEIGHT: f64 = 13.0;
 /// From a line to the base of the text above it, and to its top below it.
 const CLEAR: f64 = 4.0;
+/// From the beginning of a line to the label: text above a rising line leans back over its beginning.
+const LEAD: f64 = 12.0;
 /// Steps in which places are tried.
 const STEP: f64 = 12.0;
 
@@ -58,11 +60,11 @@ pub fn along(tracks: &[Track]) -> Vec<Option<Spot>> {
     let mut spots = Vec::new();
     for (index, track) in tracks.iter().enumerate() {
         let mut best: Option<(f64, Spot)> = None;
-        let room = track.to - track.from - track.width - 2.0 * CLEAR;
+        let room = track.to - track.from - track.width - LEAD;
         let steps = if room >= 0.0 { (room / STEP) as usize + 1 } else { 0 };
         for (side, base) in [(0.0, track.across - CLEAR), (1.0, track.across + CLEAR + HEIGHT - 3.0)] {
             for step in 0..steps.min(200) {
-                let start = track.from + CLEAR + step as f64 * STEP;
+                let start = track.from + LEAD + step as f64 * STEP;
                 let end = start + track.width;
                 let top = base - HEIGHT;
                 if taken.iter().any(|&(from, to, other)| from < end + 8.0 && start < to + 8.0 && (base - other).abs() < HEIGHT) {

@@ -5,10 +5,10 @@ use super::labels::spread;
 use super::svg::{Anchor, Look, Svg, cut};
 
 /// Width of every chart in pixels.
-pub const WIDTH: f64 = 880.0;
+pub const WIDTH: f64 = 920.0;
 const TOP: f64 = 40.0;
-const LEFT: f64 = 84.0;
-const RIGHT: f64 = 240.0;
+const LEFT: f64 = 100.0;
+const RIGHT: f64 = 260.0;
 const HEIGHT: f64 = 400.0;
 /// Between labels.
 pub const LABEL_GAP: f64 = 15.0;
@@ -38,11 +38,6 @@ impl Frame {
     /// Right edge of the plot; labels are beyond it.
     pub fn right(&self) -> f64 {
         WIDTH - RIGHT
-    }
-
-    /// Upper edge.
-    pub const fn top(&self) -> f64 {
-        TOP
     }
 
     /// Lower edge.
@@ -92,7 +87,7 @@ impl Frame {
         let places = spread(&wanted, LABEL_GAP, TOP + 4.0, self.bottom() - 2.0);
         for (((x, y), text), place) in ends.iter().zip(places) {
             svg.rule("leader", (x + 5.0, *y), (self.right() + 10.0, place));
-            svg.text("", (self.right() + 14.0, place + 4.0), Anchor::Start, &cut(text, 33));
+            svg.text("", (self.right() + 14.0, place + 4.0), Anchor::Start, &cut(text, 36));
         }
     }
 }

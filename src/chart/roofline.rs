@@ -75,7 +75,7 @@ pub fn draw(node: &Node, other: Option<&Node>, applications: &[Application]) -> 
     draw_ceilings(&frame, &mut svg, (&tops, &ours), (&their_tops, &theirs), other);
     for ((slope, _), spot) in slopes.iter().zip(spots) {
         if let Some((at, degrees)) = spot {
-            svg.turned_text("", at, Anchor::Start, degrees, &slope.label);
+            svg.line_label(slope.look, at, degrees, &slope.label);
         }
     }
     for app in applications.iter().filter(|app| app.flops > 0.0 && app.low > 0.0 && app.high >= app.low) {
@@ -145,7 +145,7 @@ type Machine<'a> = (&'a [Ceiling], &'a [Roof]);
 
 fn draw_ceilings(frame: &Frame, svg: &mut Svg, ours: Machine<'_>, theirs: Machine<'_>, other: Option<&Node>) {
     let mut labels = Vec::new();
-    let mut draw = |(tops, roofs): Machine<'_>, prefix: &str, dashes: usize| {
+    let mut draw = |(tops, roofs): Machine<'_>, of: &str, dashes: usize| {
         let fastest = roofs.iter().map(|roof| roof.rate).reduce(f64::max);
         for top in tops {
             // A ceiling begins where the fastest memory can feed it.
@@ -154,11 +154,11 @@ fn draw_ceilings(frame: &Frame, svg: &mut Svg, ours: Machine<'_>, theirs: Machin
                 Look { colour: 6, dashes: if top.single { 3 } else { dashes.max(usize::from(top.theoretical) * 2) }, thin: true };
             let end = frame.at(frame.x.high(), top.flops);
             svg.polyline(look, &[frame.at(start, top.flops), end]);
-            labels.push((end, format!("{prefix}{}", top.label)));
+            labels.push((end, format!("{}{of}", top.label)));
         }
     };
     draw(ours, "", 0);
-    draw(theirs, &other.map_or(String::new(), |other| format!("{}: ", cut(&other.name, 12))), 1);
+    draw(theirs, &other.map_or(String::new(), |other| format!(", {}", other.name)), 1);
     frame.labels_at_right(svg, &labels);
 }
 

@@ -126,6 +126,11 @@ impl Svg {
         self.turned_text(class, at, anchor, 0.0, text);
     }
 
+    /// Text in the colour of a line, turned by `degrees` around its first letter.
+    pub fn line_label(&mut self, look: Look, at: (f64, f64), degrees: f64, text: &str) {
+        self.turned_text(&format!("k{}", look.colour % COLOURS), at, Anchor::Start, degrees, text);
+    }
+
     /// Text that is turned by `degrees` around its anchor. What is behind it is covered, so that it can be read over lines.
     pub fn turned_text(&mut self, class: &str, at: (f64, f64), anchor: Anchor, degrees: f64, text: &str) {
         let (x, y) = at;
@@ -168,11 +173,13 @@ const STYLE: &str = "\
 .nf .line{fill:none;stroke-linejoin:round}.nf .area{opacity:.15;stroke:none}
 .nf .c0{stroke:#0b5cad}.nf .c1{stroke:#b3420b}.nf .c2{stroke:#1d7a3d}.nf .c3{stroke:#8a2a8f}.nf .c4{stroke:#8a6a00}.nf .c5{stroke:#0d7a80}.nf .c6{stroke:#4d545c}
 .nf .f0{fill:#0b5cad}.nf .f1{fill:#b3420b}.nf .f2{fill:#1d7a3d}.nf .f3{fill:#8a2a8f}.nf .f4{fill:#8a6a00}.nf .f5{fill:#0d7a80}.nf .f6{fill:#4d545c}
+.nf .ink.k0{fill:#0b5cad}.nf .ink.k1{fill:#b3420b}.nf .ink.k2{fill:#1d7a3d}.nf .ink.k3{fill:#8a2a8f}.nf .ink.k4{fill:#8a6a00}.nf .ink.k5{fill:#0d7a80}.nf .ink.k6{fill:#4d545c}
 @media screen and (prefers-color-scheme:dark){
 .nf .paper{fill:#14171a}.nf .ink{fill:#e6e9ec}.nf .halo{fill:#14171a;stroke:#14171a}
 .nf .axis{stroke:#c3c9cf}.nf .grid{stroke:#363c43}.nf .fine{stroke:#21262b}.nf .leader{stroke:#747c85}
 .nf .c0{stroke:#6cb2f7}.nf .c1{stroke:#f5945c}.nf .c2{stroke:#6fcf8e}.nf .c3{stroke:#da8be0}.nf .c4{stroke:#dcb949}.nf .c5{stroke:#5fcfd6}.nf .c6{stroke:#aeb6be}
 .nf .f0{fill:#6cb2f7}.nf .f1{fill:#f5945c}.nf .f2{fill:#6fcf8e}.nf .f3{fill:#da8be0}.nf .f4{fill:#dcb949}.nf .f5{fill:#5fcfd6}.nf .f6{fill:#aeb6be}
+.nf .ink.k0{fill:#6cb2f7}.nf .ink.k1{fill:#f5945c}.nf .ink.k2{fill:#6fcf8e}.nf .ink.k3{fill:#da8be0}.nf .ink.k4{fill:#dcb949}.nf .ink.k5{fill:#5fcfd6}.nf .ink.k6{fill:#aeb6be}
 }
 ";
 

@@ -1,6 +1,6 @@
 //! Parts of `nearfar probe` that measure nothing: the list of published machines, a machine beside one of them, and two machines
 //! against each other.
-#![cfg_attr(not(test), allow(dead_code, reason = "called by nearfar probe, which comes beside it"))]
+#![allow(dead_code, reason = "called by nearfar probe, which comes beside it")]
 
 use crate::presets;
 use comfy_table::{ContentArrangement, Table, presets as styles};
