@@ -25,6 +25,10 @@ mod runfile;
 mod trace_file;
 mod request;
 mod map;
+mod presets;
+mod node_file;
+mod chart;
+mod report;
 mod cmd;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -52,6 +56,8 @@ enum Command {
     Bench(cmd::bench::BenchArgs),
     /// Tell whether memory or computing limits a program
     Sensitivity(args::SensitivityArgs),
+    /// Write one HTML page from machine descriptions (node.json) and run files
+    Report(args::ReportArgs),
     /// A two-minute tour with figures of this machine
     Demo(cmd::demo::DemoArgs),
     /// Write the man pages
@@ -67,6 +73,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::Bench(args) => cmd::bench::run(args),
         Command::Sensitivity(args) => cmd::sensitivity::run(args),
+        Command::Report(args) => cmd::report::run(args),
         Command::Demo(args) => cmd::demo::run(args),
         Command::Man(args) => cmd::man::run(args, Cli::command()),
     };

@@ -5,6 +5,8 @@ pub mod demo;
 pub mod doctor;
 pub mod man;
 pub mod map;
+pub mod probe_compare;
+pub mod report;
 pub mod run;
 pub mod probe;
 pub mod sensitivity;

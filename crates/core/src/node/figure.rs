@@ -40,6 +40,9 @@ pub struct Figure {
 /// Spread of the interval around the median above which a figure is noisy.
 pub const NOISY_SPREAD: f64 = 0.10;
 
+/// First words of [`Figure::source`] of figures that are arithmetic, not measurements.
+pub const THEORETICAL: &str = "theoretical peak";
+
 impl Figure {
     /// The figure of `runs`: noisy when the interval is wider than a tenth of the median on either side; invalid when a run is not a
     /// positive finite number.
@@ -80,6 +83,26 @@ impl Figure {
         self.median *= factor;
         (self.low, self.high) = (self.low * factor, self.high * factor);
         self
+    }
+
+    /// A figure that follows from a data sheet by arithmetic and that no program reaches; `how` says from what.
+    pub fn theoretical(value: f64, how: &str) -> Self {
+        Self::published(value, format!("{THEORETICAL}: {how}"))
+    }
+
+    /// True for arithmetic on a data sheet: its source begins with [`THEORETICAL`].
+    pub fn is_theoretical(&self) -> bool {
+        self.source.as_ref().is_some_and(|source| source.starts_with(THEORETICAL))
+    }
+
+    /// True when there is a number at all, trusted or not.
+    pub fn is_known(&self) -> bool {
+        self.median.is_finite() && self.median > 0.0
+    }
+
+    /// True when it can be compared and drawn: there is a number, and it is not invalid.
+    pub fn is_usable(&self) -> bool {
+        self.is_known() && self.is_valid()
     }
 
     /// True unless invalid.
@@ -125,5 +148,7 @@ mod tests {
         let noisy = Figure::of(&[1.0, 1.5, 0.9]);
         assert_eq!((noisy.validity, noisy.why.as_str()), (Validity::Noisy, "runs differ by 50 %"));
         assert_eq!(noisy.condemned("too small").why, "too small");
+        assert!(Figure::theoretical(1.0, "2 x 0.5").is_theoretical() && !Figure::published(1.0, "somebody").is_theoretical());
+        assert!(!Figure::default().is_usable() && !Figure::invalid("no").is_usable() && Figure::of(&[2.0]).is_usable());
     }
 }

@@ -86,7 +86,8 @@ pub enum Stores {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Bandwidth {
-    /// The NUMA node of the CPUs; null for all CPUs of the machine together.
+    /// The NUMA node of the CPUs; null for all CPUs of the machine together (in presets: each from its own node, of which `memory` is
+    /// the first).
     pub cpu_node: Option<u32>,
     /// Where the arrays are.
     pub memory: Memory,
@@ -100,12 +101,20 @@ pub struct Bandwidth {
     pub array_bytes: u64,
     /// Bytes per element that `rate` counts: what the program asks for.
     pub counted_bytes: u32,
-    /// Bytes per element with the reads of write-allocate, which ordinary stores cause beside.
+    /// Bytes per element with the reads of write-allocate, which ordinary stores cause beside. 0 where a publication does not say how
+    /// results were stored; `stores` means nothing then.
     pub moved_bytes: u32,
     /// Pages under the arrays; null when that could not be proved.
     pub pages: Option<Pages>,
     /// Bytes per second, as counted.
     pub rate: Figure,
+}
+
+impl Bandwidth {
+    /// How results were stored; `None` when that was not published.
+    pub fn known_stores(&self) -> Option<Stores> {
+        (self.moved_bytes > 0 || self.operation.writes() == 0).then_some(self.stores)
+    }
 }
 
 /// Bandwidth by number of threads.
@@ -168,10 +177,17 @@ pub struct Latency {
     pub chase: Chase,
     /// The pages.
     pub pages: Pages,
-    /// Bytes of the data.
+    /// Bytes of the data. 0 where a publication does not say how it was measured; `chase` and `pages` mean nothing then.
     pub bytes: u64,
     /// Nanoseconds of a load.
     pub time: Figure,
+}
+
+impl Latency {
+    /// Order of visits and pages; `None` when that was not published.
+    pub fn method(&self) -> Option<(Chase, Pages)> {
+        (self.bytes > 0).then_some((self.chase, self.pages))
+    }
 }
 
 /// What the other CPUs do.
@@ -350,9 +366,9 @@ pub struct FarTier {
 pub struct FarPoint {
     /// How.
     pub access: FarAccess,
-    /// Bytes of a request.
+    /// Bytes of a request; 0 where a publication does not say.
     pub request_bytes: u64,
-    /// Requests under way at a time.
+    /// Requests under way at a time; 0 where a publication does not say.
     pub depth: u32,
     /// Bytes per second.
     pub rate: Figure,

@@ -11,15 +11,23 @@ mod finding;
 mod firmware;
 mod measured;
 mod topology;
+mod names;
+pub mod words;
+mod role;
+mod compare;
+mod diff;
 
+pub use compare::{Measure, Ratio, compare};
 pub use cpu_list::CpuList;
-pub use figure::{Figure, NOISY_SPREAD, Validity, median_with_interval};
+pub use diff::{Difference, Side, diff};
+pub use figure::{Figure, NOISY_SPREAD, THEORETICAL, Validity, median_with_interval};
 pub use finding::{Certainty, Finding, Subject};
 pub use firmware::{Firmware, KnlModes, MemoryModule, ModuleKind};
 pub use measured::{
     Arithmetic, Bandwidth, Chase, Compute, Energy, FarAccess, FarPoint, FarTier, Injection, Isa, Latency, LoadPoint,
     LoadedLatency, Memory, Mpi, Noise, Operation, Pages, Precision, Runtime, Scaling, ScalingPoint, Stores, Threading,
 };
+pub use role::Role;
 pub use topology::{
     Cache, CacheKind, Cgroup, Claim, Dax, DaxBus, HugePages, Llc, LlcSource, MemoryKind, MemoryNode, Placement, SideCache,
     Topology,

@@ -1,0 +1,242 @@
+//! What a machine is: its parts, the conclusions drawn from them with their evidence, and how quiet it was.
+
+use super::html::{Cell, heading, method, paragraph, table};
+use nearfar_core::node::{CacheKind, Certainty, Finding, MemoryNode, Node, Subject, Topology, words};
+
+/// The sections on the machine itself.
+pub fn sections(node: &Node) -> String {
+    let topology = &node.topology;
+    let mut html = facts(node);
+    html += &findings(&node.findings);
+    if !topology.nodes.is_empty() {
+        html += &heading("Memories");
+        html += &nodes(node);
+        html += &method(
+            "Sizes, CPUs and distances are the kernel's. \"claimed\" is what firmware says (HMAT) of access from the nearest CPUs; it is \
+             not measured.",
+        );
+        html += &distances(topology);
+    }
+    html += &caches(topology);
+    html + &noise(node)
+}
+
+fn facts(node: &Node) -> String {
+    let topology = &node.topology;
+    let mut rows = Vec::new();
+    let mut add = |what: &str, words: String| {
+        if !words.is_empty() {
+            rows.push(vec![Cell::text(what), Cell::text(words)]);
+        }
+    };
+    add("Processor", topology.cpu_model.clone());
+    let count = |value: Option<u32>, what: &str| value.map(|value| format!("{value} {what}"));
+    let cores = [
+        count(topology.packages, "sockets"),
+        count(topology.cores, "cores"),
+        count(topology.threads_per_core, "hardware threads a core"),
+        (!topology.online.is_empty()).then(|| format!("{} CPUs", topology.online.len())),
+    ];
+    add("Cores", cores.into_iter().flatten().collect::<Vec<_>>().join(", "));
+    if topology.allowed != topology.online {
+        add("CPUs that were allowed", format!("{} ({})", topology.allowed, topology.allowed.len()));
+    }
+    add("Architecture", topology.arch.clone());
+    add("Kernel", topology.kernel.clone());
+    add("Virtualisation", topology.virtualisation.clone().unwrap_or_default());
+    add("Transparent huge pages", topology.huge_pages.transparent.clone().unwrap_or_default());
+    let pools = topology.huge_pages.reserved.iter().filter(|(_, count)| *count > 0);
+    let pools: Vec<String> = pools.map(|(bytes, count)| format!("{count} of {}", words::size(*bytes))).collect();
+    add("Reserved huge pages", pools.join(", "));
+    let limits = [
+        topology.cgroup.memory_bytes.map(|bytes| format!("{} of memory", words::size(bytes))),
+        topology.cgroup.cpus.map(|cpus| format!("{cpus:.2} CPUs")),
+    ];
+    add("Limits of the cgroup", limits.into_iter().flatten().collect::<Vec<_>>().join(", "));
+    let how = if node.quick { ", with --quick: fewer rows and repetitions" } else { "" };
+    if node.seconds > 0.0 {
+        add("Measured", format!("{} by nearfar {}, in {:.0} s{how}", node.written, node.nearfar, node.seconds));
+    } else {
+        add("Collected", format!("{}{how}", node.written));
+    }
+    table(&["", ""], &rows)
+}
+
+fn certainty(value: Certainty) -> &'static str {
+    match value {
+        Certainty::Unknown => "unknown",
+        Certainty::Inferred => "inferred",
+        Certainty::Detected => "detected",
+    }
+}
+
+fn findings(findings: &[Finding]) -> String {
+    let subject = |subject| match subject {
+        Subject::MemoryMode => "Memory mode",
+        Subject::ClusterMode => "Cluster mode",
+        Subject::Product => "Product",
+        Subject::Tiers => "Tiers",
+        Subject::Caution => "Caution",
+    };
+    let rows: Vec<Vec<Cell>> = findings
+        .iter()
+        .map(|finding| {
+            let value = if finding.value.is_empty() { "unknown" } else { &finding.value };
+            let evidence = Cell::lines(finding.evidence.iter().cloned());
+            vec![Cell::text(subject(finding.subject)), Cell::text(value), Cell::text(certainty(finding.certainty)), evidence]
+        })
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    heading("Findings") + &table(&["about", "conclusion", "how sure", "evidence"], &rows)
+}
+
+fn nodes(node: &Node) -> String {
+    let published = node.topology.online.is_empty();
+    let row = |memory: &MemoryNode| {
+        let kind = match memory.kind.name() {
+            "" => "unknown".to_owned(),
+            kind => format!("{kind} ({})", certainty(memory.certainty)),
+        };
+        let role = node.role(nearfar_core::node::Memory::Node(memory.id)).map_or(String::new(), |role| role.name());
+        let cpus = match (memory.cpus.is_empty(), published) {
+            (true, true) => "not published".to_owned(),
+            (true, false) => "none".to_owned(),
+            (false, _) => memory.cpus.to_string(),
+        };
+        let size = if memory.bytes == 0 { "unknown".to_owned() } else { words::size(memory.bytes) };
+        let free = if memory.free_bytes == 0 { String::new() } else { words::size(memory.free_bytes) };
+        vec![
+            Cell::number(memory.id.to_string()),
+            Cell::text(kind),
+            Cell::text(role),
+            Cell::number(size),
+            Cell::number(free),
+            Cell::text(cpus),
+            Cell::text(if memory.allowed { "yes" } else { "no" }),
+            Cell::lines(memory.side_caches.iter().map(side_cache)),
+            Cell::lines(claims(memory)),
+            Cell::lines(memory.evidence.iter().cloned()),
+        ]
+    };
+    let rows: Vec<Vec<Cell>> = node.topology.nodes.iter().map(row).collect();
+    table(&["node", "kind", "part", "size", "free", "CPUs", "allowed", "cache in front", "claimed", "evidence"], &rows)
+}
+
+fn side_cache(cache: &nearfar_core::node::SideCache) -> String {
+    let parts = [Some(words::size(cache.bytes)), cache.indexing.clone(), cache.write_policy.clone()];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn claims(memory: &MemoryNode) -> Vec<String> {
+    let Some(claim) = memory.claim else { return Vec::new() };
+    let of = |what: &str, value: Option<f64>, show: fn(f64) -> String| value.map(|value| format!("{what} {}", show(value)));
+    [
+        of("read", claim.read_bytes_per_s, words::rate),
+        of("write", claim.write_bytes_per_s, words::rate),
+        of("read", claim.read_ns, words::time),
+        of("write", claim.write_ns, words::time),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn distances(topology: &Topology) -> String {
+    if topology.distances.len() < 2 {
+        return String::new();
+    }
+    let ids: Vec<String> = topology.nodes.iter().map(|node| format!("to {}", node.id)).collect();
+    let mut head = vec!["distance"];
+    head.extend(ids.iter().map(String::as_str));
+    let rows: Vec<Vec<Cell>> = topology
+        .nodes
+        .iter()
+        .zip(&topology.distances)
+        .map(|(node, row)| {
+            let first = Cell::text(format!("from {}", node.id));
+            std::iter::once(first).chain(row.iter().map(|distance| Cell::number(distance.to_string()))).collect()
+        })
+        .collect();
+    table(&head, &rows)
+}
+
+fn caches(topology: &Topology) -> String {
+    let kind = |kind| match kind {
+        CacheKind::Data => "data",
+        CacheKind::Instruction => "instructions",
+        CacheKind::Unified => "both",
+    };
+    let known = |value: Option<u32>| value.map_or(String::new(), |value| value.to_string());
+    let rows: Vec<Vec<Cell>> = topology
+        .caches
+        .iter()
+        .map(|cache| {
+            vec![
+                Cell::text(format!("L{}", cache.level)),
+                Cell::text(kind(cache.kind)),
+                Cell::number(words::size(cache.bytes)),
+                Cell::number(if cache.instances == 0 { String::new() } else { cache.instances.to_string() }),
+                Cell::number(if cache.shared_by == 0 { String::new() } else { cache.shared_by.to_string() }),
+                Cell::number(known(cache.line)),
+                Cell::number(known(cache.ways)),
+            ]
+        })
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut html =
+        heading("Caches") + &table(&["level", "holds", "size of one", "how many", "CPUs that share one", "line", "ways"], &rows);
+    if let Some(bytes) = topology.llc.bytes {
+        let sources: Vec<String> =
+            topology.llc.sources.iter().map(|source| format!("{}: {}", source.source, words::size(source.bytes))).collect();
+        html += &method(&format!(
+            "Last-level cache, all instances together: {} ({}). Arrays are at least four times as large, or the row is INVALID.",
+            words::size(bytes),
+            sources.join("; ")
+        ));
+    }
+    html
+}
+
+fn noise(node: &Node) -> String {
+    let noise = &node.noise;
+    let parts = [
+        noise.load_before.map(|load| format!("load average {load:.2} before the start")),
+        noise.steal.map(|share| format!("{} of CPU time taken by the hypervisor", words::percent(share))),
+        noise.others.map(|share| format!("{} of CPU time used by other processes", words::percent(share))),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() && !noise.noisy {
+        return String::new();
+    }
+    let verdict = if noise.noisy { format!("NOISY: {}. ", noise.why) } else { String::new() };
+    heading("How quiet it was") + &paragraph(&format!("{verdict}{}.", parts.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presets;
+
+    #[test]
+    fn says_what_the_machine_is() {
+        let html = sections(&presets::find("knl-flat").expect("found"));
+        for words in ["Xeon Phi", "HBM (detected)", "near memory", "16 GiB", "distance 31", "none", "from 1", "32 tiles"] {
+            assert!(html.contains(words), "no \"{words}\"");
+        }
+        assert!(!sections(&Node::default()).contains("<table></table>"));
+    }
+
+    #[test]
+    fn noise_is_told() {
+        let mut node = Node::default();
+        node.noise.steal = Some(0.12);
+        node.noise.noisy = true;
+        node.noise.why = "12 % steal".to_owned();
+        let html = sections(&node);
+        assert!(html.contains("NOISY: 12 % steal") && html.contains("12 % of CPU time taken"));
+    }
+}
