@@ -155,7 +155,7 @@ pub fn run(args: ProbeArgs) -> Result<ExitCode> {
     if !to_stdout && !args.quiet {
         print(&table::render(&node));
         if let Some(other) = other {
-            print(&super::probe_compare::table(&node, &other));
+            print(&format!("\n{}", super::probe_compare::compare(&node, &other)));
         }
         print(&format!("\nWritten to {} in {:.0} s.\n", args.output.display(), node.seconds));
     }
@@ -171,7 +171,7 @@ pub fn run(args: ProbeArgs) -> Result<ExitCode> {
 fn describe(root: &Root) -> Node {
     let topology = nearfar_sys::machine::topology(root);
     let firmware = nearfar_sys::machine::firmware(root);
-    let findings = nearfar_core::node::findings(&topology, firmware.as_ref());
+    let findings = nearfar_core::node::detect::findings(&topology, firmware.as_ref());
     Node {
         format: FORMAT,
         nearfar: env!("CARGO_PKG_VERSION").into(),

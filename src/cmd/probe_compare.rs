@@ -1,6 +1,5 @@
 //! Parts of `nearfar probe` that measure nothing: the list of published machines, a machine beside one of them, and two machines
 //! against each other.
-#![allow(dead_code, reason = "called by nearfar probe, which comes beside it")]
 
 use crate::presets;
 use comfy_table::{ContentArrangement, Table, presets as styles};
@@ -43,17 +42,21 @@ fn best(machine: &Node, role: node::Role) -> Option<f64> {
     of(false).or_else(|| of(true)).or_else(devices)
 }
 
-/// `node` beside the published machine called `name`, as a table with sources.
+/// The machine to compare with: a description in a file, or a published one.
 ///
 /// # Errors
-/// A refusal when there is no such machine.
-pub fn compare(node: &Node, name: &str) -> anyhow::Result<String> {
-    let other = presets::find(name)?;
-    let ratios = node::compare(node, &other);
+/// A refusal when there is neither.
+pub fn find(name: &str) -> anyhow::Result<Node> {
+    if Path::new(name).is_file() { load(Path::new(name)) } else { presets::find(name) }
+}
+
+/// `node` beside another machine, as a table with sources.
+pub fn compare(node: &Node, other: &Node) -> String {
+    let ratios = node::compare(node, other);
     let mut text = format!("Beside {}: {}\n", other.name, other.about);
     if ratios.is_empty() {
         text += "No figure of this machine has a counterpart there.\n";
-        return Ok(text);
+        return text;
     }
     let mut table = table(&["what", "here", "there", "", "source and notes"]);
     for ratio in &ratios {
@@ -71,7 +74,7 @@ pub fn compare(node: &Node, name: &str) -> anyhow::Result<String> {
     if !absent.is_empty() {
         text += &format!("Unknown of {}: {}\n", other.name, absent.join("; "));
     }
-    Ok(text)
+    text
 }
 
 /// Prints where the machine of file `b` differs from that of file `a`, the reference. Status 1 when `b` is significantly slower in a

@@ -145,7 +145,8 @@ fn report(request: &RunRequest, outcome: &Outcome) {
         near_bytes: request.settings.near_bytes,
         far: &request.far,
     };
-    let file = RunFile::new(&ran, &Machine::this(), outcome);
+    let machine = Machine::this();
+    let file = RunFile::new(&ran, &machine, outcome);
     if let Err(error) = file.text().and_then(|text| target.write(&text)) {
         say::line(format_args!("{error:#}"));
     }

@@ -9,7 +9,11 @@ use crate::args::DEFAULT_FAR;
 use nearfar_core::node::{
     Arithmetic, Cache, CacheKind, Chase, Injection, Isa, Memory, Missing, Node, Operation, Pages, Precision, Stores, Topology,
 };
+use nearfar_core::energy::{self, Spent};
+use nearfar_kernels::hog::{self, Takes};
 use nearfar_kernels::probe as kernels;
+use nearfar_sys::rapl::Meter;
+use nearfar_sys::root::Root;
 use std::time::Duration;
 
 /// Rows of a memory that is measured in full.
@@ -37,8 +41,9 @@ const CACHE_ROWS: &[(Operation, Stores)] = &[
 ];
 /// Memory that is left to others.
 const LEFT: u64 = 64 << 20;
-/// Figures of energy are means over so long.
-const ENERGY: Duration = Duration::from_millis(500);
+/// Energy is counted in so many windows of so long: counters are updated once in about a millisecond.
+const ENERGY_WINDOWS: usize = 5;
+const ENERGY_WINDOW: Duration = Duration::from_millis(150);
 
 /// Steps that the progress bar has.
 pub fn steps(args: &ProbeArgs, topology: &Topology) -> u64 {
@@ -257,7 +262,7 @@ impl<'a> Session<'a> {
             if self.args.quick { &[Injection::Reads] } else { &[Injection::Reads, Injection::ReadsAndWrites] };
         for &injection in kinds {
             self.progress.step(&what);
-            let delays = if self.args.quick { kernels::QUICK_DELAYS } else { kernels::DELAYS };
+            let delays: &[u32] = if self.args.quick { &kernels::QUICK_DELAYS } else { &kernels::DELAYS };
             let limit = self.limit(Some(pair.memory));
             let setting = kernels::LoadedSetting {
                 cpu: group.cores[0],
@@ -360,6 +365,57 @@ impl<'a> Session<'a> {
 
     fn best_roof(&self) -> Option<(Precision, Isa, Arithmetic)> {
         self.node.peak(Precision::F64).map(|row| (row.precision, row.isa, row.arithmetic))
+    }
+
+    fn threading(&mut self) {
+        self.progress.step("threading overhead");
+        let (rows, missing) = crate::threading::measure(self.args.quick, &self.plan.cores.iter().copied().collect());
+        self.node.threading.extend(rows);
+        self.node.missing.extend(missing);
+    }
+
+    fn mpi(&mut self) {
+        self.progress.step("MPI");
+        let (rows, missing) = crate::mpi::measure(self.args.quick, self.plan.cores.len());
+        self.node.mpi.extend(rows);
+        self.node.missing.extend(missing);
+    }
+
+    /// Joules of idling, of triad and of arithmetic, where the counters can be read.
+    fn energy(&mut self) {
+        self.progress.step("energy");
+        let mut meter = match Meter::open(&Root::this()) {
+            Ok(meter) => meter,
+            Err(why) => return self.missing("energy", why),
+        };
+        let windows = |meter: &mut Meter| -> Vec<Spent> {
+            (0..ENERGY_WINDOWS).map(|_| meter.around(|| std::thread::sleep(ENERGY_WINDOW)).1).collect()
+        };
+        let idle = windows(&mut meter);
+        self.node.energy.extend(energy::idle_rows(&idle));
+
+        let bytes = (3 * self.plan.array_bytes).min(self.limit(None) / 2) as usize;
+        let mut busy = Vec::new();
+        let taken = hog::hog(Takes::Memory, bytes, || {}, || busy = windows(&mut meter));
+        if taken.seconds > 0.0 && taken.bytes > 0 {
+            let rate = taken.bytes as f64 / taken.seconds;
+            let busy: Vec<(Spent, f64)> = busy.into_iter().map(|spent| { let units = spent.seconds * rate; (spent, units) }).collect();
+            self.node.energy.extend(energy::load_rows("triad", "byte", &idle, &busy));
+        }
+        let Some(roof) = self.best_roof() else {
+            return self.missing("energy per FLOP", "the compute roofs were not measured");
+        };
+        let cores = self.plan.cores.clone();
+        let mut busy = Vec::new();
+        for _ in 0..ENERGY_WINDOWS {
+            let setting = kernels::ComputeSetting { cpus: &cores, rows: &[roof], budget: ENERGY_WINDOW };
+            let (rows, spent) = meter.around(|| kernels::compute(&setting));
+            // The rows are timed for nearly all of that: what comes before makes the figure a little too high.
+            if let Ok([row, ..]) = rows.as_deref() {
+                busy.push((spent.clone(), row.rate.median * spent.seconds));
+            }
+        }
+        self.node.energy.extend(energy::load_rows("fused multiply-add f64", "flop", &idle, &busy));
     }
 
     fn far(&mut self) {
