@@ -200,6 +200,14 @@ fn near_and_far_nodes_are_paired_by_distance() {
 }
 
 #[test]
+fn memory_that_is_a_cache_is_told_from_caches_of_the_processor() {
+    for (name, gib) in [("knl-cache", 16), ("knl-cache-root", 16), ("xeonmax-cache", 128), ("xeonmax-snc4-flat", 0)] {
+        assert_eq!(machine::topology(&root(name)).llc.side_bytes, gib << 30, "{name}");
+    }
+    assert_eq!(machine::topology(&root("booted-knl-cache")).llc.side_bytes, 256 << 20);
+}
+
+#[test]
 fn sources_that_disagree_are_named() {
     let mut topology = machine::topology(&root("two-sockets-sapphire-rapids"));
     let of = |topology: &Topology| findings(topology, None).iter().any(|finding| finding.value.contains("sources disagree"));

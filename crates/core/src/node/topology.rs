@@ -175,6 +175,8 @@ pub struct LlcSource {
 pub struct Llc {
     /// The largest that any credible source says; null when none does. Arrays have at least four times this.
     pub bytes: Option<u64>,
+    /// How much of `bytes` is memory-side caches: gigabytes where HBM is a cache, so that only what is larger measures the memory behind.
+    pub side_bytes: u64,
     /// All that was said.
     pub sources: Vec<LlcSource>,
 }

@@ -52,7 +52,7 @@ pub(super) fn read(reader: &Reader, topology: &mut Topology) {
     add("memory-side caches", side);
     let believed = if listed > 0 { listed } else { others };
     topology.llc.bytes = Some(believed.saturating_add(side)).filter(|bytes| *bytes > 0);
-    topology.llc.sources = sources;
+    (topology.llc.side_bytes, topology.llc.sources) = (side, sources);
 }
 
 type Details = BTreeMap<(u32, u64, u8), (Option<u32>, Option<u32>)>;

@@ -41,7 +41,9 @@ pub(super) fn parse(text: &str) -> CpuInfo {
     }
     let flags = field(first, "flags").or_else(|| field(first, "Features")).unwrap_or_default();
     info.features = flags.split_ascii_whitespace().map(str::to_owned).collect();
-    info.model_name = field(first, "model name").or_else(|| field(first, "cpu")).unwrap_or_default().to_owned();
+    // gVisor writes "unknown".
+    let name = field(first, "model name").or_else(|| field(first, "cpu")).filter(|name| *name != "unknown");
+    info.model_name = name.unwrap_or_default().to_owned();
     if let Some(implementer) = field(first, "CPU implementer").and_then(hex) {
         info.arch = if field(first, "CPU architecture") == Some("7") { "arm" } else { "aarch64" };
         info.vendor = arm::vendor(implementer);

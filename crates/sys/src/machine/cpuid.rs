@@ -1,6 +1,7 @@
 //! The CPUID instruction of x86: a second word on the last-level cache, and the name of the hypervisor. Nothing elsewhere.
 
 /// One last-level cache, as the processor describes it.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LastLevel {
     pub(super) level: u32,

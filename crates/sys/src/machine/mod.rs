@@ -57,6 +57,7 @@ fn read(reader: &Reader) -> (Topology, Option<Firmware>) {
     if let Some((bytes, source)) = unlisted_side_cache(&topology, firmware.as_ref()) {
         topology.llc.sources.push(LlcSource { source, bytes });
         topology.llc.bytes = topology.llc.bytes.map(|llc| llc.saturating_add(bytes));
+        topology.llc.side_bytes = bytes;
     }
     (topology, firmware)
 }
