@@ -1,8 +1,8 @@
 //! How processes and threads start and end, and that nothing is left behind.
 
 use crate::util::{
-    MIB, Scratch, TestProgram, compile, descendants, held_files, machine, names_in, send_signal, status_bytes,
-    wait_for_space, wait_gone,
+    MIB, Scratch, TestProgram, compile, descendants, held_files, machine, names_in, send_signal, status_bytes, wait_for_space,
+    wait_gone,
 };
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::{CommandExt, ExitStatusExt};

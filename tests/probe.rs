@@ -79,8 +79,10 @@ fn ordinary_users_measure_too() {
 #[test]
 fn what_cannot_be_measured_is_said_and_the_rest_goes_on() {
     let scratch = Scratch::new();
-    let (node, said) =
-        measured(&scratch, &["--quick", "--only", "far", "--far", "/nowhere/at/all", "--far", "emu:bw=4G,lat=10us", "--far", "node:1"]);
+    let (node, said) = measured(
+        &scratch,
+        &["--quick", "--only", "far", "--far", "/nowhere/at/all", "--far", "emu:bw=4G,lat=10us", "--far", "node:1"],
+    );
     assert_eq!(rows(&node, "far").len(), 1, "{said}");
     let missing: Vec<&str> = rows(&node, "missing").iter().filter_map(|row| row["what"].as_str()).collect();
     assert_eq!(missing, ["far tier /nowhere/at/all", "far tier node:1"]);

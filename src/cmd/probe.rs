@@ -159,12 +159,15 @@ pub fn run(args: ProbeArgs) -> Result<ExitCode> {
         }
         print(&format!("\nWritten to {} in {:.0} s.\n", args.output.display(), node.seconds));
     }
-    let invalid = node.figures().filter(|figure| !figure.is_valid()).count();
-    if invalid > 0 {
-        say::line(format_args!("{invalid} figures are INVALID: see the lines above, or \"why\" in the file"));
-        return Ok(ExitCode::FAILURE);
+    let invalid = table::invalid(&node);
+    if invalid.is_empty() {
+        return Ok(ExitCode::SUCCESS);
     }
-    Ok(ExitCode::SUCCESS)
+    if to_stdout || args.quiet {
+        invalid.iter().for_each(|(what, why)| say::line(format_args!("INVALID: {what}: {why}")));
+    }
+    say::line(format_args!("{} figures are INVALID and must not be used", invalid.len()));
+    Ok(ExitCode::FAILURE)
 }
 
 /// What the machine is, and what follows from it.
@@ -194,9 +197,8 @@ fn keep_other_files(target: &Target) -> Result<()> {
     if !facts.is_file() || facts.len() == 0 {
         return Ok(());
     }
-    let known = std::fs::read_to_string(target.path()).is_ok_and(|text| {
-        serde_json::from_str::<serde_json::Value>(&text).is_ok_and(|value| value.get("topology").is_some())
-    });
+    let known = std::fs::read_to_string(target.path())
+        .is_ok_and(|text| serde_json::from_str::<serde_json::Value>(&text).is_ok_and(|value| value.get("topology").is_some()));
     if known {
         return Ok(());
     }

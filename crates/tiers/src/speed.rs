@@ -151,8 +151,7 @@ impl Speed {
         let _ = unsafe { map::madvise(memory.range(), libc::MADV_HUGEPAGE) };
         let pages = if stamped { bytes as usize / PAGE } else { 0 };
         let memory = ManuallyDrop::new(memory);
-        let mut speed =
-            Self { target, bytes, stamped, memory, under_way: 0, pass: vec![0; pages], state: 0x9E37_79B9_7F4A_7C15 };
+        let mut speed = Self { target, bytes, stamped, memory, under_way: 0, pass: vec![0; pages], state: 0x9E37_79B9_7F4A_7C15 };
         for slot in 0..DEEPEST {
             speed.fill(slot, LARGEST);
         }

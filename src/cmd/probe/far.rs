@@ -94,7 +94,8 @@ fn open(spec: &str, quick: bool) -> Result<(Speed, FarTier, bool), String> {
         }
         FarSpec::Path(path) => {
             let path = Path::new(&path);
-            let facts = std::fs::metadata(path).map_err(|error| format!("{error}; name a directory on the disk, or a block device"))?;
+            let facts =
+                std::fs::metadata(path).map_err(|error| format!("{error}; name a directory on the disk, or a block device"))?;
             if facts.is_dir() {
                 return open_directory(path, most);
             }
@@ -145,7 +146,9 @@ mod tests {
 
     #[test]
     fn bad_places_are_missing_lines() {
-        for (spec, why) in [("/nowhere/at/all", "No such file"), ("/dev/null", "neither"), ("node:1", "bandwidth"), ("emu:bw=x", "bw")] {
+        for (spec, why) in
+            [("/nowhere/at/all", "No such file"), ("/dev/null", "neither"), ("node:1", "bandwidth"), ("emu:bw=x", "bw")]
+        {
             let missing = measure(spec, true, Duration::from_millis(1), |_| {}).expect_err("refused");
             assert!(missing.why.contains(why), "{missing:?}");
             assert!(missing.what.contains(spec));

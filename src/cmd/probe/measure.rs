@@ -6,10 +6,10 @@ use super::plan::{self, Pair, Plan};
 use super::progress::Progress;
 use super::{Part, ProbeArgs, far, noise};
 use crate::args::DEFAULT_FAR;
+use nearfar_core::energy::{self, Spent};
 use nearfar_core::node::{
     Arithmetic, Cache, CacheKind, Chase, Injection, Isa, Memory, Missing, Node, Operation, Pages, Precision, Stores, Topology,
 };
-use nearfar_core::energy::{self, Spent};
 use nearfar_kernels::hog::{self, Takes};
 use nearfar_kernels::probe as kernels;
 use nearfar_sys::rapl::Meter;
@@ -81,7 +81,10 @@ impl<'a> Session<'a> {
         self.node.quick = self.args.quick;
         let watch = noise::Watch::start();
         if self.plan.groups.is_empty() {
-            self.missing("everything", "no CPU of this machine is known: /sys/devices/system/cpu and /proc/self/status are not readable");
+            self.missing(
+                "everything",
+                "no CPU of this machine is known: /sys/devices/system/cpu and /proc/self/status are not readable",
+            );
             return;
         }
         for pair in self.plan.pairs.clone() {
@@ -151,7 +154,13 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn stream<'s>(&self, cpus: &'s [u32], cpu_node: Option<u32>, memory: u32, rows: &'s [(Operation, Stores)]) -> kernels::StreamSetting<'s> {
+    fn stream<'s>(
+        &self,
+        cpus: &'s [u32],
+        cpu_node: Option<u32>,
+        memory: u32,
+        rows: &'s [(Operation, Stores)],
+    ) -> kernels::StreamSetting<'s> {
         kernels::StreamSetting {
             cpus,
             cpu_node,
@@ -206,7 +215,8 @@ impl<'a> Session<'a> {
             // Cores first, then their second hardware threads.
             let mut cpus = group.cores.clone();
             cpus.extend(group.cpus.iter().filter(|cpu| !group.cores.contains(cpu)));
-            let pairs: Vec<Pair> = self.plan.pairs.iter().copied().filter(|pair| self.plan.groups[pair.group].node == group.node).collect();
+            let pairs: Vec<Pair> =
+                self.plan.pairs.iter().copied().filter(|pair| self.plan.groups[pair.group].node == group.node).collect();
             for pair in pairs.iter().filter(|pair| pair.main) {
                 let what = format!("bandwidth by threads, node {}", pair.memory);
                 self.progress.step(&what);
@@ -342,7 +352,8 @@ impl<'a> Session<'a> {
     fn compute(&mut self) {
         self.progress.step("compute roofs");
         let roofs = kernels::roofs();
-        let rows: Vec<_> = if self.args.quick { roofs.into_iter().filter(|row| row.2 == Arithmetic::Fma).collect() } else { roofs };
+        let rows: Vec<_> =
+            if self.args.quick { roofs.into_iter().filter(|row| row.2 == Arithmetic::Fma).collect() } else { roofs };
         let budget = self.plan.compute * rows.len().max(1) as u32;
         let cores = self.plan.cores.clone();
         match kernels::compute(&kernels::ComputeSetting { cpus: &cores, rows: &rows, budget }) {
@@ -399,7 +410,13 @@ impl<'a> Session<'a> {
         let taken = hog::hog(Takes::Memory, bytes, || {}, || busy = windows(&mut meter));
         if taken.seconds > 0.0 && taken.bytes > 0 {
             let rate = taken.bytes as f64 / taken.seconds;
-            let busy: Vec<(Spent, f64)> = busy.into_iter().map(|spent| { let units = spent.seconds * rate; (spent, units) }).collect();
+            let busy: Vec<(Spent, f64)> = busy
+                .into_iter()
+                .map(|spent| {
+                    let units = spent.seconds * rate;
+                    (spent, units)
+                })
+                .collect();
             self.node.energy.extend(energy::load_rows("triad", "byte", &idle, &busy));
         }
         let Some(roof) = self.best_roof() else {

@@ -21,7 +21,8 @@ struct Times {
 }
 
 fn times(stat: &str, own: &str) -> Option<Times> {
-    let mut fields = stat.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace().map(|word| word.parse::<f64>().unwrap_or(0.0));
+    let mut fields =
+        stat.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace().map(|word| word.parse::<f64>().unwrap_or(0.0));
     // user nice system idle iowait irq softirq steal; guest time is in user already.
     let ticks: Vec<f64> = fields.by_ref().take(8).collect();
     let get = |index: usize| ticks.get(index).copied().unwrap_or(0.0) / HZ;

@@ -1,7 +1,6 @@
 //! A progress bar on standard error, where that is a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::time::Duration;
 
 /// How far the probe has come.
 pub struct Progress(ProgressBar);
@@ -22,11 +21,6 @@ impl Progress {
         self.0.set_message(what.to_owned());
         self.0.inc(1);
         self.0.tick();
-    }
-
-    /// Wall time since the beginning.
-    pub fn elapsed(&self) -> Duration {
-        self.0.elapsed()
     }
 
     /// Takes the bar away.

@@ -2,8 +2,8 @@
 
 use comfy_table::{ContentArrangement, Table, presets};
 use nearfar_core::node::{
-    Arithmetic, Bandwidth, Cache, CacheKind, Certainty, Chase, FarTier, Figure, Injection, Isa, Memory, MemoryKind, Node, Operation,
-    Pages, Precision, Runtime, Stores, Subject, Validity,
+    Arithmetic, Bandwidth, Cache, CacheKind, Certainty, Chase, FarTier, Figure, Injection, Isa, Memory, MemoryKind, Node,
+    Operation, Pages, Precision, Runtime, Stores, Subject, Validity,
 };
 use nearfar_core::units::Bytes;
 use std::fmt::Write as _;
@@ -38,12 +38,50 @@ pub fn render(node: &Node) -> String {
         }
     }
     if node.noise.noisy {
-        let _ = writeln!(text, "\nNOISY: {}. Figures marked ~ are not to be trusted; measure again on a quiet machine.", node.noise.why);
+        let _ = writeln!(
+            text,
+            "\nNOISY: {}. Figures marked ~ are not to be trusted; measure again on a quiet machine.",
+            node.noise.why
+        );
     }
-    for figure in node.figures().filter(|figure| figure.validity == Validity::Invalid) {
-        let _ = writeln!(text, "INVALID: {}", figure.why);
+    for (what, why) in invalid(node) {
+        let _ = writeln!(text, "INVALID: {what}: {why}");
     }
     text
+}
+
+/// Every figure that must not be used, and why.
+pub fn invalid(node: &Node) -> Vec<(String, &str)> {
+    let mut rows: Vec<(String, &Figure)> = Vec::new();
+    for row in &node.bandwidth {
+        rows.push((format!("bandwidth of {}, {}", memory(row.memory), stored(row.operation, row.stores)), &row.rate));
+    }
+    for row in &node.scaling {
+        let name = |threads: u32| format!("bandwidth of {} by {threads} threads", memory(row.memory));
+        rows.extend(row.points.iter().map(|point| (name(point.threads), &point.rate)));
+    }
+    for row in &node.latency {
+        rows.push((format!("latency of {} from node {}", memory(row.memory), row.cpu_node), &row.time));
+    }
+    for row in &node.loaded {
+        for point in &row.points {
+            let load = point.delay.map_or("idle".to_owned(), |delay| format!("delay {delay}"));
+            let name = format!("latency of {} under load, {load}", memory(row.memory));
+            rows.extend([(name.clone(), &point.time), (name, &point.rate)]);
+        }
+    }
+    rows.extend(node.compute.iter().map(|row| (format!("{:?} {:?} {:?}", row.precision, row.isa, row.arithmetic), &row.rate)));
+    rows.extend(node.threading.iter().map(|row| (format!("{} of {} threads", row.construct, row.threads), &row.overhead)));
+    for tier in &node.far {
+        let name = |point: &nearfar_core::node::FarPoint| {
+            format!("{}: {} of {} at depth {}", tier.spec, point.access.name(), Bytes(point.request_bytes).exact(), point.depth)
+        };
+        rows.extend(tier.points.iter().flat_map(|point| [(name(point), &point.rate), (name(point), &point.time)]));
+    }
+    rows.extend(node.energy.iter().map(|row| (format!("energy of {}, {}", row.load, row.domain), &row.joules)));
+    rows.extend(node.mpi.iter().map(|row| (format!("MPI {} of {} bytes", row.what, row.bytes), &row.value)));
+    let bad = rows.into_iter().filter(|(_, figure)| figure.validity == Validity::Invalid);
+    bad.map(|(name, figure)| (name, figure.why.as_str())).collect()
 }
 
 type Section = Option<(String, String, Table)>;
@@ -230,7 +268,8 @@ fn scaling(node: &Node) -> Section {
     }
     let mut table = new_table(&["memory", "operation", "threads: GB/s"]);
     for row in &node.scaling {
-        let points: Vec<String> = row.points.iter().map(|point| format!("{}: {}", point.threads, show(&point.rate, 1e9))).collect();
+        let points: Vec<String> =
+            row.points.iter().map(|point| format!("{}: {}", point.threads, show(&point.rate, 1e9))).collect();
         table.add_row([memory(row.memory), stored(row.operation, row.stores), points.join("   ")]);
     }
     Some(("Bandwidth by threads".into(), String::new(), table))
@@ -299,7 +338,8 @@ fn compute(node: &Node) -> Section {
     if node.compute.is_empty() {
         return None;
     }
-    let mut table = new_table(&["precision", "instructions", "arithmetic", "threads", "GFLOP/s", "clock GHz", "FLOP per clock and core"]);
+    let mut table =
+        new_table(&["precision", "instructions", "arithmetic", "threads", "GFLOP/s", "clock GHz", "FLOP per clock and core"]);
     for row in &node.compute {
         table.add_row([
             if row.precision == Precision::F64 { "f64" } else { "f32" }.to_owned(),
@@ -403,7 +443,9 @@ mod tests {
         node.bandwidth.push(Bandwidth { stores: Stores::NonTemporal, rate: Figure::invalid("half of it"), ..row });
         node.missing.push(nearfar_core::node::Missing { what: "energy".into(), why: "no RAPL".into() });
         let text = render(&node);
-        for part in ["12.0 ±1%", "16.0", "INVALID", "INVALID: half of it", "energy: no RAPL"] {
+        for part in
+            ["12.0 ±1%", "16.0", "INVALID", "INVALID: bandwidth of node 0, triad (non-temporal): half of it", "energy: no RAPL"]
+        {
             assert!(text.contains(part), "{part}: {text}");
         }
         let noisy = Figure::of(&[1.0, 2.0, 3.0]);

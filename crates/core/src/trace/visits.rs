@@ -164,7 +164,7 @@ pub fn accesses(bytes: &[u8], grain: Grain) -> Option<(Vec<Access>, Summary)> {
     }
     summary.damaged = reader.damaged_bytes();
     summary.processes = numbers.len();
-    summary.dropped = numbers.values().map(|&(_, _, dropped)| dropped).sum();
+    summary.dropped = numbers.values().fold(0, |sum: u64, &(_, _, dropped)| sum.saturating_add(dropped));
     // Stable: what one process did stays in order.
     records.sort_by_key(|&(time, _, _)| time);
     let mut builder = Builder::empty(grain);
