@@ -3,6 +3,7 @@
 //!   probe_row triad BYTES_PER_ARRAY SECONDS ordinary|streaming small|huge     bytes per second
 //!   probe_row chase BYTES SECONDS local|random small|huge                      nanoseconds per load
 //!   probe_row roofs SECONDS                                                    every compute roof with its clock
+//!   probe_row gemm SECONDS                                                     DGEMM on one CPU
 //!   probe_row loaded BYTES SECONDS reads|both                                  the curve
 //!   probe_row cache BYTES_PER_THREAD SECONDS                                   every operation in a cache
 
@@ -115,6 +116,10 @@ fn run(words: &[&str]) -> Result<(), Box<dyn Error>> {
                 let delay = point.delay.map_or("idle".to_owned(), |delay| delay.to_string());
                 println!("{delay:>6} {:8.2} ns {:8.3} GB/s  {:?}", point.time.median, point.rate.median / 1e9, point.time);
             }
+        }
+        ["gemm", time] => {
+            let row = probe::gemm(&GemmSetting { cpus: &cpus[..1], budget: seconds(time)? })?;
+            println!("{:.3} per clock {:?}", row.per_clock.unwrap_or(0.0), row.rate);
         }
         ["roofs", time] => {
             let rows = probe::roofs();

@@ -139,33 +139,59 @@ struct Scratch {
     kernel: Kernel,
     /// Rows of A in a block.
     block_rows: usize,
-    a: Vec<f64>,
-    b: Vec<f64>,
+    a: Lines,
+    b: Lines,
+}
+
+/// Numbers from the start of a cache line on.
+struct Lines {
+    numbers: Vec<f64>,
+    first: usize,
+    len: usize,
+}
+
+impl Lines {
+    fn new(len: usize) -> Self {
+        let numbers = vec![0.0f64; len + 8];
+        // The vector is never resized, so it stays where it is; a miss costs speed alone.
+        let first = numbers.as_ptr().align_offset(64).min(8);
+        Self { numbers, first, len }
+    }
+
+    fn get(&self) -> &[f64] {
+        &self.numbers[self.first..self.first + self.len]
+    }
+
+    fn get_mut(&mut self) -> &mut [f64] {
+        &mut self.numbers[self.first..self.first + self.len]
+    }
 }
 
 impl Scratch {
     fn new(kernel: Kernel, order: usize) -> Self {
         let strips = (BLOCK_BYTES / size_of::<f64>() / kernel.depth / kernel.rows).max(1);
         let block_rows = strips * kernel.rows;
-        Self { kernel, block_rows, a: vec![0.0; block_rows * kernel.depth], b: vec![0.0; order * kernel.depth] }
+        Self { kernel, block_rows, a: Lines::new(block_rows * kernel.depth), b: Lines::new(order * kernel.depth) }
     }
 
     /// Adds `a * b` to `c`, square matrices by rows.
     fn multiply_add(&mut self, order: usize, a: &[f64], b: &[f64], c: &mut [f64]) {
         let Kernel { rows, columns, micro, .. } = self.kernel;
-        let shapes = order.is_multiple_of(rows) && order.is_multiple_of(columns) && order <= self.b.len() / self.kernel.depth;
+        let shapes = order.is_multiple_of(rows) && order.is_multiple_of(columns) && order <= self.b.len / self.kernel.depth;
         assert!(shapes && [a.len(), b.len(), c.len()] == [order * order; 3], "whole strips and panels");
         for k in (0..order).step_by(self.kernel.depth) {
             let depth = self.kernel.depth.min(order - k);
-            for (number, panel) in self.b.chunks_exact_mut(depth * columns).take(order / columns).enumerate() {
+            for (number, panel) in self.b.get_mut().chunks_exact_mut(depth * columns).take(order / columns).enumerate() {
                 for (row, panel) in panel.chunks_exact_mut(columns).enumerate() {
                     let start = (k + row) * order + number * columns;
-                    panel.copy_from_slice(&b[start..start + columns]);
+                    // Eight at a time, which needs no call; every kernel's columns are a multiple.
+                    let from = b[start..start + columns].as_chunks::<8>().0;
+                    panel.as_chunks_mut::<8>().0.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
                 }
             }
             for first in (0..order).step_by(self.block_rows) {
                 let block_rows = self.block_rows.min(order - first);
-                for (number, strip) in self.a.chunks_exact_mut(depth * rows).take(block_rows / rows).enumerate() {
+                for (number, strip) in self.a.get_mut().chunks_exact_mut(depth * rows).take(block_rows / rows).enumerate() {
                     for row in 0..rows {
                         let start = (first + number * rows + row) * order + k;
                         for (place, &value) in a[start..start + depth].iter().enumerate() {
@@ -173,8 +199,8 @@ impl Scratch {
                         }
                     }
                 }
-                for (column, panel) in self.b.chunks_exact(depth * columns).take(order / columns).enumerate() {
-                    for (number, strip) in self.a.chunks_exact(depth * rows).take(block_rows / rows).enumerate() {
+                for (column, panel) in self.b.get().chunks_exact(depth * columns).take(order / columns).enumerate() {
+                    for (number, strip) in self.a.get().chunks_exact(depth * rows).take(block_rows / rows).enumerate() {
                         let corner = &mut c[(first + number * rows) * order + column * columns..];
                         assert!(corner.len() >= (rows - 1) * order + columns, "the block is inside C");
                         // SAFETY: strip and panel have `depth` times rows and columns, the block of C was just checked; `kernels` gives
@@ -264,6 +290,13 @@ mod x86 {
         // SAFETY: the caller answers for the sizes; all registers that C functions may change count as changed.
         unsafe {
             asm!(
+                // The block of C comes while the products are summed.
+                "mov rax, rdx",
+                ".rept 6",
+                "prefetcht0 [rax]",
+                "prefetcht0 [rax + 56]",
+                "add rax, r8",
+                ".endr",
                 ".irp k,0,1,2,3,4,5,6,7,8,9,10,11",
                 "vxorpd xmm\\k, xmm\\k, xmm\\k",
                 ".endr",
@@ -358,6 +391,14 @@ mod x86 {
         // SAFETY: the caller answers for the sizes; all registers that C functions may change count as changed.
         unsafe {
             asm!(
+                "mov rax, rdx",
+                ".rept 8",
+                "prefetcht0 [rax]",
+                "prefetcht0 [rax + 64]",
+                "prefetcht0 [rax + 128]",
+                "prefetcht0 [rax + 184]",
+                "add rax, r8",
+                ".endr",
                 ".irp k,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23",
                 "vpxord zmm\\k, zmm\\k, zmm\\k",
                 ".endr",

@@ -12,9 +12,9 @@ const CHAINS: usize = 14;
 /// Chains of the loops with 32 registers.
 const CHAINS_512: usize = 28;
 
-/// One loop: the ones go to a register of their own (`$one`), the registers `\k` of the list `$k` are the chains.
+/// One loop: the ones go to a register of their own (`$one`), the registers `\k` of the list `$k` are the chains, `$body` is a round.
 macro_rules! arithmetic {
-    ($name:ident, $k:literal, $one:expr, $zero:expr, [$($each:expr),*], $store:expr, $end:literal) => {
+    ($name:ident, $k:expr, $one:expr, $zero:expr, [$($body:expr),*], $store:expr, $end:literal) => {
         /// # Safety
         /// The processor has the instructions.
         unsafe fn $name(rounds: usize, one: &[u8; 64], sums: &mut Sums) {
@@ -31,9 +31,7 @@ macro_rules! arithmetic {
                     ".endr",
                     ".p2align 5",
                     "2:",
-                    concat!(".irp k,", $k),
-                    $($each,)*
-                    ".endr",
+                    $($body,)*
                     "dec rcx",
                     "jnz 2b",
                     concat!(".irp k,", $k),
@@ -51,13 +49,39 @@ macro_rules! arithmetic {
     };
 }
 
+/// Multiplications and additions of two chains at a time: two multiplications, then the two additions that need them. Of several orders
+/// this one kept the four pipes of a Zen 3 busiest.
+macro_rules! pairs {
+    () => {
+        "nearfar_pair 0,1\n\
+         nearfar_pair 2,3\n\
+         nearfar_pair 4,5\n\
+         nearfar_pair 6,7\n\
+         nearfar_pair 8,9\n\
+         nearfar_pair 10,11\n\
+         nearfar_pair 12,13"
+    };
+}
+
 /// Additions, and multiplications and additions, with SSE2: `$t` is the suffix of packed or scalar, double or single.
 macro_rules! sse {
     ($module:ident, $t:literal) => {
         mod $module {
             use super::*;
-            sse!(@one add, [concat!("add", $t, " xmm\\k, xmm15")]);
-            sse!(@one multiply_add, [concat!("mul", $t, " xmm\\k, xmm15"), concat!("add", $t, " xmm\\k, xmm15")]);
+            sse!(@one add, [".irp k,0,1,2,3,4,5,6,7,8,9,10,11,12,13", concat!("add", $t, " xmm\\k, xmm15"), ".endr"]);
+            sse!(
+                @one multiply_add,
+                [
+                    ".macro nearfar_pair k, l",
+                    concat!("mul", $t, " xmm\\k, xmm15"),
+                    concat!("mul", $t, " xmm\\l, xmm15"),
+                    concat!("add", $t, " xmm\\k, xmm15"),
+                    concat!("add", $t, " xmm\\l, xmm15"),
+                    ".endm",
+                    pairs!(),
+                    ".purgem nearfar_pair"
+                ]
+            );
             pub fn of(arithmetic: Arithmetic) -> Option<Run> {
                 match arithmetic {
                     Arithmetic::Add => Some(add),
@@ -67,33 +91,47 @@ macro_rules! sse {
             }
         }
     };
-    (@one $name:ident, $each:tt) => {
+    (@one $name:ident, $body:tt) => {
         arithmetic!(
             $name,
             "0,1,2,3,4,5,6,7,8,9,10,11,12,13",
             "movups xmm15, [rsi]",
             "xorps xmm\\k, xmm\\k",
-            $each,
+            $body,
             "movups [rdi + 64*\\k], xmm\\k",
             ""
         );
     };
 }
 
-/// The three loops with AVX or AVX-512: suffix, vector register, number of the register of the ones, chains, how a chain is zeroed.
+/// The three loops with AVX or AVX-512: suffix, vector register, number of the register of the ones, chains, pairs of chains beyond 14, how
+/// a chain is zeroed.
 macro_rules! avx {
-    ($module:ident, $t:literal, $v:literal, $one:literal, $k:literal, $zero:literal) => {
+    ($module:ident, $t:literal, $v:literal, $one:literal, $k:literal, $more:literal, $zero:literal) => {
         mod $module {
             use super::*;
-            avx!(@one add, $v, $one, $k, $zero, [concat!("vadd", $t, " ", $v, "\\k, ", $v, "\\k, ", $v, $one)]);
+            avx!(
+                @one add, $v, $one, $k, $zero,
+                [concat!(".irp k,", $k), concat!("vadd", $t, " ", $v, "\\k, ", $v, "\\k, ", $v, $one), ".endr"]
+            );
             avx!(
                 @one multiply_add, $v, $one, $k, $zero,
                 [
+                    ".macro nearfar_pair k, l",
                     concat!("vmul", $t, " ", $v, "\\k, ", $v, "\\k, ", $v, $one),
-                    concat!("vadd", $t, " ", $v, "\\k, ", $v, "\\k, ", $v, $one)
+                    concat!("vmul", $t, " ", $v, "\\l, ", $v, "\\l, ", $v, $one),
+                    concat!("vadd", $t, " ", $v, "\\k, ", $v, "\\k, ", $v, $one),
+                    concat!("vadd", $t, " ", $v, "\\l, ", $v, "\\l, ", $v, $one),
+                    ".endm",
+                    pairs!(),
+                    $more,
+                    ".purgem nearfar_pair"
                 ]
             );
-            avx!(@one fma, $v, $one, $k, $zero, [concat!("vfmadd213", $t, " ", $v, "\\k, ", $v, $one, ", ", $v, $one)]);
+            avx!(
+                @one fma, $v, $one, $k, $zero,
+                [concat!(".irp k,", $k), concat!("vfmadd213", $t, " ", $v, "\\k, ", $v, $one, ", ", $v, $one), ".endr"]
+            );
             pub fn of(arithmetic: Arithmetic) -> Option<Run> {
                 match arithmetic {
                     Arithmetic::Add => Some(add),
@@ -104,13 +142,13 @@ macro_rules! avx {
             }
         }
     };
-    (@one $name:ident, $v:literal, $one:literal, $k:literal, $zero:literal, $each:tt) => {
+    (@one $name:ident, $v:literal, $one:literal, $k:literal, $zero:literal, $body:tt) => {
         arithmetic!(
             $name,
             $k,
             concat!("vmovups ", $v, $one, ", [rsi]"),
             concat!($zero, " ", $v, "\\k, ", $v, "\\k, ", $v, "\\k"),
-            $each,
+            $body,
             concat!("vmovups [rdi + 64*\\k], ", $v, "\\k"),
             "vzeroupper"
         );
@@ -121,12 +159,28 @@ sse!(scalar64, "sd");
 sse!(scalar32, "ss");
 sse!(sse64, "pd");
 sse!(sse32, "ps");
-avx!(fused64, "sd", "xmm", "15", "0,1,2,3,4,5,6,7,8,9,10,11,12,13", "vxorps");
-avx!(fused32, "ss", "xmm", "15", "0,1,2,3,4,5,6,7,8,9,10,11,12,13", "vxorps");
-avx!(avx64, "pd", "ymm", "15", "0,1,2,3,4,5,6,7,8,9,10,11,12,13", "vxorps");
-avx!(avx32, "ps", "ymm", "15", "0,1,2,3,4,5,6,7,8,9,10,11,12,13", "vxorps");
-avx!(wide64, "pd", "zmm", "31", "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27", "vpxord");
-avx!(wide32, "ps", "zmm", "31", "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27", "vpxord");
+avx!(fused64, "sd", "xmm", "15", "0,1,2,3,4,5,6,7,8,9,10,11,12,13", "", "vxorps");
+avx!(fused32, "ss", "xmm", "15", "0,1,2,3,4,5,6,7,8,9,10,11,12,13", "", "vxorps");
+avx!(avx64, "pd", "ymm", "15", "0,1,2,3,4,5,6,7,8,9,10,11,12,13", "", "vxorps");
+avx!(avx32, "ps", "ymm", "15", "0,1,2,3,4,5,6,7,8,9,10,11,12,13", "", "vxorps");
+avx!(
+    wide64,
+    "pd",
+    "zmm",
+    "31",
+    "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27",
+    "nearfar_pair 14,15\nnearfar_pair 16,17\nnearfar_pair 18,19\nnearfar_pair 20,21\nnearfar_pair 22,23\nnearfar_pair 24,25\nnearfar_pair 26,27",
+    "vpxord"
+);
+avx!(
+    wide32,
+    "ps",
+    "zmm",
+    "31",
+    "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27",
+    "nearfar_pair 14,15\nnearfar_pair 16,17\nnearfar_pair 18,19\nnearfar_pair 20,21\nnearfar_pair 22,23\nnearfar_pair 24,25\nnearfar_pair 26,27",
+    "vpxord"
+);
 
 /// The loop; none when this processor has no such instructions.
 pub fn find(precision: Precision, isa: Isa, arithmetic: Arithmetic) -> Option<Loop> {

@@ -37,7 +37,8 @@ impl Ring {
         };
         let group = group.max(1);
         let groups = (bytes / slot_bytes / group).max(1);
-        // One group needs no shuffling of groups; several have a power of two of slots, which `turn` relies on.
+        // One group needs no shuffling of groups; several have a power of two of slots, which `turn` and `split` rely on. So has a
+        // slot of lines.
         Self { slot_bytes, group, groups: Permutation::new(groups, 2), inside: Permutation::new(group, 3), slots: groups * group }
     }
 
@@ -51,22 +52,28 @@ impl Ring {
         if self.group.is_power_of_two() { mix(group as u64) as usize & (self.group - 1) } else { 0 }
     }
 
+    /// The group of a slot or place and the number in it, without a division: there are millions of them.
+    fn split(&self, number: usize) -> (usize, usize) {
+        if self.slots == self.group { (0, number) } else { (number >> self.group.trailing_zeros(), number & (self.group - 1)) }
+    }
+
     /// The slot at place `place` of the cycle, which is taken modulo its length.
     fn slot(&self, place: usize) -> usize {
-        let place = place % self.slots;
-        let group = self.groups.apply(place / self.group);
-        group * self.group + (self.inside.apply(place % self.group) ^ self.turn(group))
+        let (group, inside) = self.split(if place < self.slots { place } else { place % self.slots });
+        let group = self.groups.apply(group);
+        group * self.group + (self.inside.apply(inside) ^ self.turn(group))
     }
 
     /// The place of a slot.
     fn place(&self, slot: usize) -> usize {
-        let group = slot / self.group;
-        self.groups.invert(group) * self.group + self.inside.invert((slot % self.group) ^ self.turn(group))
+        let (group, inside) = self.split(slot);
+        self.groups.invert(group) * self.group + self.inside.invert(inside ^ self.turn(group))
     }
 
     /// Where in the memory a slot's pointer is: its line varies, or only some sets of the caches would be used.
     fn offset(&self, slot: usize) -> usize {
-        slot * self.slot_bytes + mix(slot as u64 + 1) as usize % (self.slot_bytes / LINE) * LINE
+        let lines = self.slot_bytes / LINE;
+        slot * self.slot_bytes + (mix(slot as u64 + 1) as usize & (lines - 1)) * LINE
     }
 
     /// The address that a walk from place 0 has reached after `hops`.
