@@ -86,18 +86,31 @@ pub struct Finding {
     pub share: Spread,
 }
 
+/// Which kernel a change slows more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slows {
+    /// Triad: a hog of bandwidth.
+    Triad,
+    /// Arithmetic: fewer cores, a lower clock.
+    Arithmetic,
+}
+
 impl Trial {
-    /// Where the program stands between the kernels.
+    /// Where the program stands between the kernels, for a change that `slows` one of them more.
     ///
     /// # Errors
     /// Why this trial cannot tell, for people.
-    pub fn finding(&self) -> Result<Finding, String> {
+    pub fn finding(&self, slows: Slows) -> Result<Finding, String> {
         let all = (ratio(&self.program), ratio(&self.triad), ratio(&self.compute));
         let (Some(program), Some(triad), Some(compute)) = all else { return Err("it was not measured".into()) };
-        let power = triad.median - compute.median;
-        if power.abs() < LEAST_POWER || triad.meets(&compute) {
+        let power = match slows {
+            Slows::Triad => triad.median - compute.median,
+            Slows::Arithmetic => compute.median - triad.median,
+        };
+        if power < LEAST_POWER || triad.meets(&compute) {
             let (triad, compute) = (show(&triad), show(&compute));
-            return Err(format!("it changes the time of pure triad by {triad} and of pure arithmetic by {compute}: too alike"));
+            let why = if power < -LEAST_POWER { "the wrong way round, so this is noise" } else { "too alike" };
+            return Err(format!("it changes the time of pure triad by {triad} and of pure arithmetic by {compute}: {why}"));
         }
         let share = |program: f64, triad: f64, compute: f64| (program - compute) / (triad - compute);
         // All corners: the intervals of the kernels do not meet, so no denominator is 0.
@@ -251,13 +264,14 @@ fn leveled(finding: &Result<Finding, String>) -> Option<(Level, bool)> {
 
 /// Judges.
 pub fn judge(evidence: &Evidence) -> Judgement {
-    let find = |trial: &Result<Trial, String>| trial.as_ref().map_err(String::clone).and_then(Trial::finding);
-    let (hog, clock) = (find(&evidence.hog), find(&evidence.clock));
+    let find =
+        |trial: &Result<Trial, String>, slows| trial.as_ref().map_err(String::clone).and_then(|trial| trial.finding(slows));
+    let (hog, clock) = (find(&evidence.hog, Slows::Triad), find(&evidence.clock, Slows::Arithmetic));
     let uses_more = evidence.cpus_used > USES_MORE * f64::from(evidence.half_cpus);
     let half = if evidence.half.is_ok() && !uses_more {
         Err(format!("the program uses {:.1} CPUs, so that {} are as good as all", evidence.cpus_used, evidence.half_cpus))
     } else {
-        find(&evidence.half)
+        find(&evidence.half, Slows::Arithmetic)
     };
     let mut notes = Vec::new();
     let is_busy = evidence.others_cpus > OTHERS.max(OTHERS_SHARE * f64::from(evidence.cpus));
@@ -384,9 +398,11 @@ mod tests {
         assert_eq!((weak.verdict, weak.confidence), (Verdict::NotDecidable, Confidence::Low));
         assert!(weak.hog.unwrap_err().contains("too alike"));
         let noisy = Trial { triad: vec![(1.0, 0.9), (1.0, 1.3), (1.0, 1.8)], program: pairs(1.3), compute: pairs(1.0) };
-        assert!(noisy.finding().is_err());
+        assert!(noisy.finding(Slows::Triad).is_err());
         let broken = Trial { program: vec![(0.0, 0.0)], triad: pairs(1.6), compute: pairs(1.0) };
-        assert!(broken.finding().is_err());
+        assert!(broken.finding(Slows::Triad).is_err());
+        let reversed = trial(1.6, 1.9, 1.5).unwrap().finding(Slows::Arithmetic);
+        assert!(reversed.unwrap_err().contains("wrong way"));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use super::CONSTRUCTS;
 use super::epcc::{self, Effort, Samples};
+use super::spin_barrier::Padded;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -79,8 +80,9 @@ struct Region<'a> {
     repetitions: u64,
     spins: u64,
     threads: u64,
-    arrived: AtomicU64,
-    sum: AtomicU64,
+    // On lines of their own: what all threads read must not be where all write.
+    arrived: Padded<AtomicU64>,
+    sum: Padded<AtomicU64>,
     broken: AtomicBool,
 }
 
@@ -108,21 +110,21 @@ extern "C" fn body(region: *mut c_void) {
         // As GCC compiles a reduction of an integer: a sum per thread, then one atomic addition each at the end of the region.
         Work::Reduce => {
             epcc::delay(region.spins);
-            region.sum.fetch_add(1, Ordering::Relaxed);
+            region.sum.0.fetch_add(1, Ordering::Relaxed);
         }
         Work::CheckBarriers => {
             for round in 0..region.repetitions {
-                region.arrived.fetch_add(1, Ordering::Relaxed);
+                region.arrived.0.fetch_add(1, Ordering::Relaxed);
                 // SAFETY: as above.
                 unsafe { (region.runtime.barrier)() };
-                let seen = region.arrived.load(Ordering::Relaxed);
+                let seen = region.arrived.0.load(Ordering::Relaxed);
                 if seen < (round + 1) * region.threads || seen >= (round + 2) * region.threads {
                     region.broken.store(true, Ordering::Relaxed);
                 }
             }
             // SAFETY: no arguments.
             let number = unsafe { (region.runtime.thread_num)() };
-            region.sum.fetch_add(number as u64, Ordering::Relaxed);
+            region.sum.0.fetch_add(number as u64, Ordering::Relaxed);
         }
     }
 }
@@ -134,7 +136,7 @@ impl Loaded {
     }
 
     fn region(&self, work: Work, threads: usize, repetitions: u64, spins: u64) -> Region<'_> {
-        let (arrived, sum, broken) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+        let (arrived, sum, broken) = (Padded::default(), Padded::default(), AtomicBool::new(false));
         Region { runtime: self, work, repetitions, spins, threads: threads as u64, arrived, sum, broken }
     }
 
@@ -148,17 +150,17 @@ impl Loaded {
         const ROUNDS: u64 = 200;
         let check = self.region(Work::CheckBarriers, threads, ROUNDS, 0);
         self.run(&check);
-        let came = check.arrived.load(Ordering::Relaxed) / ROUNDS;
+        let came = check.arrived.0.load(Ordering::Relaxed) / ROUNDS;
         if came != threads as u64 {
             return Some(format!("the runtime gave {came} of {threads} threads (OMP_THREAD_LIMIT, or a limit on processes?)"));
         }
         let numbers = threads as u64 * (threads as u64 - 1) / 2;
-        if check.broken.load(Ordering::Relaxed) || check.sum.load(Ordering::Relaxed) != numbers {
+        if check.broken.load(Ordering::Relaxed) || check.sum.0.load(Ordering::Relaxed) != numbers {
             return Some("a thread left a barrier before the others had come".into());
         }
         let reduce = self.region(Work::Reduce, threads, 0, 0);
         (0..ROUNDS).for_each(|_| self.run(&reduce));
-        (reduce.sum.load(Ordering::Relaxed) != ROUNDS * threads as u64).then(|| "a reduction gave a wrong sum".into())
+        (reduce.sum.0.load(Ordering::Relaxed) != ROUNDS * threads as u64).then(|| "a reduction gave a wrong sum".into())
     }
 
     /// Overheads of each of [`CONSTRUCTS`] with `threads` threads.
