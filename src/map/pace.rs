@@ -16,17 +16,22 @@ pub struct Pace {
 impl Pace {
     /// For threads: every 10 ms at first, every 2 % of the time that has passed after half a second, every second at last.
     pub fn of_threads() -> Self {
-        Self { shortest_s: 0.01, longest_s: 1.0, growth: 0.02, part: 250.0, due_s: 0.0 }
+        Self { shortest_s: 0.01, longest_s: 1.0, growth: 0.02, part: 300.0, due_s: 0.0 }
     }
 
     /// For memory, whose looks cost more the more memory there is.
     pub fn of_memory() -> Self {
-        Self { shortest_s: 0.05, longest_s: 60.0, growth: 0.1, part: 200.0, due_s: 0.004 }
+        Self { shortest_s: 0.05, longest_s: 60.0, growth: 0.1, part: 250.0, due_s: 0.004 }
+    }
+
+    /// For new processes: every thread that is known is asked what it has started.
+    pub fn of_children() -> Self {
+        Self { shortest_s: 0.01, longest_s: 1.0, growth: 0.05, part: 600.0, due_s: 0.0 }
     }
 
     /// For the limits of the control group, whose use of memory changes slowly.
     pub fn of_limits() -> Self {
-        Self { shortest_s: 0.5, longest_s: 10.0, growth: 0.1, part: 1000.0, due_s: 0.2 }
+        Self { shortest_s: 0.5, longest_s: 10.0, growth: 0.1, part: 2000.0, due_s: 0.2 }
     }
 
     /// True when a look is due, `now_s` after the first.

@@ -43,6 +43,7 @@ pub struct Watch {
     threads_pace: Pace,
     memory_pace: Pace,
     limits_pace: Pace,
+    children_pace: Pace,
     scanned_s: f64,
     throttled_before: Option<u64>,
     denied: BTreeSet<u32>,
@@ -96,6 +97,7 @@ impl Watch {
             threads_pace: Pace::of_threads(),
             memory_pace: Pace::of_memory(),
             limits_pace: Pace::of_limits(),
+            children_pace: Pace::of_children(),
             scanned_s: f64::NEG_INFINITY,
             throttled_before: None,
             denied: BTreeSet::new(),
@@ -119,8 +121,13 @@ impl Watch {
     pub fn look(&mut self, at_once: bool) {
         let now = self.begin.elapsed().as_secs_f64();
         if at_once || self.threads_pace.is_due(now) {
-            let before = self.cost();
-            self.discover(now);
+            let mut before = self.cost();
+            if self.children_pace.is_due(now) {
+                self.discover(now);
+                let after = self.cost();
+                self.children_pace.taken(now, after - before);
+                before = after;
+            }
             self.look_at_threads(now);
             let gap = now - self.survey.seconds;
             self.survey.longest_gap_s = self.survey.longest_gap_s.max(gap);
