@@ -26,7 +26,12 @@ impl Pace {
 
     /// For new processes: every thread that is known is asked what it has started.
     pub fn of_children() -> Self {
-        Self { shortest_s: 0.01, longest_s: 1.0, growth: 0.05, part: 600.0, due_s: 0.0 }
+        Self { shortest_s: 0.01, longest_s: 1.0, growth: 0.05, part: 1000.0, due_s: 0.0 }
+    }
+
+    /// For new threads of known processes, where looks at all threads are dear.
+    pub fn of_new_threads() -> Self {
+        Self { shortest_s: 0.01, longest_s: 1.0, growth: 0.02, part: 800.0, due_s: 0.0 }
     }
 
     /// For the limits of the control group, whose use of memory changes slowly.
