@@ -147,7 +147,7 @@ pub struct MapArgs {
 
 const MAP_NOTES: &str = "\
 The program needs no changes: it is looked at from outside, every 10 ms at
-first and less often later, at less than 1 % of one CPU. Threads that live
+first and less often later, at about 1 % of one CPU at most. Threads that live
 shorter than the time between two looks may be missing.
 
 OpenMP thread numbers are inferred from the order in which threads were

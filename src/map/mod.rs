@@ -6,6 +6,7 @@ pub mod cpus;
 mod crowd;
 mod facts;
 mod pace;
+mod track;
 pub mod watch;
 pub mod tables;
 pub mod xthi;

@@ -34,11 +34,11 @@ pub fn report(survey: &Survey, warnings: &[Warning], to_terminal: bool) -> Strin
 fn head(survey: &Survey) -> String {
     let threads: usize = survey.processes.iter().map(|process| process.threads.len()).sum();
     let mut text = format!(
-        "nearfar map: {}, {} in {:.2} s; looked {} times, at most {:.0} ms apart: threads that lived shorter may be missing\n",
+        "nearfar map: {}, {} in {:.2} s; looked {}; new threads were looked for at least every {:.0} ms, and shorter ones may be missing\n",
         count(survey.processes.len(), "process", "processes"),
         count(threads, "thread", "threads"),
         survey.seconds,
-        survey.looks,
+        count(survey.looks as usize, "time", "times"),
         survey.longest_gap_s * 1e3,
     );
     if survey.unlisted_threads > 0 {

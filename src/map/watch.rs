@@ -7,13 +7,14 @@ use super::cpus;
 use super::crowd::{self, Cores, Runner};
 use super::facts;
 use super::pace::Pace;
+use super::track::{LiveProcess, LiveThread, Spent};
 use nearfar_core::affinity::{Crowding, Pages, Process, Survey, Thread, classify, number_threads};
 use nearfar_core::node::CpuList;
 use nearfar_sys::numa_maps;
 use nearfar_sys::proc_cgroup;
 use nearfar_sys::proc_tasks::{self, Stat};
 use nearfar_sys::root::Root;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
 /// Threads that are listed one by one; of more, only the number is kept.
@@ -41,39 +42,14 @@ pub struct Watch {
     listed: usize,
     cores: Cores,
     threads_pace: Pace,
+    new_threads_pace: Pace,
     memory_pace: Pace,
     limits_pace: Pace,
+    children_pace: Pace,
     scanned_s: f64,
+    searched_s: f64,
     throttled_before: Option<u64>,
     denied: BTreeSet<u32>,
-}
-
-/// A process that lives.
-struct LiveProcess {
-    /// Its place in the survey.
-    index: usize,
-    start_ticks: u64,
-    program: String,
-    threads: HashMap<u32, LiveThread>,
-    unlisted: HashSet<u32>,
-    stack_pointers: HashMap<u32, u64>,
-}
-
-/// A thread that lives and is listed.
-struct LiveThread {
-    index: usize,
-    start_ticks: u64,
-    /// What it had spent when the watch began.
-    before: Spent,
-    now: Spent,
-    watched_from_s: f64,
-    looks: u32,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Spent {
-    cpu_s: f64,
-    waited_s: Option<f64>,
 }
 
 impl Watch {
@@ -94,9 +70,12 @@ impl Watch {
             survey: Survey { placement, nodes, ..Survey::default() },
             listed: 0,
             threads_pace: Pace::of_threads(),
+            new_threads_pace: Pace::of_new_threads(),
             memory_pace: Pace::of_memory(),
             limits_pace: Pace::of_limits(),
+            children_pace: Pace::of_children(),
             scanned_s: f64::NEG_INFINITY,
+            searched_s: 0.0,
             throttled_before: None,
             denied: BTreeSet::new(),
             root,
@@ -112,21 +91,30 @@ impl Watch {
     /// Time until the next look is due.
     pub fn left(&self) -> Duration {
         let now = self.begin.elapsed().as_secs_f64();
-        self.threads_pace.left(now).min(self.memory_pace.left(now)).min(self.limits_pace.left(now))
+        let paces = [&self.children_pace, &self.threads_pace, &self.new_threads_pace, &self.memory_pace, &self.limits_pace];
+        paces.iter().map(|pace| pace.left(now)).min().unwrap_or_default()
     }
 
     /// Looks, at whatever is due; `at_once` looks at the threads in any case.
     pub fn look(&mut self, at_once: bool) {
         let now = self.begin.elapsed().as_secs_f64();
-        if at_once || self.threads_pace.is_due(now) {
+        if self.children_pace.is_due(now) {
             let before = self.cost();
             self.discover(now);
+            self.children_pace.taken(now, self.cost() - before);
+        }
+        if at_once || self.threads_pace.is_due(now) {
+            let before = self.cost();
             self.look_at_threads(now);
-            let gap = now - self.survey.seconds;
-            self.survey.longest_gap_s = self.survey.longest_gap_s.max(gap);
+            self.searched(now);
             self.survey.seconds = now;
             self.survey.looks += 1;
             self.threads_pace.taken(now, self.cost() - before);
+        } else if self.new_threads_pace.is_due(now) {
+            let before = self.cost();
+            self.look_for_new_threads(now);
+            self.searched(now);
+            self.new_threads_pace.taken(now, self.cost() - before);
         }
         if self.memory_pace.is_due(now) {
             let before = self.cost();
@@ -138,6 +126,12 @@ impl Watch {
             self.limits();
             self.limits_pace.taken(now, self.cost() - before);
         }
+    }
+
+    /// All threads that live at `now` are known.
+    fn searched(&mut self, now: f64) {
+        self.survey.longest_gap_s = self.survey.longest_gap_s.max(now - self.searched_s);
+        self.searched_s = now;
     }
 
     /// Looks at the memory now, however lately that was done: for a program that goes on after the report.
@@ -185,14 +179,7 @@ impl Watch {
             self.denied.insert(pid);
         }
         let program = self.root.link(&format!("/proc/{pid}/exe")).unwrap_or_default();
-        let live = LiveProcess {
-            index: self.survey.processes.len(),
-            start_ticks: stat.start_ticks,
-            program,
-            threads: HashMap::new(),
-            unlisted: HashSet::new(),
-            stack_pointers: HashMap::new(),
-        };
+        let live = LiveProcess::new(self.survey.processes.len(), stat.start_ticks, program);
         self.survey.processes.push(process);
         self.live.insert(pid, live);
     }
@@ -315,12 +302,24 @@ impl Watch {
         }
     }
 
+    /// Looks for threads that were not there before: much cheaper than looking at all of them.
+    fn look_for_new_threads(&mut self, now: f64) {
+        let pids: Vec<u32> = self.live.keys().copied().collect();
+        for pid in pids {
+            let Some(mut live) = self.live.remove(&pid) else { continue };
+            for tid in proc_tasks::tasks(&self.root, pid) {
+                if !live.knows(tid)
+                    && let Some(stat) = proc_tasks::stat(&self.root, pid, tid)
+                {
+                    self.look_at_thread(pid, tid, &mut live, &stat, now);
+                }
+            }
+            self.live.insert(pid, live);
+        }
+    }
+
     fn look_at_thread(&mut self, pid: u32, tid: u32, live: &mut LiveProcess, stat: &Stat, now: f64) {
-        let scheduled = proc_tasks::scheduled(&self.root, pid, tid);
-        let spent = Spent {
-            cpu_s: scheduled.map_or(stat.cpu_ticks as f64 / self.ticks, |times| times.run_ns as f64 / 1e9),
-            waited_s: scheduled.map(|times| times.wait_ns as f64 / 1e9),
-        };
+        let spent = Spent::of(stat, proc_tasks::scheduled(&self.root, pid, tid), self.ticks);
         // The number may be another thread's by now.
         if live.threads.get(&tid).is_some_and(|thread| thread.start_ticks != stat.start_ticks)
             && let Some(old) = live.threads.remove(&tid)
@@ -338,34 +337,14 @@ impl Watch {
             }
             self.listed += 1;
             let born_s = stat.start_ticks as f64 / self.ticks - self.begin_uptime_s;
-            let is_new = born_s > -BORN_WITH_THE_WATCH_S;
-            let (before, watched_from_s) = if is_new { (Spent::default(), born_s.clamp(0.0, now)) } else { (spent, now) };
-            let index = process.threads.len();
+            let born_s = Some(born_s).filter(|born_s| *born_s > -BORN_WITH_THE_WATCH_S);
+            live.threads.insert(tid, LiveThread::new(process.threads.len(), stat.start_ticks, born_s, spent, now));
             process.threads.push(Thread { tid, first_s: now, ..Thread::default() });
-            live.threads
-                .insert(tid, LiveThread { index, start_ticks: stat.start_ticks, before, now: before, watched_from_s, looks: 0 });
         }
         let Some(track) = live.threads.get_mut(&tid) else { return };
         let thread = &mut process.threads[track.index];
-        let ran = track.looks == 0 || stat.state == 'R' || spent.cpu_s > track.now.cpu_s;
-        if let (true, Some(cpu)) = (ran, stat.cpu) {
-            thread.moves += u32::from(track.looks > 0 && thread.cpu.is_some_and(|before| before != cpu));
-            match thread.seen.iter_mut().find(|(seen, _)| *seen == cpu) {
-                Some((_, looks)) => *looks += 1,
-                None => thread.seen.push((cpu, 1)),
-            }
-        }
-        thread.cpu = stat.cpu.or(thread.cpu);
-        thread.name.clone_from(&stat.name);
-        thread.state = stat.state.to_string();
-        thread.last_s = now;
-        thread.watched_s = now - track.watched_from_s;
-        thread.cpu_s = (spent.cpu_s - track.before.cpu_s).max(0.0);
-        let waited_before = track.before.waited_s.unwrap_or(0.0);
-        thread.waited_s = spent.waited_s.map(|waited| (waited - waited_before).max(0.0)).or(thread.waited_s);
-        track.now = spent;
+        track.update(thread, stat, spent, now);
         // Threads are bound soon after their start, if at all: read it again at the 2nd, 4th, 8th ... look, and now and then.
-        track.looks += 1;
         if (track.looks.is_power_of_two() || track.looks.is_multiple_of(64))
             && let Some(allowed) = proc_tasks::allowed(&self.root, pid, tid)
             && !allowed.cpus.is_empty()

@@ -57,7 +57,7 @@ pub struct Survey {
     pub cpu_s: Option<f64>,
     /// How often it was looked at.
     pub looks: u32,
-    /// Longest time between two looks in seconds: threads that lived shorter may be missing.
+    /// Longest time between two searches for new threads, in seconds: threads that lived shorter may be missing.
     pub longest_gap_s: f64,
     /// Where each CPU is.
     pub placement: Vec<Placement>,
