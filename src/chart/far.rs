@@ -3,11 +3,11 @@
 use super::axis::{self, Axis, Scale};
 use super::plot::{Frame, Line, draw as draw_plot};
 use super::svg::{COLOURS, Look, cut};
-use nearfar_core::node::{FarAccess, FarPoint, FarTier, Figure, Memory, Node, words};
+use nearfar_core::node::{CpuList, FarAccess, FarPoint, FarTier, Figure, Memory, MemoryKind, Node, words};
 
 /// Bandwidth; `None` when no far tier was measured.
 pub fn draw_bandwidth(node: &Node) -> Option<String> {
-    let references = references(node, |memory| node.best_bandwidth(memory).map(|row| &row.rate));
+    let references = references(node, |memory| node.best_bandwidth(memory).map(|row| &row.rate), |a, b| a > b);
     let title = format!("Bandwidth of far tiers and memories of {}", cut(&node.name, 40));
     draw(node, &title, "bandwidth", |point| &point.rate, &references, words::rate, axis::rate)
 }
@@ -19,19 +19,43 @@ pub fn draw_latency(node: &Node) -> Option<String> {
         rows.filter(|time| time.is_usable()).min_by(|a, b| a.median.total_cmp(&b.median))
     };
     let title = format!("Time of a request to far tiers, and of a load from memories, of {}", cut(&node.name, 30));
-    draw(node, &title, "time of a request", |point| &point.time, &references(node, lowest), words::time, axis::time)
+    draw(node, &title, "time of a request", |point| &point.time, &references(node, lowest, |a, b| a < b), words::time, axis::time)
 }
 
-/// Label without the number, and the number.
-fn references<'a>(node: &'a Node, figure: impl Fn(Memory) -> Option<&'a Figure>) -> Vec<(String, f64)> {
-    let beyond = |memory: &Memory| match *memory {
-        Memory::Node(_) => true,
-        Memory::Cache(level) => node.is_side_cache(level),
+/// Label without the number, and the number: the best of each kind of memory, since twenty flat lines would be a wall. `better` is true
+/// when its first number is better than its second.
+fn references<'a>(
+    node: &'a Node,
+    figure: impl Fn(Memory) -> Option<&'a Figure>,
+    better: fn(f64, f64) -> bool,
+) -> Vec<(String, f64)> {
+    let mut best: Vec<(MemoryKind, Vec<Memory>, f64)> = Vec::new();
+    for memory in node.measured_memories() {
+        if matches!(memory, Memory::Cache(level) if !node.is_side_cache(level)) {
+            continue;
+        }
+        let Some(value) = figure(memory).filter(|figure| figure.is_usable()).map(|figure| figure.median) else { continue };
+        let alike = |other: &&mut (MemoryKind, Vec<Memory>, f64)| {
+            other.0 == node.kind(memory)
+                && other.1.iter().all(|other| matches!((other, memory), (Memory::Node(_), Memory::Node(_))))
+        };
+        match best.iter_mut().find(alike) {
+            Some(group) => {
+                group.1.push(memory);
+                group.2 = if better(value, group.2) { value } else { group.2 };
+            }
+            None => best.push((node.kind(memory), vec![memory], value)),
+        }
+    }
+    let named = |(kind, memories, value): (MemoryKind, Vec<Memory>, f64)| match memories[..] {
+        [memory] => (node.memory_name(memory), value),
+        _ => {
+            let ids: CpuList =
+                memories.iter().filter_map(|memory| if let Memory::Node(id) = memory { Some(*id) } else { None }).collect();
+            (format!("{} nodes {ids}, best", kind.name()).trim_start().to_owned(), value)
+        }
     };
-    let nodes = node.measured_memories().into_iter().filter(beyond);
-    let known =
-        |memory| figure(memory).filter(|figure| figure.is_usable()).map(|figure| (node.memory_name(memory), figure.median));
-    nodes.filter_map(known).collect()
+    best.into_iter().map(named).collect()
 }
 
 /// More lines than this are a tangle: of each access only the least and the greatest depth are drawn then.
@@ -84,7 +108,7 @@ fn draw(
     lines.extend(extra);
     lines.extend(memories);
     if !references.is_empty() {
-        notes.push("Dashed: memories of this machine, whatever the size of a request.".to_owned());
+        notes.push("Dashed: memories of this machine, whatever the size of a request. x 32: 32 requests under way.".to_owned());
     }
     notes.truncate(5);
     Some(draw_plot(&Frame::new(x, y), title, &lines, &notes))
@@ -110,7 +134,7 @@ fn tier_lines(tier: &FarTier, name: &str, index: usize, figure: impl Fn(&FarPoin
             let same = |point: &&FarPoint| (point.access, point.depth) == (access, depth) && figure(point).is_usable();
             let mut points: Vec<&FarPoint> = tier.points.iter().filter(same).filter(|point| point.request_bytes > 0).collect();
             points.sort_by_key(|point| point.request_bytes);
-            let at_once = if depth == 0 { String::new() } else { format!(", {depth} at once") };
+            let at_once = if depth == 0 { String::new() } else { format!(" x {depth}") };
             Line {
                 label: format!("{}{at_once}{name}", access.name()),
                 points: points.iter().map(|point| (point.request_bytes as f64, figure(point).median)).collect(),
@@ -132,10 +156,14 @@ mod tests {
         assert!(draw_bandwidth(&Node::default()).is_none() && draw_latency(&Node::default()).is_none());
         let imdt = presets::find("imdt").expect("found");
         let bandwidth = draw_bandwidth(&imdt).expect("a chart");
-        assert!(bandwidth.contains("random read, 16 at once") && bandwidth.contains("sequential write 2.00 GB/s"));
+        assert!(bandwidth.contains("random read x 16") && bandwidth.contains("sequential write 2.00 GB/s"));
         assert!(bandwidth.contains("PMem, node 0 10.0 GB/s") && bandwidth.contains("memory-side cache 90.0 GB/s"));
-        assert!(draw_latency(&imdt).expect("a chart").contains("random read, 1 at once"));
+        assert!(draw_latency(&imdt).expect("a chart").contains("random read x 1"));
         assert!(draw_latency(&presets::find("nvme-gen5").expect("found")).is_some());
+        let mut node = imdt;
+        node.topology = presets::find("ice-lake-8360y").expect("found").topology;
+        node.bandwidth = presets::find("ice-lake-8360y").expect("found").bandwidth;
+        assert!(draw_bandwidth(&node).expect("a chart").contains("DRAM nodes 0-1, best 352 GB/s"));
     }
 
     #[test]

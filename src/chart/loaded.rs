@@ -3,11 +3,12 @@
 use super::axis::{self, Axis, Scale};
 use super::plot::{Frame, Line, draw as draw_plot};
 use super::svg::{Look, cut};
-use nearfar_core::node::Node;
+use nearfar_core::node::{Injection, Node};
 
 /// The curves of `node`; `None` when there is none.
 pub fn draw(node: &Node) -> Option<String> {
     let mut lines = Vec::new();
+    let several = node.loaded.iter().any(|row| row.cpu_node != node.loaded[0].cpu_node);
     for (colour, row) in node.loaded.iter().enumerate() {
         let mut points: Vec<(f64, f64, f64, f64)> = Vec::new();
         for point in row.points.iter().filter(|point| point.time.is_usable()) {
@@ -18,7 +19,12 @@ pub fn draw(node: &Node) -> Option<String> {
         if points.is_empty() {
             continue;
         }
-        let label = format!("{} from node {}, {}", node.memory_name(row.memory), row.cpu_node, row.injection.name());
+        let from = if several { format!(" from node {}", row.cpu_node) } else { String::new() };
+        let load = match row.injection {
+            Injection::Reads => "reads",
+            Injection::ReadsAndWrites => "2 reads : 1 write",
+        };
+        let label = format!("{}{from}, {load}", node.memory_name(row.memory));
         lines.push(Line {
             label,
             points: points.iter().map(|point| (point.0, point.1)).collect(),
@@ -50,7 +56,7 @@ mod tests {
         let points = vec![point(None, 90.0, f64::NAN), point(Some(100), 95.0, 10e9), point(Some(0), 260.0, 40e9)];
         let mut node = Node { loaded: vec![LoadedLatency { points, ..LoadedLatency::default() }], ..Node::default() };
         let svg = draw(&node).expect("a chart");
-        assert!(svg.contains("node 0 from node 0, reads") && !svg.contains("NaN"));
+        assert!(svg.contains("node 0, reads") && !svg.contains("NaN"));
         node.loaded[0].points.truncate(1);
         assert!(draw(&node).is_some(), "one point is a chart too");
         node.loaded[0].points[0].time = Figure::invalid("no");

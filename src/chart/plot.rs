@@ -5,10 +5,10 @@ use super::labels::spread;
 use super::svg::{Anchor, Look, Svg, cut};
 
 /// Width of every chart in pixels.
-pub const WIDTH: f64 = 920.0;
+pub const WIDTH: f64 = 950.0;
 const TOP: f64 = 40.0;
 const LEFT: f64 = 100.0;
-const RIGHT: f64 = 260.0;
+const RIGHT: f64 = 290.0;
 const HEIGHT: f64 = 400.0;
 /// Between labels.
 pub const LABEL_GAP: f64 = 15.0;
@@ -87,7 +87,7 @@ impl Frame {
         let places = spread(&wanted, LABEL_GAP, TOP + 4.0, self.bottom() - 2.0);
         for (((x, y), text), place) in ends.iter().zip(places) {
             svg.rule("leader", (x + 5.0, *y), (self.right() + 10.0, place));
-            svg.text("", (self.right() + 14.0, place + 4.0), Anchor::Start, &cut(text, 36));
+            svg.text("", (self.right() + 14.0, place + 4.0), Anchor::Start, &cut(text, 41));
         }
     }
 }
