@@ -237,6 +237,10 @@ pub struct ReportArgs {
     /// Put a published machine beside the first one, in tables and on the roofline (see "nearfar probe --list-machines")
     #[arg(long, value_name = "NAME")]
     pub compare: Option<String>,
+
+    /// Write every chart to a file of its own in this directory as well, as SVG
+    #[arg(long, value_name = "DIR")]
+    pub svg: Option<PathBuf>,
 }
 
 const REPORT_NOTES: &str = "\

@@ -9,11 +9,8 @@ mod args;
 mod machine;
 mod library;
 mod kernel;
-#[allow(dead_code, reason = "for nearfar probe")]
 mod limited;
-#[allow(dead_code, reason = "for nearfar probe")]
 mod threading;
-#[allow(dead_code, reason = "for nearfar probe")]
 mod mpi;
 mod program;
 mod far_dir;

@@ -3,8 +3,9 @@
 use crate::args::ReportArgs;
 use crate::exit::refuse;
 use crate::node_file::{self, Document};
-use crate::{presets, report};
-use anyhow::Context;
+use crate::target::Target;
+use crate::{chart, presets, report};
+use nearfar_core::node::Node;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -24,16 +25,19 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
             // A reader that closed the pipe has seen enough.
             let _ = std::io::stdout().write_all(page.as_bytes());
         }
-        Some(path) => {
-            write(&path, &page).with_context(|| path.display().to_string())?;
-            crate::say::line(format_args!("wrote {}", path.display()));
+        Some(target) => {
+            target.write(&page)?;
+            crate::say::line(format_args!("wrote {}", target.path().display()));
         }
+    }
+    if let Some(dir) = &args.svg {
+        write_charts(dir, &documents, published.as_ref())?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Where the page goes; `None` for standard output.
-fn target(args: &ReportArgs) -> anyhow::Result<Option<PathBuf>> {
+fn target(args: &ReportArgs) -> anyhow::Result<Option<Target>> {
     let path = match &args.output {
         Some(output) if output.as_os_str() == OsStr::new("-") => return Ok(None),
         Some(output) => output.clone(),
@@ -45,10 +49,7 @@ fn target(args: &ReportArgs) -> anyhow::Result<Option<PathBuf>> {
             path.display()
         )));
     }
-    if path.is_dir() {
-        return Err(refuse(format_args!("-o {} is a directory: name a file in it", path.display())));
-    }
-    Ok(Some(path))
+    Target::new("-o", path).map(Some)
 }
 
 /// The input with .html for its extension, beside it.
@@ -63,22 +64,20 @@ fn is_same(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// Beside its place and renamed there, so that a page that is there already stays whole until the new one is; devices and pipes are
-/// written in place.
-fn write(path: &Path, page: &str) -> std::io::Result<()> {
-    if std::fs::metadata(path).is_ok_and(|facts| !facts.is_file()) {
-        return std::fs::write(path, page);
+/// Every chart of the machines as a file of its own in `dir`; with several machines their number comes first.
+fn write_charts(dir: &Path, documents: &[Document], other: Option<&Node>) -> anyhow::Result<()> {
+    std::fs::create_dir_all(dir).map_err(|error| refuse(format_args!("--svg {}: {error}", dir.display())))?;
+    let nodes: Vec<&Node> =
+        documents.iter().filter_map(|document| if let Document::Node(node) = document { Some(&**node) } else { None }).collect();
+    for (number, node) in nodes.iter().enumerate() {
+        for chart in chart::all(node, other) {
+            let Some(svg) = chart.svg else { continue };
+            let first = if nodes.len() > 1 { format!("{}-", number + 1) } else { String::new() };
+            let path = dir.join(format!("{first}{}.svg", chart.name));
+            Target::new("--svg", path)?.write(&svg)?;
+        }
     }
-    // Behind a link: the file is replaced, not the link.
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let beside = path.with_file_name(name);
-    let result = std::fs::write(&beside, page).and_then(|()| std::fs::rename(&beside, &path));
-    if result.is_err() {
-        let _ = std::fs::remove_file(&beside);
-    }
-    result
+    Ok(())
 }
 
 #[cfg(test)]
@@ -90,6 +89,7 @@ mod tests {
             files: files.iter().map(|path| path.to_path_buf()).collect(),
             output: output.map(Path::to_path_buf),
             compare: None,
+            svg: None,
         }
     }
 
@@ -104,6 +104,9 @@ mod tests {
             assert!(run(args(&[&input], Some(output))).is_err(), "{}", output.display());
         }
         run(args(&[&input], None)).expect("a page");
+        let charts = dir.join("charts");
+        run(ReportArgs { svg: Some(charts.clone()), ..args(&[&input], None) }).expect("a page and charts");
+        std::fs::remove_dir_all(&charts).expect("made, though there was nothing to draw");
         assert!(std::fs::read_to_string(&page).expect("beside the input").starts_with("<!DOCTYPE html>"));
         assert!(std::fs::read_to_string(&input).expect("as it was").starts_with('{'));
         // An input that is called .html already.

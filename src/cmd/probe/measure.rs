@@ -10,6 +10,7 @@ use nearfar_core::energy::{self, Spent};
 use nearfar_core::node::{
     Arithmetic, Cache, CacheKind, Chase, Injection, Isa, Memory, Missing, Node, Operation, Pages, Precision, Stores, Topology,
 };
+use nearfar_core::units::Bytes;
 use nearfar_kernels::hog::{self, Takes};
 use nearfar_kernels::probe as kernels;
 use nearfar_sys::rapl::Meter;
@@ -86,6 +87,15 @@ impl<'a> Session<'a> {
                 "no CPU of this machine is known: /sys/devices/system/cpu and /proc/self/status are not readable",
             );
             return;
+        }
+        if !self.plan.behind_side_cache {
+            let side = Bytes(self.node.topology.llc.side_bytes);
+            self.missing(
+                "memory behind the memory-side cache",
+                format!(
+                    "arrays four times its {side} do not fit or take too long: the rows show that cache, not the memory behind it"
+                ),
+            );
         }
         for pair in self.plan.pairs.clone() {
             if self.wants(Part::Bandwidth) {
@@ -168,7 +178,7 @@ impl<'a> Session<'a> {
             rows,
             array_bytes: self.array_bytes(memory),
             pages: self.pages(),
-            llc_bytes: self.node.topology.llc.bytes,
+            llc_bytes: self.plan.llc_bytes,
             budget: self.plan.row * rows.len() as u32,
             limit_bytes: self.limit(Some(memory)),
         }
@@ -251,7 +261,7 @@ impl<'a> Session<'a> {
                 chases,
                 pages,
                 bytes: self.plan.chase_bytes.min(limit / 8 * 7 / (1 << 20) * (1 << 20)),
-                llc_bytes: self.node.topology.llc.bytes,
+                llc_bytes: self.plan.llc_bytes,
                 budget: self.plan.chase * chases.len() as u32,
                 limit_bytes: limit,
             };
@@ -283,7 +293,7 @@ impl<'a> Session<'a> {
                 delays,
                 bytes: self.plan.chase_bytes.min(limit / 4),
                 injector_bytes: self.injector_bytes(group.cores.len() - 1, limit),
-                llc_bytes: self.node.topology.llc.bytes,
+                llc_bytes: self.plan.llc_bytes,
                 budget: self.plan.point * (delays.len() as u32 + 1),
                 limit_bytes: limit,
             };

@@ -36,6 +36,10 @@ pub struct Plan {
     pub cpus: Vec<u32>,
     /// What is paired.
     pub pairs: Vec<Pair>,
+    /// The last-level cache that arrays must exceed; none when it is not known.
+    pub llc_bytes: Option<u64>,
+    /// False where a memory-side cache is too large for arrays to exceed it: what is measured is that cache.
+    pub behind_side_cache: bool,
     /// Bytes of each array of the bandwidth kernels.
     pub array_bytes: u64,
     /// Bytes of the data of a chase.
@@ -58,6 +62,8 @@ pub struct Plan {
 pub const TIMES_LLC: u64 = 4;
 /// Arrays where the cache is not known, and at the least.
 const ARRAY_BYTES: (u64, u64) = (256 << 20, 64 << 20);
+/// All arrays together have no more than this for the sake of a memory-side cache: touching them takes seconds.
+const LARGEST: u64 = 16 << 30;
 /// Data of a chase: beyond the reach of every TLB of today.
 const CHASE_BYTES: (u64, u64) = (256 << 20, 1 << 30);
 
@@ -77,7 +83,8 @@ pub fn plan(topology: &Topology, quick: bool, far: usize) -> Plan {
             }
         }
     }
-    let llc = topology.llc.bytes;
+    let (llc_bytes, behind_side_cache) = llc(topology);
+    let llc = llc_bytes;
     let array_bytes = llc.map_or(ARRAY_BYTES.0, |bytes| bytes * TIMES_LLC).max(ARRAY_BYTES.1);
     let chase_bytes = llc.map_or(CHASE_BYTES.1, |bytes| (bytes * 8).clamp(CHASE_BYTES.0, CHASE_BYTES.1).max(bytes * TIMES_LLC));
     let full = pairs.iter().filter(|pair| pair.main).count().max(1) as u32;
@@ -99,8 +106,20 @@ pub fn plan(topology: &Topology, quick: bool, far: usize) -> Plan {
         pairs,
         array_bytes,
         chase_bytes,
+        llc_bytes,
+        behind_side_cache,
         quick,
     }
+}
+
+/// The cache to exceed, and whether memory-side caches are part of it.
+fn llc(topology: &Topology) -> (Option<u64>, bool) {
+    let Some(bytes) = topology.llc.bytes else { return (None, true) };
+    let side = topology.llc.side_bytes;
+    let memory: u64 = topology.nodes.iter().map(|node| node.bytes).sum();
+    // Three arrays, in half of the memory at the most, and in a time that can be borne.
+    let fits = bytes.saturating_mul(3 * TIMES_LLC) <= (memory / 2).min(LARGEST);
+    if side == 0 || fits { (Some(bytes), true) } else { (Some(bytes.saturating_sub(side)).filter(|&bytes| bytes > 0), false) }
 }
 
 fn groups(topology: &Topology) -> Vec<Group> {
@@ -168,7 +187,7 @@ mod tests {
             placement: (0..8).map(|cpu| Placement { cpu, package: Some(0), core: Some(cpu % 4), node: Some(0) }).collect(),
             nodes: vec![node(0, 96 << 30, "0-7"), node(1, 16 << 30, "")],
             distances: vec![vec![10, 31], vec![31, 10]],
-            llc: Llc { bytes: Some(32 << 20), sources: Vec::new() },
+            llc: Llc { bytes: Some(32 << 20), ..Llc::default() },
             ..Topology::default()
         }
     }
@@ -181,6 +200,17 @@ mod tests {
         assert_eq!(plan.array_bytes, 128 << 20);
         let quick = super::plan(&knl_flat(), true, 1);
         assert_eq!(quick.pairs.len(), 2);
+    }
+
+    #[test]
+    fn a_memory_side_cache_that_cannot_be_exceeded_is_what_is_measured() {
+        let mut topology = knl_flat();
+        topology.llc = Llc { bytes: Some((16 << 30) + (32 << 20)), side_bytes: 16 << 30, ..Llc::default() };
+        let large = plan(&topology, false, 0);
+        assert_eq!((large.llc_bytes, large.behind_side_cache, large.array_bytes), (Some(32 << 20), false, 128 << 20));
+        topology.llc = Llc { bytes: Some(288 << 20), side_bytes: 256 << 20, ..Llc::default() };
+        let small = plan(&topology, false, 0);
+        assert_eq!((small.behind_side_cache, small.array_bytes), (true, 4 * (288 << 20)));
     }
 
     #[test]
