@@ -15,8 +15,8 @@ pub fn draw_bandwidth(node: &Node) -> Option<String> {
 /// Time of a request; `None` when no far tier was measured.
 pub fn draw_latency(node: &Node) -> Option<String> {
     let lowest = |memory| {
-        let rows = node.latency.iter().filter(move |row| row.memory == memory).map(|row| &row.time);
-        rows.filter(|time| time.is_usable()).min_by(|a, b| a.median.total_cmp(&b.median))
+        let times = node.settled_latencies(memory).map(|row| &row.time);
+        times.min_by(|a, b| a.median.total_cmp(&b.median))
     };
     let title = format!("Time of a request to far tiers, and of a load from memories, of {}", cut(&node.name, 30));
     draw(node, &title, "time of a request", |point| &point.time, &references(node, lowest, |a, b| a < b), words::time, axis::time)

@@ -45,7 +45,7 @@ pub struct Spot {
 }
 
 /// Height of a label.
-const HEIGHT: f64 = 13.0;
+const HEIGHT: f64 = 12.0;
 /// From a line to the base of the text above it, and to its top below it.
 const CLEAR: f64 = 4.0;
 /// From the beginning of a line to the label: text above a rising line leans back over its beginning.

@@ -195,8 +195,8 @@ fn bandwidth(this: &Node, other: &Node, pair: &Pair, ratios: &mut Vec<Ratio>) {
 }
 
 fn latency(this: &Node, other: &Node, pair: &Pair, ratios: &mut Vec<Ratio>) {
-    let ours = || this.latency.iter().filter(|row| pair.ours.contains(&row.memory));
-    let theirs = || other.latency.iter().filter(|row| pair.theirs.contains(&row.memory));
+    let ours = || pair.ours.iter().flat_map(|&memory| this.settled_latencies(memory));
+    let theirs = || pair.theirs.iter().flat_map(|&memory| other.settled_latencies(memory));
     let mut methods: Vec<_> = theirs().map(Latency::method).collect();
     methods.dedup();
     let mut seen = Vec::new();
@@ -373,6 +373,8 @@ mod tests {
         assert!(ratios[0].line("X").contains("1.50 times"));
         theirs.latency[0].bytes = 0;
         assert_eq!(compare(&ours, &theirs)[0].ratio, 0.9, "no method was published: our lowest");
+        ours.latency.push(latency(1 << 14, super::super::Chase::PageLocal, 1.5));
+        assert_eq!(compare(&ours, &theirs)[0].ratio, 0.9, "what fits in a cache is not the latency of memory");
         assert!(compare(&Node::default(), &theirs).is_empty() && compare(&ours, &Node::default()).is_empty());
     }
 }

@@ -5,7 +5,7 @@
 //! a [`Memory::Cache`] one level beyond the processor's last; its entry in [`Topology::caches`](super::Topology) has the bytes of a
 //! [`SideCache`](super::SideCache).
 
-use super::{CpuList, Memory, MemoryKind, Node, Subject, words};
+use super::{CpuList, Latency, Memory, MemoryKind, Node, Subject, words};
 
 /// The part that a memory plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -114,6 +114,15 @@ impl Node {
         };
         let name = self.memory_name(memory);
         bytes.filter(|&bytes| bytes > 0).map_or(name.clone(), |bytes| format!("{name} ({})", words::size(bytes)))
+    }
+
+    /// The usable latencies of `memory` itself: of a sweep over sizes only the largest, since smaller data lie in caches.
+    pub fn settled_latencies(&self, memory: Memory) -> impl Iterator<Item = &Latency> {
+        let rows = move || self.latency.iter().filter(move |row| row.memory == memory && row.time.is_usable());
+        rows().filter(move |row| {
+            let same = |other: &&Latency| (other.cpu_node, other.method()) == (row.cpu_node, row.method());
+            matches!(memory, Memory::Cache(_)) || rows().filter(same).all(|other| other.bytes <= row.bytes)
+        })
     }
 
     /// Every memory that has a row of bandwidth or latency: caches from the innermost, then nodes, ascending.
