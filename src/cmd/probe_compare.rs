@@ -156,10 +156,10 @@ mod tests {
     #[test]
     fn a_machine_beside_a_published_one() {
         let node = machine("here", 64, &[280e9]);
-        let text = compare(&node, "xeon-max-9480-flat").expect("compared");
+        let text = compare(&node, &find("xeon-max-9480-flat").expect("known"));
         assert!(text.contains("560 GB/s") && text.contains("50 %") && text.contains("Unknown of"), "{text}");
-        assert!(compare(&node, "no such").is_err());
-        assert!(compare(&Node::default(), "hbv5").expect("compared").contains("No figure"));
+        assert!(find("no such").is_err());
+        assert!(compare(&Node::default(), &find("hbv5").expect("known")).contains("No figure"));
     }
 
     #[test]
@@ -167,7 +167,8 @@ mod tests {
         for name in presets::names() {
             let node = presets::find(name).expect("found");
             for other in presets::names() {
-                assert!(!compare(&node, other).expect("compared").contains("NaN"), "{name} {other}");
+                let found = find(other).expect("found");
+                assert!(!compare(&node, &found).contains("NaN"), "{name} {other}");
             }
         }
     }

@@ -2,7 +2,6 @@
 //!
 //! Modules are listed lowest first.
 
-pub mod cpus;
 mod crowd;
 mod facts;
 mod pace;

@@ -3,13 +3,12 @@
 //! Nothing is stopped or attached to. Threads that end before a look are not seen; of those that were seen, the last look counts. Processes
 //! are found through their parents: one whose parent had ended before it was first looked at is missed.
 
-use super::cpus;
 use super::crowd::{self, Cores, Runner};
 use super::facts;
 use super::pace::Pace;
 use super::track::{LiveProcess, LiveThread, Spent};
 use nearfar_core::affinity::{Crowding, Pages, Process, Survey, Thread, classify, number_threads};
-use nearfar_core::node::CpuList;
+use nearfar_core::node::{CpuList, Topology};
 use nearfar_sys::numa_maps;
 use nearfar_sys::proc_cgroup;
 use nearfar_sys::proc_tasks::{self, Stat};
@@ -55,8 +54,7 @@ pub struct Watch {
 impl Watch {
     /// Begins to watch process `leader` and what descends from it, with a first look. `page` is the size of a page in bytes.
     pub fn new(root: Root, leader: u32, page: u64) -> Self {
-        let nodes = cpus::nodes(&root);
-        let placement = cpus::placement(&root, &nodes);
+        let Topology { nodes, placement, .. } = nearfar_sys::machine::topology(&root);
         let huge_pages = root.text("/sys/kernel/mm/transparent_hugepage/enabled");
         let chosen = huge_pages.and_then(|text| Some(text.split_once('[')?.1.split_once(']')?.0.to_owned()));
         let mut watch = Self {
