@@ -115,7 +115,7 @@ fn refusals() {
         (&["--from", "/nowhere"], "No such file"),
         (&["--from", "precious.json"], "not a capture"),
         (&["--only", "speed"], "bandwidth"),
-        (&["diff", "precious.json", "/nowhere.json"], "nowhere"),
+        (&["diff", "/nowhere.json", "precious.json"], "nowhere"),
     ] {
         let output = probe(&scratch, arguments);
         let said = text(&output.stderr);

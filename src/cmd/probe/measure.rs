@@ -396,6 +396,9 @@ impl<'a> Session<'a> {
     }
 
     fn mpi(&mut self) {
+        if self.args.quick && self.args.only.is_empty() {
+            return self.missing("MPI", "left out with --quick; --quick --only mpi measures it");
+        }
         self.progress.step("MPI");
         let (rows, missing) = crate::mpi::measure(self.args.quick, self.plan.cores.len());
         self.node.mpi.extend(rows);

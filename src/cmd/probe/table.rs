@@ -52,6 +52,12 @@ pub fn render(node: &Node) -> String {
 
 /// Every figure that must not be used, and why.
 pub fn invalid(node: &Node) -> Vec<(String, &str)> {
+    let bad = rows(node).into_iter().filter(|(_, figure)| figure.validity == Validity::Invalid);
+    bad.map(|(name, figure)| (name, figure.why.as_str())).collect()
+}
+
+/// Every figure with a name for people.
+fn rows(node: &Node) -> Vec<(String, &Figure)> {
     let mut rows: Vec<(String, &Figure)> = Vec::new();
     for row in &node.bandwidth {
         rows.push((format!("bandwidth of {}, {}", memory(row.memory), stored(row.operation, row.stores)), &row.rate));
@@ -80,8 +86,7 @@ pub fn invalid(node: &Node) -> Vec<(String, &str)> {
     }
     rows.extend(node.energy.iter().map(|row| (format!("energy of {}, {}", row.load, row.domain), &row.joules)));
     rows.extend(node.mpi.iter().map(|row| (format!("MPI {} of {} bytes", row.what, row.bytes), &row.value)));
-    let bad = rows.into_iter().filter(|(_, figure)| figure.validity == Validity::Invalid);
-    bad.map(|(name, figure)| (name, figure.why.as_str())).collect()
+    rows
 }
 
 type Section = Option<(String, String, Table)>;
@@ -99,9 +104,11 @@ fn new_table(header: &[&str]) -> Table {
 fn head(node: &Node) -> String {
     let topology = &node.topology;
     let mut text = format!("{}: {}", node.name, topology.cpu_model);
-    let count = |number: Option<u32>, what: &str| number.map_or(String::new(), |number| format!(", {number} {what}"));
-    let _ = write!(text, "{}{}", count(topology.packages, "packages"), count(topology.cores, "cores"));
-    let _ = write!(text, ", {} CPUs", topology.online.len());
+    let count = |number: Option<u32>, what: &str| {
+        number.map_or(String::new(), |number| format!(", {number} {what}{}", if number == 1 { "" } else { "s" }))
+    };
+    let cpus = count(Some(topology.online.len() as u32), "CPU");
+    let _ = write!(text, "{}{}{cpus}", count(topology.packages, "socket"), count(topology.cores, "core"));
     if topology.allowed.len() < topology.online.len() {
         let _ = write!(text, " ({} of them ours: {})", topology.allowed.len(), topology.allowed);
     }
@@ -174,6 +181,9 @@ fn show(figure: &Figure, scale: f64) -> String {
     }
     let value = number(figure.median / scale);
     let mark = if figure.validity == Validity::Noisy { "~" } else { "" };
+    if figure.median <= 0.0 {
+        return format!("{mark}0");
+    }
     let spread = (figure.high - figure.median).max(figure.median - figure.low) / figure.median * 100.0;
     if figure.runs > 1 { format!("{mark}{value} ±{spread:.0}%") } else { format!("{mark}{value}") }
 }
@@ -309,29 +319,28 @@ fn latency(node: &Node) -> Section {
 }
 
 fn loaded(node: &Node) -> Section {
-    if node.loaded.is_empty() {
-        return None;
+    let first = node.loaded.first()?;
+    let mut header = vec!["pause".to_owned()];
+    for curve in &node.loaded {
+        let load = if curve.injection == Injection::Reads { "reads" } else { "2 reads : 1 write" };
+        header.push(format!("{}, {load}: GB/s", memory(curve.memory)));
+        header.push("ns".into());
     }
-    let mut table = new_table(&["CPUs of", "memory", "load", "injectors", "GB/s: ns"]);
-    for row in &node.loaded {
-        let points: Vec<String> = row
-            .points
-            .iter()
-            .map(|point| match point.delay {
-                None => format!("idle: {}", show(&point.time, 1.0)),
-                Some(_) if !point.rate.is_valid() || !point.time.is_valid() => "INVALID".into(),
-                Some(_) => format!("{}: {}", number(point.rate.median / 1e9), number(point.time.median)),
-            })
-            .collect();
-        table.add_row([
-            format!("node {}", row.cpu_node),
-            memory(row.memory),
-            if row.injection == Injection::Reads { "reads".to_owned() } else { "2 reads : 1 write".into() },
-            row.injectors.to_string(),
-            points.join("   "),
-        ]);
+    let mut table = new_table(&header.iter().map(String::as_str).collect::<Vec<_>>());
+    for point in &first.points {
+        let mut row = vec![point.delay.map_or("idle".to_owned(), |delay| delay.to_string())];
+        for curve in &node.loaded {
+            let same = curve.points.iter().find(|other| other.delay == point.delay);
+            let rate = same.filter(|point| point.delay.is_some()).map_or(String::new(), |point| show(&point.rate, 1e9));
+            row.extend([rate, same.map_or(String::new(), |point| show(&point.time, 1.0))]);
+        }
+        table.add_row(row);
     }
-    Some(("Latency under load".into(), String::new(), table))
+    let note = format!(
+        "One CPU chases within 64 pages while other CPUs ({}) load the memory, with a pause of so many loop rounds between two lines.",
+        first.injectors
+    );
+    Some(("Latency under load".into(), note, table))
 }
 
 fn compute(node: &Node) -> Section {
@@ -411,18 +420,31 @@ fn mpi(node: &Node) -> Section {
 }
 
 fn far(tier: &FarTier) -> Section {
-    let mut table = new_table(&["access", "request", "depth", "GB/s", "requests/s", "us per request"]);
-    for point in &tier.points {
-        table.add_row([
-            point.access.name().to_owned(),
-            Bytes(point.request_bytes).exact().to_string(),
-            point.depth.to_string(),
-            show(&point.rate, 1e9),
-            number(point.rate.median / point.request_bytes.max(1) as f64),
-            show(&point.time, 1e3),
-        ]);
+    let mut depths: Vec<u32> = tier.points.iter().map(|point| point.depth).collect();
+    depths.sort_unstable();
+    depths.dedup();
+    let mut header = vec!["access".to_owned(), "request".into()];
+    for depth in &depths {
+        header.extend([format!("depth {depth}: GB/s"), "us".into()]);
     }
-    Some((format!("Far tier {} ({})", tier.spec, tier.about), String::new(), table))
+    let mut table = new_table(&header.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut seen = Vec::new();
+    for point in &tier.points {
+        let key = (point.access, point.request_bytes);
+        if seen.contains(&key) {
+            continue;
+        }
+        seen.push(key);
+        let mut row = vec![point.access.name().to_owned(), Bytes(point.request_bytes).exact().to_string()];
+        for &depth in &depths {
+            let same = tier.points.iter().find(|other| (other.access, other.request_bytes) == key && other.depth == depth);
+            row.push(same.map_or(String::new(), |point| show(&point.rate, 1e9)));
+            row.push(same.map_or(String::new(), |point| number(point.time.median / 1e3)));
+        }
+        table.add_row(row);
+    }
+    let note = "us: from submission to completion of a request, the mean. Depth: requests under way at a time.";
+    Some((format!("Far tier {} ({})", tier.spec, tier.about), note.into(), table))
 }
 
 #[cfg(test)]
