@@ -9,13 +9,20 @@ use std::ffi::OsStr;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 const SOURCE: &str = include_str!("../crates/kernels/reference/mpi_bench.c");
 /// Compilers on a slow shared file system take their time.
 const COMPILE_LIMIT: Duration = Duration::from_secs(30);
 /// Starting ranks takes a second or so, measuring two.
 const RUN_LIMIT: Duration = Duration::from_secs(30);
+/// Starting the program without ranks takes milliseconds.
+const TRIAL_LIMIT: Duration = Duration::from_secs(5);
+/// For all of it, whatever hangs: with the quick figures, and with all.
+const OVERALL: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(45)];
+/// A directory left by a process of another machine or container that shares this one's is not in use any more at this age.
+const STALE: Duration = Duration::from_secs(600);
+const DIR_PREFIX: &str = "nearfar-mpi-";
 const HOW_TO_GET: &str = "on clusters \"module load openmpi\" (or mpich, intel-mpi); Debian: apt install openmpi-bin libopenmpi-dev; \
                           Fedora: dnf install openmpi-devel, then module load mpi; Spack: spack install openmpi, spack load openmpi";
 
@@ -26,6 +33,42 @@ struct Pair {
     launcher: PathBuf,
 }
 
+/// The time by which everything has to end.
+#[derive(Clone, Copy)]
+struct Deadline {
+    overall: Duration,
+    end: Instant,
+}
+
+impl Deadline {
+    fn after(overall: Duration) -> Self {
+        Self { overall, end: Instant::now() + overall }
+    }
+
+    /// `limit`, or what is left when that is less.
+    fn limit(self, limit: Duration) -> Result<Duration, String> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        // In less nothing can be started.
+        if left < Duration::from_secs(1) {
+            return Err(format!("not tried: the {} s for MPI were used up", self.overall.as_secs()));
+        }
+        Ok(left.min(limit))
+    }
+}
+
+/// Why a launch gave no rows.
+struct Failed {
+    why: String,
+    /// It had no time, or used all that it had: trying it again would take as long.
+    timed_out: bool,
+}
+
+impl From<String> for Failed {
+    fn from(why: String) -> Self {
+        Self { why, timed_out: false }
+    }
+}
+
 /// Rows of the first MPI that works, between 2 ranks, and for allreduce on `ranks` of them (cores or CPUs); what could not be measured.
 pub fn measure(quick: bool, ranks: usize) -> (Vec<Mpi>, Vec<Missing>) {
     let missing = |why: String| Missing { what: "MPI".into(), why };
@@ -34,9 +77,11 @@ pub fn measure(quick: bool, ranks: usize) -> (Vec<Mpi>, Vec<Missing>) {
         let why = format!("no mpicc with an mpirun, mpiexec or srun was found in PATH; {HOW_TO_GET}");
         return (Vec::new(), vec![missing(why)]);
     }
+    remove_stale(&std::env::temp_dir(), STALE);
+    let deadline = Deadline::after(OVERALL[usize::from(!quick)]);
     let mut problems = Vec::new();
     for pair in &pairs {
-        match measure_with(pair, quick, ranks) {
+        match measure_with(pair, quick, ranks, deadline) {
             Ok((rows, partly)) => return (rows, partly.map(missing).into_iter().collect()),
             Err(why) => problems.push(why),
         }
@@ -86,7 +131,7 @@ struct Private(PathBuf);
 impl Private {
     fn new() -> std::io::Result<Self> {
         for number in 0..100 {
-            let dir = std::env::temp_dir().join(format!("nearfar-mpi-{}-{number}", std::process::id()));
+            let dir = std::env::temp_dir().join(format!("{DIR_PREFIX}{}-{number}", std::process::id()));
             match std::fs::DirBuilder::new().mode(0o700).create(&dir) {
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 result => return result.map(|()| Self(dir)),
@@ -102,51 +147,96 @@ impl Drop for Private {
     }
 }
 
+/// Removes directories in `temp` that processes of ours left `age` ago or earlier, because they were killed.
+fn remove_stale(temp: &Path, age: Duration) {
+    let Ok(user) = std::fs::metadata("/proc/self").map(|own| own.uid()) else { return };
+    for entry in std::fs::read_dir(temp).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix(DIR_PREFIX)?.split_once('-')?.0.parse::<u32>().ok());
+        // Not of what a link points to.
+        let (Some(pid), Ok(found)) = (pid, entry.metadata()) else { continue };
+        let is_dead = !Path::new("/proc").join(pid.to_string()).exists();
+        let is_old = found.modified().is_ok_and(|then| SystemTime::now().duration_since(then).is_ok_and(|passed| passed >= age));
+        if found.is_dir() && found.uid() == user && is_dead && is_old {
+            // What cannot be removed only takes a little space.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// Rows, and why some are not there.
-fn measure_with(pair: &Pair, quick: bool, ranks: usize) -> Result<(Vec<Mpi>, Option<String>), String> {
+fn measure_with(pair: &Pair, quick: bool, ranks: usize, deadline: Deadline) -> Result<(Vec<Mpi>, Option<String>), String> {
     let (compiler, temp) = (pair.compiler.display(), std::env::temp_dir());
+    let limit = deadline.limit(COMPILE_LIMIT).map_err(|why| format!("{compiler}: {why}"))?;
     let dir = Private::new()
         .map_err(|error| format!("{}: {error}; set TMPDIR to a directory that you may write to", temp.display()))?;
     let (source, program) = (dir.0.join("mpi_bench.c"), dir.0.join("mpi_bench"));
     std::fs::write(&source, SOURCE).map_err(|error| format!("{}: {error}", source.display()))?;
     let mut compile = Command::new(&pair.compiler);
     compile.args(["-O2", "-o"]).args([&program, &source]).current_dir(&dir.0);
-    let compiled = limited::run(&mut compile, COMPILE_LIMIT).map_err(|error| format!("{compiler}: {error}"))?;
+    let compiled = limited::run(&mut compile, limit).map_err(|error| format!("{compiler}: {error}"))?;
+    if compiled.status.is_none() {
+        return Err(format!("{compiler}: {}", compiled.problem(limit)));
+    }
     if !compiled.is_ok() {
-        let problem = compiled.problem(COMPILE_LIMIT);
+        let problem = compiled.problem(limit);
         return Err(format!("{compiler} cannot compile ({problem}): its headers or a C compiler are missing? {HOW_TO_GET}"));
     }
+    // Launchers say many things about a program that the kernel refuses. Without arguments it ends at once, with an error of its own.
+    let limit = deadline.limit(TRIAL_LIMIT).map_err(|why| format!("{compiler}: {why}"))?;
+    if let Err(error) = limited::run(&mut Command::new(&program), limit)
+        && error.kind() == std::io::ErrorKind::PermissionDenied
+    {
+        let hint = "is it mounted noexec? Set TMPDIR to a directory from which programs may run";
+        return Err(format!("a program in {} may not be run ({error}): {hint}", temp.display()));
+    }
     let first = if ranks > 2 { "pairs" } else { "all" };
-    let mut rows = run(pair, &program, first, 2, quick)?;
+    let mut rows = run(pair, &program, first, 2, quick, deadline).map_err(|failed| failed.why)?;
     let mut problem = None;
     if ranks > 2 {
-        match run(pair, &program, "allreduce", ranks, quick) {
+        match run(pair, &program, "allreduce", ranks, quick, deadline) {
             Ok(more) => rows.extend(more),
-            Err(why) => problem = Some(format!("allreduce among {ranks} ranks: {why}")),
+            Err(Failed { why, .. }) => problem = Some(format!("allreduce among {ranks} ranks: {why}")),
         }
     }
     Ok((rows, problem))
 }
 
-/// As the user's launcher does by default; where that fails or gives wrong data, once more without what containers forbid.
-fn run(pair: &Pair, program: &Path, what: &str, ranks: usize, quick: bool) -> Result<Vec<Mpi>, String> {
-    let plain = launch(pair, program, what, ranks, quick, false);
+/// As the user's launcher does by default; where that fails or gives wrong data, once more without what containers forbid. Not where
+/// it takes too long.
+fn run(pair: &Pair, program: &Path, what: &str, ranks: usize, quick: bool, deadline: Deadline) -> Result<Vec<Mpi>, Failed> {
+    let launch = |careful| {
+        let late = |why| Failed { why: format!("{}: {why}", pair.launcher.display()), timed_out: true };
+        let limit = deadline.limit(RUN_LIMIT).map_err(late)?;
+        launch(pair, program, what, ranks, quick, careful, limit)
+    };
+    let plain = launch(false);
     match &plain {
         Ok(rows) if rows.iter().all(|row| row.value.is_valid()) => plain,
-        _ => match launch(pair, program, what, ranks, quick, true) {
+        Err(failed) if failed.timed_out => plain,
+        _ => match launch(true) {
             Ok(rows) if rows.iter().all(|row| row.value.is_valid()) => Ok(rows),
             _ => plain,
         },
     }
 }
 
-fn launch(pair: &Pair, program: &Path, what: &str, ranks: usize, quick: bool, careful: bool) -> Result<Vec<Mpi>, String> {
+fn launch(
+    pair: &Pair,
+    program: &Path,
+    what: &str,
+    ranks: usize,
+    quick: bool,
+    careful: bool,
+    limit: Duration,
+) -> Result<Vec<Mpi>, Failed> {
     let mut command = Command::new(&pair.launcher);
     if pair.launcher.file_name() == Some(OsStr::new("srun")) {
         command.args(["-N", "1", "--overlap"]);
     }
     command.args(["-n", &ranks.to_string()]).arg(program).arg(what);
-    command.args(if quick { ["7", "1"] } else { ["20", "5"] }).arg(RUN_LIMIT.as_secs().to_string());
+    // Ranks end themselves only where we could not end them: a hang is to be told from a failure.
+    command.args(if quick { ["7", "1"] } else { ["20", "5"] }).arg((limit.as_secs() + 1).to_string());
     command.current_dir("/");
     if std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
         // Open MPI 4 and 5 refuse root without these.
@@ -170,9 +260,10 @@ fn launch(pair: &Pair, program: &Path, what: &str, ranks: usize, quick: bool, ca
         command.env("OMPI_MCA_btl_sm_single_copy_mechanism", "none").env("OMPI_MCA_smsc", "^cma");
     }
     let launcher = pair.launcher.display();
-    let finished = limited::run(&mut command, RUN_LIMIT).map_err(|error| format!("{launcher}: {error}"))?;
+    let finished = limited::run(&mut command, limit).map_err(|error| format!("{launcher}: {error}"))?;
     if !finished.is_ok() {
-        return Err(format!("{launcher} -n {ranks}: {}", finished.problem(RUN_LIMIT)));
+        let why = format!("{launcher} -n {ranks}: {}", finished.problem(limit));
+        return Err(Failed { why, timed_out: finished.status.is_none() });
     }
     let mut rows = rows(&finished.stdout).map_err(|why| format!("{launcher}: {why}"))?;
     if ranks > cpus {
@@ -262,6 +353,36 @@ mod tests {
         assert_eq!(named[..5], pairs.map(|(what, bytes)| (what, bytes, 2)));
         assert_eq!(named[5..], [("allreduce", 8, 2)]);
         assert!(rows.iter().all(|row| row.value.is_valid() && !row.library.is_empty()), "{rows:?}");
+    }
+
+    #[test]
+    fn a_launcher_that_hangs_ends_with_the_time_for_all() {
+        let dir = Private::new().expect("a directory");
+        // It waits for somebody to open the other end.
+        let pipe = dir.0.join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+        let pair = Pair { compiler: "mpicc".into(), launcher: "tail".into() };
+        let (start, deadline) = (Instant::now(), Deadline::after(Duration::from_millis(1500)));
+        let failed = run(&pair, &pipe, "all", 2, true, deadline).expect_err("a failure");
+        assert!(failed.timed_out && failed.why.contains("killed"), "{}", failed.why);
+        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+        assert!(deadline.limit(RUN_LIMIT).is_err_and(|why| why.contains("used up")));
+    }
+
+    #[test]
+    fn directories_of_the_dead_are_removed() {
+        let temp = Private::new().expect("a directory");
+        // Numbers of processes are smaller than 2^22.
+        let own = std::process::id();
+        let names = ["nearfar-mpi-4294967295-0".to_owned(), format!("nearfar-mpi-{own}-0"), "nearfar-mpi-find-1".to_owned()];
+        let [dead, alive, other] = names.map(|name| temp.0.join(name));
+        for dir in [&dead, &alive, &other] {
+            std::fs::create_dir(dir).expect("created");
+        }
+        remove_stale(&temp.0, STALE);
+        assert!(dead.exists(), "it may belong to another machine");
+        remove_stale(&temp.0, Duration::ZERO);
+        assert!(!dead.exists() && alive.exists() && other.exists());
     }
 
     #[test]

@@ -29,17 +29,29 @@ pub struct Ceiling {
 /// Nodes whose rates differ by less than this share are one roof.
 const ALIKE: f64 = 0.10;
 
-/// The slanted roofs, the fastest first.
+/// True when nodes have CPUs of their own: ceilings are of all cores, so a roof of one node's CPUs is not their counterpart.
+fn is_split(node: &Node) -> bool {
+    node.topology.nodes.iter().filter(|node| !node.cpus.is_empty()).count() > 1
+}
+
+/// The slanted roofs, the fastest first: of all nodes together where that was measured, else of one node's CPUs.
 pub fn roofs(node: &Node) -> Vec<Roof> {
     let mut roofs = Vec::new();
+    let split = is_split(node);
+    let roof = |name: &str, row: &Bandwidth| roof(name, row, split);
+    let is_all = |row: &Bandwidth| split && row.cpu_node.is_none();
     let mut nodes: Vec<(MemoryKind, u32, &Bandwidth)> = Vec::new();
     for memory in node.measured_memories() {
         let Some(row) = representative(node, memory) else { continue };
         match memory {
+            Memory::Cache(_) if is_all(row) => roofs.push(roof(&format!("{}, all nodes", node.memory_name(memory)), row)),
             Memory::Cache(_) => roofs.push(roof(&node.memory_name(memory), row)),
             Memory::Node(id) => nodes.push((node.kind(memory), id, row)),
         }
     }
+    // The sum stands for its parts.
+    let summed: Vec<MemoryKind> = nodes.iter().filter(|(_, _, row)| is_all(row)).map(|(kind, _, _)| *kind).collect();
+    nodes.retain(|(kind, _, row)| is_all(row) || !summed.contains(kind));
     while let Some(&(kind, first, fastest)) = nodes.iter().max_by(|a, b| a.2.rate.median.total_cmp(&b.2.rate.median)) {
         let limit = fastest.rate.median * (1.0 - ALIKE);
         let alike = |&(other, _, row): &(MemoryKind, u32, &Bandwidth)| {
@@ -49,6 +61,8 @@ pub fn roofs(node: &Node) -> Vec<Roof> {
         nodes.retain(|row| !alike(row));
         if ids.len() > 1 {
             roofs.push(roof(format!("{} nodes {ids}, each", kind.name()).trim_start(), fastest));
+        } else if is_all(fastest) {
+            roofs.push(roof(format!("{} all nodes", kind.name()).trim_start(), fastest));
         } else {
             roofs.push(roof(&node.memory_name(Memory::Node(first)), fastest));
         }
@@ -58,22 +72,28 @@ pub fn roofs(node: &Node) -> Vec<Roof> {
     roofs
 }
 
-/// The row that stands for a memory: the fastest measured triad, else the fastest measured row, else the data sheet.
+/// The row that stands for a memory: the fastest measured triad, else the fastest measured row, else the data sheet. Rows of all CPUs
+/// come before those of one node's.
 fn representative(node: &Node, memory: Memory) -> Option<&Bandwidth> {
     let rows = || node.bandwidth.iter().filter(move |row| row.memory == memory && row.rate.is_usable());
     let measured = || rows().filter(|row| !row.rate.is_theoretical());
-    let triads = fastest(measured().filter(|row| row.operation == Operation::Triad));
-    triads.or_else(|| fastest(measured())).or_else(|| fastest(rows()))
+    let is_triad = |row: &&Bandwidth| row.operation == Operation::Triad;
+    let split = is_split(node);
+    let all = || measured().filter(move |row| split && row.cpu_node.is_none());
+    let together = fastest(all().filter(is_triad)).or_else(|| fastest(all()));
+    together.or_else(|| fastest(measured().filter(is_triad))).or_else(|| fastest(measured())).or_else(|| fastest(rows()))
 }
 
 fn fastest<'a>(rows: impl Iterator<Item = &'a Bandwidth>) -> Option<&'a Bandwidth> {
     rows.max_by(|a, b| a.rate.median.total_cmp(&b.rate.median))
 }
 
-fn roof(name: &str, row: &Bandwidth) -> Roof {
+/// `split`: see [`is_split`].
+fn roof(name: &str, row: &Bandwidth, split: bool) -> Roof {
     let theoretical = row.rate.is_theoretical();
     let how = if theoretical { "theoretical" } else { row.operation.name() };
-    Roof { label: format!("{name} {} ({how})", words::rate(row.rate.median)), rate: row.rate.median, theoretical }
+    let whose = if split && row.cpu_node.is_some() { ", one node's CPUs" } else { "" };
+    Roof { label: format!("{name} {} ({how}{whose})", words::rate(row.rate.median)), rate: row.rate.median, theoretical }
 }
 
 fn far_roof(tier: &nearfar_core::node::FarTier) -> Option<Roof> {
@@ -151,5 +171,33 @@ mod tests {
         node.bandwidth = vec![row(0, 50e9), row(1, 49e9), row(2, 20e9)];
         let labels: Vec<String> = roofs(&node).into_iter().map(|roof| roof.label).collect();
         assert_eq!(labels, ["nodes 0-1, each 50.0 GB/s (triad)", "node 2 20.0 GB/s (triad)"]);
+    }
+
+    #[test]
+    fn roofs_of_all_nodes_and_of_one() {
+        use nearfar_core::node::MemoryNode;
+        let memory = |id: u32, kind, cpus: &str| MemoryNode {
+            id,
+            kind,
+            bytes: 1 << 30,
+            cpus: cpus.parse().expect("a list"),
+            ..MemoryNode::default()
+        };
+        let row = |id, cpu_node, rate| Bandwidth {
+            memory: Memory::Node(id),
+            cpu_node,
+            operation: Operation::Triad,
+            rate: Figure::of(&[rate]),
+            ..Bandwidth::default()
+        };
+        let mut node = Node::default();
+        node.topology.nodes =
+            vec![memory(0, MemoryKind::Dram, "0-3"), memory(1, MemoryKind::Dram, "4-7"), memory(2, MemoryKind::Cxl, "")];
+        node.bandwidth = vec![row(0, Some(0), 50e9), row(1, Some(1), 49e9), row(2, Some(0), 20e9)];
+        let labels = |node: &Node| roofs(node).into_iter().map(|roof| roof.label).collect::<Vec<_>>();
+        let cxl = "CXL, node 2 20.0 GB/s (triad, one node's CPUs)";
+        assert_eq!(labels(&node), ["DRAM nodes 0-1, each 50.0 GB/s (triad, one node's CPUs)", cxl]);
+        node.bandwidth.push(row(0, None, 99e9));
+        assert_eq!(labels(&node), ["DRAM all nodes 99.0 GB/s (triad)", cxl]);
     }
 }

@@ -30,7 +30,7 @@ mod policies;
 
 pub(super) use case::{Case, Effort, Sizes};
 pub(super) use cases::{gemm, triad};
-pub(super) use conditions::{Conditions, mount_of};
+pub(super) use conditions::{Conditions, is_root, mount_of};
 pub(super) use results::CaseResults;
 pub(super) use rival::Rival;
 pub(super) use runner::Runner;

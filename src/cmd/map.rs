@@ -7,6 +7,7 @@ use crate::exit::{self, refuse};
 use crate::map::watch::Watch;
 use crate::map::{json, tables, xthi};
 use crate::outcome::End;
+use crate::target::Target;
 use crate::{program, say};
 use anyhow::Context;
 use nearfar_core::affinity::{Survey, judge};
@@ -15,7 +16,6 @@ use nearfar_sys::event::wait_readable;
 use nearfar_sys::proc_tasks;
 use nearfar_sys::root::Root;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
@@ -84,24 +84,21 @@ enum Form {
 
 /// Where the report goes, and how it looks.
 struct Output {
-    file: Option<(PathBuf, File)>,
+    file: Option<Target>,
     form: Form,
     /// Standard output is the program's.
     on_stderr: bool,
 }
 
 impl Output {
-    /// Opens `path` before anything is started, so that a long run is not lost.
+    /// Checks `path` before anything is started, so that a long run is not lost; what is there stays until the report is written.
     fn new(path: Option<&Path>, form: Form, on_stderr: bool) -> anyhow::Result<Self> {
-        let open = |path: &Path| match File::create(path) {
-            Ok(file) => Ok((path.to_owned(), file)),
-            Err(error) => Err(refuse(format_args!("--output {} cannot be written: {error}", path.display()))),
-        };
-        Ok(Self { file: path.map(open).transpose()?, form, on_stderr })
+        let file = path.map(|path| Target::new("-o", path.to_owned())).transpose()?;
+        Ok(Self { file, form, on_stderr })
     }
 
     /// Writes the report. The program may have ended: a failure is told but does not replace its status.
-    fn write(&mut self, survey: &Survey) {
+    fn write(&self, survey: &Survey) {
         let host = Root::this().text("/proc/sys/kernel/hostname").unwrap_or_else(|| "localhost".to_owned());
         let terminal = match (&self.file, self.on_stderr) {
             (Some(_), _) => false,
@@ -114,8 +111,8 @@ impl Output {
             Form::Xthi => Ok(xthi::lines(survey, &host)),
             Form::Json => json::document(survey, &warnings, &host),
         };
-        let written = text.and_then(|text| match &mut self.file {
-            Some((path, file)) => file.write_all(text.as_bytes()).with_context(|| path.display().to_string()),
+        let written = text.and_then(|text| match &self.file {
+            Some(file) => file.write(&text),
             None => {
                 if self.on_stderr {
                     say::raw(&text);
@@ -137,7 +134,7 @@ impl Output {
 }
 
 /// Watches a process for `time`, or until it ends or somebody presses Ctrl-C.
-fn of_process(pid: u32, time: Duration, mut output: Output) -> anyhow::Result<ExitCode> {
+fn of_process(pid: u32, time: Duration, output: Output) -> anyhow::Result<ExitCode> {
     let signals = Signals::catch().context("signals cannot be caught")?;
     let begin = Instant::now();
     let mut watch = Watch::new(Root::this(), pid, proc_tasks::page_bytes());
@@ -155,7 +152,7 @@ fn of_process(pid: u32, time: Duration, mut output: Output) -> anyhow::Result<Ex
 }
 
 /// Starts a program and watches it until it ends, or for `after`.
-fn of_program(path: &Path, argv: &[OsString], after: Option<Duration>, mut output: Output) -> anyhow::Result<ExitCode> {
+fn of_program(path: &Path, argv: &[OsString], after: Option<Duration>, output: Output) -> anyhow::Result<ExitCode> {
     let signals = Signals::catch().context("signals cannot be caught")?;
     let mut command = Command::new(path);
     if let [name, args @ ..] = argv {
@@ -236,6 +233,17 @@ mod tests {
             let message = process(bad.as_ref()).expect_err(bad).to_string();
             assert!(message.contains(&format!("no process {bad}")), "{message}");
         }
+    }
+
+    #[test]
+    fn a_file_stays_until_the_report_is_written() {
+        let path = std::env::temp_dir().join(format!("nearfar-map-{}", std::process::id()));
+        std::fs::write(&path, "before").expect("written");
+        let output = Output::new(Some(&path), Form::Json, true).expect("can be written");
+        assert_eq!(std::fs::read_to_string(&path).expect("read"), "before");
+        output.write(&Survey::default());
+        assert!(std::fs::read_to_string(&path).expect("read").starts_with('{'));
+        std::fs::remove_file(&path).expect("clean up");
     }
 
     #[test]

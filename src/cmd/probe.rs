@@ -10,6 +10,8 @@ mod noise;
 mod far;
 mod table;
 mod measure;
+mod caches;
+mod together;
 
 use crate::exit::refuse;
 use crate::say;

@@ -78,7 +78,8 @@ pub fn compare(node: &Node, other: &Node) -> String {
 }
 
 /// Prints where the machine of file `b` differs from that of file `a`, the reference. Status 1 when `b` is significantly slower in a
-/// row, or has significantly less of something (memory, CPUs); 0 otherwise, also when it is faster.
+/// row, lacks a figure of a part that was measured there too, or has significantly less of something (memory, CPUs); 0 otherwise, also
+/// when it is faster.
 ///
 /// # Errors
 /// A refusal when a file cannot be used.
@@ -117,7 +118,9 @@ fn differences_text(a: &Node, b: &Node, differences: &[Difference]) -> (String, 
     let of = words::percent(TOLERANCE);
     text += &match (a_worse, b_worse) {
         (0, 0) => format!("no significant difference (more than {of} with intervals that do not overlap)\n"),
-        _ => format!("significantly worse: A in {a_worse}, B in {b_worse} (more than {of} with intervals that do not overlap)\n"),
+        _ => format!(
+            "significantly worse: A in {a_worse}, B in {b_worse} (more than {of} with intervals that do not overlap, or no figure)\n"
+        ),
     };
     if a.noise.noisy || b.noise.noisy {
         text += "one of the machines was not quiet while it was measured: measure again before drawing conclusions\n";
@@ -181,6 +184,10 @@ mod tests {
         assert_eq!(worse, 2, "{text}");
         assert!(text.contains("B WORSE") && text.contains("B: n2"));
         assert_eq!(told(&slow, &good).1, 0);
+        let mut broken = good.clone();
+        broken.bandwidth[0].rate = Figure::invalid("a checksum is wrong");
+        let (text, worse) = told(&good, &broken);
+        assert!(worse == 1 && text.contains("B WORSE"), "{text}");
         let (text, worse) = told(&good, &good);
         assert!(worse == 0 && text.starts_with("no significant difference"));
     }

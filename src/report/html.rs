@@ -25,7 +25,8 @@ impl Cell {
         Self { html: lines.into_iter().map(|line| escape(&line)).collect::<Vec<_>>().join("<br>"), class: "small" }
     }
 
-    /// A figure: median, interval and runs, and a mark when it is noisy or invalid, with the reason in words.
+    /// A figure: median, interval and runs, and a mark when it is noisy or invalid, with the reason in words; a remark on a valid one
+    /// as well.
     pub fn figure(figure: &Figure, show: impl Fn(f64) -> String) -> Self {
         if !figure.is_known() {
             let why = if figure.why.is_empty() { "not measured" } else { &figure.why };
@@ -46,6 +47,8 @@ impl Cell {
         if !mark.is_empty() {
             let class = mark.to_lowercase();
             html += &format!("<br><span class=\"{class}\">{mark}</span> <span class=\"why\">{}</span>", escape(&figure.why));
+        } else if !figure.why.is_empty() {
+            html += &format!("<br><span class=\"why\">{}</span>", escape(&figure.why));
         }
         if let Some(source) = &figure.source {
             html += &format!("<br><span class=\"why\">{}</span>", escape(source));
@@ -131,6 +134,9 @@ mod tests {
         let cell = Cell::figure(&Figure::of(&[1.0, 2.0, 9.0]), |value| format!("{value} <u>"));
         assert!(cell.html.contains("<b>2 &lt;u&gt;</b>") && cell.html.contains("NOISY") && cell.html.contains("n=3"));
         assert!(Cell::figure(&Figure::invalid("<no>"), |_| String::new()).html.contains("&lt;no&gt;"));
+        let remark = Figure { why: "<remark>".to_owned(), ..Figure::of(&[1.0]) };
+        let html = Cell::figure(&remark, |value| value.to_string()).html;
+        assert!(html.contains("&lt;remark&gt;") && !html.contains("INVALID") && !html.contains("NOISY"), "{html}");
         assert!(Cell::figure(&Figure::default(), |_| String::new()).html.contains("not measured"));
     }
 

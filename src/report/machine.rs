@@ -17,7 +17,7 @@ pub fn sections(node: &Node) -> String {
         );
         html += &distances(topology);
     }
-    html += &caches(topology);
+    html += &caches(node);
     html + &noise(node)
 }
 
@@ -162,7 +162,11 @@ fn distances(topology: &Topology) -> String {
     table(&head, &rows)
 }
 
-fn caches(topology: &Topology) -> String {
+/// What a probe files as missing where arrays cannot exceed the memory-side cache.
+const BEHIND_SIDE_CACHE: &str = "memory behind the memory-side cache";
+
+fn caches(node: &Node) -> String {
+    let topology = &node.topology;
     let kind = |kind| match kind {
         CacheKind::Data => "data",
         CacheKind::Instruction => "instructions",
@@ -192,8 +196,13 @@ fn caches(topology: &Topology) -> String {
     if let Some(bytes) = topology.llc.bytes {
         let sources: Vec<String> =
             topology.llc.sources.iter().map(|source| format!("{}: {}", source.source, words::size(source.bytes))).collect();
+        let arrays = if node.missing.iter().any(|missing| missing.what == BEHIND_SIDE_CACHE) {
+            "The memory-side cache is too large for arrays to exceed it: figures of memory are of that cache, not of the memory behind it."
+        } else {
+            "Arrays are at least four times as large, or the row is INVALID."
+        };
         html += &method(&format!(
-            "Last-level cache, all instances together: {} ({}). Arrays are at least four times as large, or the row is INVALID.",
+            "Last-level cache, all instances together: {} ({}). {arrays}",
             words::size(bytes),
             sources.join("; ")
         ));
@@ -228,6 +237,17 @@ mod tests {
             assert!(html.contains(words), "no \"{words}\"");
         }
         assert!(!sections(&Node::default()).contains("<table></table>"));
+    }
+
+    #[test]
+    fn arrays_that_a_side_cache_holds_are_not_called_larger() {
+        let mut node = Node::default();
+        node.topology.caches = vec![nearfar_core::node::Cache::default()];
+        node.topology.llc.bytes = Some(64 << 30);
+        assert!(sections(&node).contains("at least four times as large"));
+        node.missing = vec![nearfar_core::node::Missing { what: BEHIND_SIDE_CACHE.to_owned(), why: String::new() }];
+        let html = sections(&node);
+        assert!(html.contains("of that cache") && !html.contains("four times"), "{html}");
     }
 
     #[test]

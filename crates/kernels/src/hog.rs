@@ -22,7 +22,7 @@ pub enum Takes {
 /// What a hog has taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Taken {
-    /// Threads.
+    /// Threads: fewer than CPUs where no more could be started. With none of them the rest is 0 as well.
     pub threads: usize,
     /// Seconds from the moment when all threads were at work.
     pub seconds: f64,
@@ -34,7 +34,8 @@ pub struct Taken {
 const BATCH: usize = 4096;
 
 /// Works on all allowed CPUs until `stop` returns. `ready` is called when all threads are at work (the arrays of memory hogs have been
-/// swept once); `bytes`: of all arrays together.
+/// swept once); `bytes`: of all arrays together. Neither `ready` nor `stop` is called when no thread
+/// can be started.
 pub fn hog(takes: Takes, bytes: usize, ready: impl FnOnce() + Send, stop: impl FnOnce()) -> Taken {
     let cpus = confine::allowed().unwrap_or_default();
     let threads = cpus.len().max(1);
@@ -50,9 +51,14 @@ pub fn hog(takes: Takes, bytes: usize, ready: impl FnOnce() + Send, stop: impl F
         }
     };
     std::thread::scope(|scope| {
-        for index in 0..threads {
-            let member = &member;
-            scope.spawn(move || member(index));
+        // A limit on threads is no reason to hang or panic: those that there are take less.
+        let start_one = |index: &usize| {
+            let (member, index) = (&member, *index);
+            std::thread::Builder::new().spawn_scoped(scope, move || member(index)).is_ok()
+        };
+        let threads = (0..threads).take_while(start_one).count();
+        if threads == 0 {
+            return Taken { threads, seconds: 0.0, bytes: 0 };
         }
         while at_work.load(Ordering::Acquire) < threads {
             std::thread::sleep(std::time::Duration::from_millis(1));

@@ -97,6 +97,27 @@ impl AsRawFd for Signals {
     }
 }
 
+/// Makes the child that `command` starts be asked to end (SIGTERM, so that a launcher can end what it has started) when the thread
+/// that starts it ends, by whatever means: for a thread that waits for its child, and a child that is in a process group of its own
+/// or otherwise out of reach of the keys of the terminal.
+pub fn end_with_parent(command: &mut Command) -> &mut Command {
+    let parent = std::process::id();
+    // SAFETY: the closure runs between fork and exec and only calls prctl and getppid, which are async-signal-safe; making an error
+    // of a number allocates nothing.
+    unsafe {
+        command.pre_exec(move || {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM as libc::c_ulong, 0, 0, 0) != 0 {
+                return Err(std::io::Error::last_os_error());
+            }
+            // The parent may have ended before the request; then nobody would send anything.
+            if libc::getppid() as u32 != parent {
+                return Err(std::io::Error::from_raw_os_error(libc::ESRCH));
+            }
+            Ok(())
+        })
+    }
+}
+
 /// Sends `signal` to `child`, which has not been waited for yet (so its number cannot belong to somebody else).
 pub fn send(child: &Child, signal: i32) {
     // SAFETY: integers only; a child that ended meanwhile is a zombie and ignores it.

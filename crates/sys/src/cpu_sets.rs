@@ -1,6 +1,7 @@
 //! CPUs that share something: a core, a NUMA node, a last-level cache. Reads what the kernel says of each; what it does not say is
 //! taken as "shared with nobody" for cores and "all in one" for nodes.
 
+use crate::machine;
 use crate::root::Root;
 use nearfar_core::node::CpuList;
 use std::collections::BTreeMap;
@@ -32,8 +33,17 @@ pub fn nodes(root: &Root, cpus: &CpuList) -> Vec<CpuList> {
     parts
 }
 
-/// Bytes of the last-level caches that `cpus` use, all together; `None` when the kernel does not say. A hypervisor may lie.
+/// Bytes of the last-level caches that `cpus` use, all together; `None` when nothing says. For all CPUs that may be used it is no less
+/// than what [`machine::topology`] finds from more sources, memory-side caches included.
 pub fn last_level_cache(root: &Root, cpus: &CpuList) -> Option<u64> {
+    let topology = machine::topology(root);
+    // The topology's is of all allowed CPUs: too much for a part of them.
+    let of_all = topology.llc.bytes.filter(|_| topology.allowed.and(cpus) == topology.allowed);
+    listed_last_level(root, cpus).max(of_all)
+}
+
+/// What sysfs lists. A hypervisor may lie.
+fn listed_last_level(root: &Root, cpus: &CpuList) -> Option<u64> {
     let mut largest: BTreeMap<(u64, String), u64> = BTreeMap::new();
     for cpu in cpus.as_slice() {
         let dir = format!("/sys/devices/system/cpu/cpu{cpu}/cache");

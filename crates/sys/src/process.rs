@@ -87,23 +87,53 @@ pub fn memory_total() -> u64 {
 
 /// Bytes of memory that the caller could still get: of the machine (MemAvailable), or less where a memory cgroup says so.
 pub fn memory_available() -> u64 {
-    let field = |text: &str, name: &str| {
-        let line = text.lines().find(|line| line.starts_with(name))?;
-        line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()
-    };
     let read = |path: &std::path::Path| std::fs::read_to_string(path).ok();
     let machine =
         read("/proc/meminfo".as_ref()).and_then(|text| field(&text, "MemAvailable:")).map_or(u64::MAX, |kib| kib * 1024);
-    let root = std::path::Path::new("/sys/fs/cgroup");
     let own = read("/proc/self/cgroup".as_ref()).unwrap_or_default();
-    let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
-    let left = |group: &std::path::Path| {
-        let number = |name: &str| read(&group.join(name))?.trim().parse::<u64>().ok();
-        // What the group has of the page cache can be taken back.
-        let cache = read(&group.join("memory.stat")).and_then(|text| field(&text, "file ")).unwrap_or(0);
-        Some(number("memory.max")?.saturating_sub(number("memory.current")?.saturating_sub(cache)))
+    let left = |group: std::path::PathBuf| left_in_group(|name| read(&group.join(name)));
+    memory_groups(&own).into_iter().filter_map(left).fold(machine, u64::min)
+}
+
+/// The number after `name` in a file of one name and one number per line.
+fn field(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    line.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// Directories of the memory cgroups, of both versions, that `own` (/proc/self/cgroup) says the caller is in, up to the mounts.
+fn memory_groups(own: &str) -> Vec<std::path::PathBuf> {
+    let mut groups = Vec::new();
+    // Version 2 has one hierarchy, number 0, without a name; in containers there may be no such line, and yet limits at the mount.
+    let mut add = |mount: &str, group: &str| {
+        let dir = std::path::Path::new(mount).join(group.trim_start_matches('/'));
+        groups.extend(dir.ancestors().take_while(|dir| dir.starts_with(mount)).map(std::path::Path::to_owned));
     };
-    root.join(own).ancestors().take_while(|group| group.starts_with(root)).filter_map(left).fold(machine, u64::min)
+    add("/sys/fs/cgroup", own.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or_default());
+    for line in own.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(group)) = (fields.next(), fields.next()) else { continue };
+        if controllers.split(',').any(|controller| controller == "memory") {
+            add("/sys/fs/cgroup/memory", group);
+        }
+    }
+    groups
+}
+
+/// Bytes that a memory cgroup still allows; `None` when it has no limit. `read` gives the text of one of its files.
+fn left_in_group(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
+    let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
+    let stat = read("memory.stat").unwrap_or_default();
+    let of = |name: &str| field(&stat, name).unwrap_or(0);
+    // What the group has of the page cache can be taken back, but not shared memory, which version 2 counts as such.
+    let (limit, used, cache) = match number("memory.max") {
+        Some(limit) => (limit, number("memory.current"), of("file ").saturating_sub(of("shmem "))),
+        None => {
+            let cache = of("total_inactive_file ").saturating_add(of("total_active_file "));
+            (number("memory.limit_in_bytes")?, number("memory.usage_in_bytes"), cache)
+        }
+    };
+    Some(limit.saturating_sub(used.unwrap_or(0).saturating_sub(cache)))
 }
 
 /// Writes `text` to standard error in one call, without buffers, locks or allocation.
@@ -147,6 +177,28 @@ mod tests {
         assert_eq!((stat('S', 1).threads, stat('S', 3).threads, stat('S', 1).start), (1, 3, 12345));
         assert!(stat('R', 1).is_alive() && stat('Z', 2).is_alive());
         assert!(!stat('Z', 1).is_alive() && !stat('X', 1).is_alive());
+    }
+
+    #[test]
+    fn what_a_group_still_allows() {
+        let left = |files: &[(&str, &str)]| {
+            left_in_group(|name| files.iter().find(|(file, _)| *file == name).map(|(_, text)| (*text).to_owned()))
+        };
+        let stat = ("memory.stat", "anon 100\nfile 300\nshmem 120\nshmem_thp 7\n");
+        assert_eq!(left(&[("memory.max", "1000\n"), ("memory.current", "600\n"), stat]), Some(580));
+        assert_eq!(left(&[("memory.max", "max\n"), ("memory.current", "600\n"), stat]), None);
+        let stat = ("memory.stat", "cache 300\ninactive_file 1\ntotal_cache 300\ntotal_inactive_file 50\ntotal_active_file 30\n");
+        let v1 = [("memory.limit_in_bytes", "1000\n"), ("memory.usage_in_bytes", "600\n"), stat];
+        assert_eq!((left(&v1), left(&v1[..2]), left(&v1[..1])), (Some(480), Some(400), Some(1000)));
+        assert_eq!(left(&[]), None);
+    }
+
+    #[test]
+    fn groups_of_memory_up_to_their_mounts() {
+        let v2 = ["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup"].map(std::path::PathBuf::from);
+        assert_eq!(memory_groups("0::/a/b\n"), v2);
+        let v1 = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory/job", "/sys/fs/cgroup/memory"].map(std::path::PathBuf::from);
+        assert_eq!(memory_groups("4:memory:/job\n2:cpu,cpuacct:/other\n"), v1);
     }
 
     #[test]

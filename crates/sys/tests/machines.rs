@@ -38,7 +38,7 @@ const MACHINES: &[Expected] = &[
     of("a64fx", "A64FX", ("HBM only", Detected), "4 nodes per socket", "one tier", "hbm 0-3", [1, 48, 1], 32),
     of("altra-without-caches", "Neoverse N1", ("one kind of memory", Inferred), "none", "one tier", "dram 0", [1, 80, 1], 0),
     of("booted-cxl", "QEMU TCG CPU version 2.5+", ("flat", Inferred), "none", "near: node 0, far: node 1", "dram 0, cxl 1", [1, 4, 1], 16),
-    of("booted-cxl-no-hmat", "QEMU TCG CPU version 2.5+", ("flat", Inferred), "none", "unknown", "dram 0, unknown 1", [1, 4, 1], 16),
+    of("booted-cxl-no-hmat", "QEMU TCG CPU version 2.5+", ("unknown", Unknown), "none", "unknown", "dram 0, unknown 1", [1, 4, 1], 16),
     of("booted-dual-socket", "QEMU TCG CPU version 2.5+", ("one kind of memory", Inferred), "none", "one tier", "dram 0-1", [2, 4, 1], 32),
     of("booted-knl-cache", "Knights Landing", ("cache", Detected), "quadrant, hemisphere or all-to-all", "one tier", "dram 0", [1, 4, 1], 16 + 256),
     of("booted-knl-cache-no-hmat", "Knights Landing", ("cache", Inferred), "quadrant, hemisphere or all-to-all", "one tier", "dram 0", [1, 4, 1], 16 + 16384),

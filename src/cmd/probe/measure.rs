@@ -8,14 +8,14 @@ use super::{Part, ProbeArgs, far, noise};
 use crate::args::DEFAULT_FAR;
 use nearfar_core::energy::{self, Spent};
 use nearfar_core::node::{
-    Arithmetic, Cache, CacheKind, Chase, Injection, Isa, Memory, Missing, Node, Operation, Pages, Precision, Stores, Topology,
+    Arithmetic, Chase, Injection, Isa, Memory, Missing, Node, Operation, Pages, Precision, Stores, Topology,
 };
 use nearfar_core::units::Bytes;
 use nearfar_kernels::hog::{self, Takes};
 use nearfar_kernels::probe as kernels;
 use nearfar_sys::rapl::Meter;
 use nearfar_sys::root::Root;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Rows of a memory that is measured in full.
 const ROWS: &[(Operation, Stores)] = &[
@@ -31,17 +31,13 @@ const ROWS: &[(Operation, Stores)] = &[
     (Operation::Triad, Stores::Ordinary),
     (Operation::Triad, Stores::NonTemporal),
 ];
-/// Rows of other memories, of caches, and with `--quick`.
-const FEW_ROWS: &[(Operation, Stores)] =
+/// Rows of other memories, of all nodes together, and with `--quick`.
+pub(super) const FEW_ROWS: &[(Operation, Stores)] =
     &[(Operation::Read, Stores::None), (Operation::Triad, Stores::Ordinary), (Operation::Triad, Stores::NonTemporal)];
-const CACHE_ROWS: &[(Operation, Stores)] = &[
-    (Operation::Read, Stores::None),
-    (Operation::Write, Stores::Ordinary),
-    (Operation::Copy, Stores::Ordinary),
-    (Operation::Triad, Stores::Ordinary),
-];
 /// Memory that is left to others.
 const LEFT: u64 = 64 << 20;
+/// Optional rows are left out after so long: quick, full.
+const LATE: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(25));
 /// Energy is counted in so many windows of so long: counters are updated once in about a millisecond.
 const ENERGY_WINDOWS: usize = 5;
 const ENERGY_WINDOW: Duration = Duration::from_millis(150);
@@ -64,17 +60,18 @@ fn far_tiers(args: &ProbeArgs) -> Vec<String> {
 
 /// A probe under way.
 pub struct Session<'a> {
-    args: &'a ProbeArgs,
-    node: &'a mut Node,
-    progress: &'a Progress,
-    plan: Plan,
+    pub(super) args: &'a ProbeArgs,
+    pub(super) node: &'a mut Node,
+    pub(super) progress: &'a Progress,
+    pub(super) plan: Plan,
+    start: Instant,
 }
 
 impl<'a> Session<'a> {
     /// A probe that files its results in `node`, whose topology is known.
     pub fn new(args: &'a ProbeArgs, node: &'a mut Node, progress: &'a Progress) -> Self {
         let plan = plan::plan(&node.topology, args.quick, far_tiers(args).len());
-        Self { args, node, progress, plan }
+        Self { args, node, progress, plan, start: Instant::now() }
     }
 
     /// Measures everything that was asked for.
@@ -97,7 +94,20 @@ impl<'a> Session<'a> {
                 ),
             );
         }
-        for pair in self.plan.pairs.clone() {
+        for node in self.plan.gpu.clone() {
+            self.missing(format!("memory of node {node}"), "it is a GPU's: programs on the GPU may need it, so it is not used");
+        }
+        // What matters most comes first, in case time runs out.
+        let mut pairs = self.plan.pairs.clone();
+        pairs.sort_by_key(|pair| !pair.main);
+        for pair in pairs {
+            if !pair.main && self.is_late() {
+                self.missing(
+                    format!("node {} from CPUs of node {}", pair.memory, self.plan.groups[pair.group].node),
+                    "out of time: this machine has many nodes; nearer ones were measured",
+                );
+                continue;
+            }
             if self.wants(Part::Bandwidth) {
                 self.bandwidth(pair);
             }
@@ -128,15 +138,23 @@ impl<'a> Session<'a> {
         if self.wants(Part::Far) {
             self.far();
         }
-        self.node.noise = watch.end();
+        if !self.plan.behind_side_cache {
+            self.file_as_side_cache();
+        }
+        self.node.noise = watch.end(self.node.topology.online.len().max(1));
         noise::spread(self.node);
     }
 
-    fn wants(&self, part: Part) -> bool {
+    /// Little time is left: what is optional is left out.
+    fn is_late(&self) -> bool {
+        self.start.elapsed() > if self.args.quick { LATE.0 } else { LATE.1 }
+    }
+
+    pub(super) fn wants(&self, part: Part) -> bool {
         self.args.only.is_empty() || self.args.only.contains(&part)
     }
 
-    fn missing(&mut self, what: impl Into<String>, why: impl Into<String>) {
+    pub(super) fn missing(&mut self, what: impl Into<String>, why: impl Into<String>) {
         let missing = Missing { what: what.into(), why: why.into() };
         if !self.node.missing.contains(&missing) {
             self.node.missing.push(missing);
@@ -144,27 +162,31 @@ impl<'a> Session<'a> {
     }
 
     /// Memory that may be used now on `node`.
-    fn limit(&self, node: Option<u32>) -> u64 {
+    pub(super) fn limit(&self, node: Option<u32>) -> u64 {
         let machine = crate::machine::memory_limit().bytes.min(nearfar_sys::process::memory_available());
         let free = node.and_then(|id| {
             let path = format!("/sys/devices/system/node/node{id}/meminfo");
             let text = std::fs::read_to_string(path).ok()?;
-            let line = text.lines().find(|line| line.contains("MemFree:"))?;
-            line.split_ascii_whitespace().rev().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
+            let field = |name: &str| {
+                let line = text.lines().find(|line| line.contains(name))?;
+                line.split_ascii_whitespace().rev().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
+            };
+            // What the kernel keeps of files there makes room when memory is wanted.
+            let files = ["Active(file):", "Inactive(file):"].iter().filter_map(|name| field(name)).sum::<u64>();
+            Some(field("MemFree:")? + files / 2)
         });
-        // What the kernel caches of files on the node makes room, so a node with CPUs is judged by what is available.
         let free = free.filter(|_| self.node.topology.nodes.len() > 1);
         free.map_or(machine, |free| free.min(machine)).saturating_sub(LEFT)
     }
 
-    fn pages(&self) -> Pages {
+    pub(super) fn pages(&self) -> Pages {
         match self.node.topology.huge_pages.transparent.as_deref() {
             Some("always" | "madvise") => Pages::Huge,
             _ => Pages::Small,
         }
     }
 
-    fn stream<'s>(
+    pub(super) fn stream<'s>(
         &self,
         cpus: &'s [u32],
         cpu_node: Option<u32>,
@@ -201,17 +223,6 @@ impl<'a> Session<'a> {
             }
             Err(error) => self.missing(what, error.to_string()),
         }
-    }
-
-    /// All CPUs at once, each on the memory nearest to it, where there are several nodes with CPUs.
-    fn together(&mut self) {
-        if self.plan.groups.len() < 2 {
-            return;
-        }
-        self.missing(
-            "bandwidth of all nodes together",
-            "not measured yet: rows are by node of the CPUs; nodes do not share their memory controllers, so the sum is an estimate",
-        );
     }
 
     fn scaling(&mut self) {
@@ -306,57 +317,9 @@ impl<'a> Session<'a> {
 
     /// All injectors together visit as much as an array of the bandwidth kernels has.
     fn injector_bytes(&self, injectors: usize, limit: u64) -> u64 {
-        let each = self.plan.array_bytes / injectors.max(1) as u64;
+        // Rounded up to pages: all together must not fall short of what exceeds the caches by a line.
+        let each = self.plan.array_bytes.div_ceil(injectors.max(1) as u64).next_multiple_of(4096);
         each.max(64 << 20).min(limit / 2 / injectors.max(1) as u64)
-    }
-
-    /// Bandwidth and latency of each cache that holds data.
-    fn caches(&mut self) {
-        let caches: Vec<Cache> =
-            self.node.topology.caches.iter().filter(|cache| cache.kind != CacheKind::Instruction).cloned().collect();
-        if caches.is_empty() {
-            self.missing("caches", "the kernel does not tell their sizes");
-        }
-        let group = self.plan.groups[0].clone();
-        for cache in caches {
-            let memory = Memory::Cache(cache.level);
-            self.progress.step(&format!("level {} cache", cache.level));
-            // What a thread has of it when all use it at once.
-            let sharers = group.cores.len().min(cache.shared_by.max(1) as usize) as u64;
-            if self.wants(Part::Bandwidth) {
-                let setting = kernels::StreamSetting {
-                    memory,
-                    array_bytes: cache.bytes / 2 / sharers,
-                    limit_bytes: self.limit(None),
-                    llc_bytes: None,
-                    rows: CACHE_ROWS,
-                    budget: (self.plan.row * CACHE_ROWS.len() as u32) / 2,
-                    ..self.stream(&group.cores, Some(group.node), group.node, CACHE_ROWS)
-                };
-                match kernels::bandwidth(&setting) {
-                    Ok(measured) => self.node.bandwidth.extend(measured.rows),
-                    Err(error) => self.missing(format!("bandwidth of the level {} cache", cache.level), error.to_string()),
-                }
-            }
-            if self.wants(Part::Latency) {
-                let setting = kernels::ChaseSetting {
-                    cpu: group.cores[0],
-                    helpers: &group.cores[..1],
-                    cpu_node: group.node,
-                    memory,
-                    chases: &[Chase::Random],
-                    pages: self.pages(),
-                    bytes: cache.bytes / 2,
-                    llc_bytes: None,
-                    budget: self.plan.chase / 4,
-                    limit_bytes: self.limit(None),
-                };
-                match kernels::latency(&setting) {
-                    Ok(rows) => self.node.latency.extend(rows),
-                    Err(error) => self.missing(format!("latency of the level {} cache", cache.level), error.to_string()),
-                }
-            }
-        }
     }
 
     fn compute(&mut self) {
@@ -396,6 +359,10 @@ impl<'a> Session<'a> {
     }
 
     fn mpi(&mut self) {
+        if self.args.only.is_empty() && super::super::bench::is_root() {
+            return self
+                .missing("MPI", "root does not compile and start programs unasked: --only mpi measures it, or run as a user");
+        }
         if self.args.quick && self.args.only.is_empty() {
             return self.missing("MPI", "left out with --quick; --quick --only mpi measures it");
         }

@@ -4,8 +4,9 @@
 
 use nearfar_core::node::{Node, Noise, Validity};
 
-/// CPU time of others above this share of all, and figures are not trusted.
-const MOST_OTHERS: f64 = 0.05;
+/// CPU time of others above this share of all, or above so many CPUs, and figures are not trusted: few busy CPUs of many take
+/// bandwidth as well.
+const MOST_OTHERS: (f64, f64) = (0.05, 0.5);
 /// CPU time stolen by the hypervisor above this share, likewise.
 const MOST_STEAL: f64 = 0.01;
 /// Ticks per second of /proc: USER_HZ is 100 on every architecture that Linux runs on today.
@@ -53,13 +54,13 @@ impl Watch {
         Self { start: now(), load }
     }
 
-    /// What happened since.
-    pub fn end(&self) -> Noise {
-        judge(self.load, self.start, now())
+    /// What happened since, on a machine of so many CPUs.
+    pub fn end(&self, cpus: usize) -> Noise {
+        judge(self.load, cpus, self.start, now())
     }
 }
 
-fn judge(load_before: Option<f64>, start: Option<Times>, end: Option<Times>) -> Noise {
+fn judge(load_before: Option<f64>, cpus: usize, start: Option<Times>, end: Option<Times>) -> Noise {
     let mut noise = Noise { load_before, ..Noise::default() };
     let (Some(start), Some(end)) = (start, end) else {
         noise.why = "/proc/stat cannot be read: whether the machine was quiet is not known".into();
@@ -77,8 +78,8 @@ fn judge(load_before: Option<f64>, start: Option<Times>, end: Option<Times>) -> 
     if steal > MOST_STEAL {
         why.push(format!("the hypervisor gave {:.1} % of the CPU time to others", steal * 100.0));
     }
-    if others > MOST_OTHERS {
-        why.push(format!("other processes had {:.1} % of the CPU time", others * 100.0));
+    if others > MOST_OTHERS.0 || others * cpus as f64 > MOST_OTHERS.1 {
+        why.push(format!("other processes had {:.1} % of the CPU time ({:.1} CPUs)", others * 100.0, others * cpus as f64));
     }
     (noise.noisy, noise.why) = (!why.is_empty(), why.join("; "));
     noise
@@ -115,11 +116,13 @@ mod tests {
     #[test]
     fn others_make_noise_and_we_do_not() {
         let start = Times { total: 0.0, idle: 0.0, steal: 0.0, own: 0.0 };
-        let quiet = judge(Some(0.1), Some(start), Some(Times { total: 10.0, idle: 5.0, steal: 0.05, own: 4.9 }));
+        let quiet = judge(Some(0.1), 2, Some(start), Some(Times { total: 10.0, idle: 5.0, steal: 0.05, own: 4.9 }));
         assert!(!quiet.noisy && quiet.why.is_empty(), "{quiet:?}");
-        let busy = judge(None, Some(start), Some(Times { total: 10.0, idle: 2.0, steal: 0.5, own: 4.5 }));
+        let busy = judge(None, 2, Some(start), Some(Times { total: 10.0, idle: 2.0, steal: 0.5, own: 4.5 }));
         assert!(busy.noisy && busy.why.contains("hypervisor") && busy.why.contains("30.0 %"), "{busy:?}");
-        assert!(!judge(None, None, None).why.is_empty());
+        let few = judge(None, 256, Some(start), Some(Times { total: 100.0, idle: 96.0, steal: 0.0, own: 1.0 }));
+        assert!(few.noisy && few.why.contains("CPUs"), "7 CPUs of 256: {few:?}");
+        assert!(!judge(None, 2, None, None).why.is_empty());
     }
 
     #[test]

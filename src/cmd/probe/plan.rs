@@ -1,6 +1,6 @@
 //! What is measured on which CPUs and memories, and how long each row may take. Pure: decided from the topology alone.
 
-use nearfar_core::node::{CpuList, MemoryNode, Topology};
+use nearfar_core::node::{CacheKind, CpuList, MemoryKind, MemoryNode, Topology};
 use std::time::Duration;
 
 /// CPUs that measure together.
@@ -36,6 +36,8 @@ pub struct Plan {
     pub cpus: Vec<u32>,
     /// What is paired.
     pub pairs: Vec<Pair>,
+    /// Nodes that are a GPU's memory: not measured.
+    pub gpu: Vec<u32>,
     /// The last-level cache that arrays must exceed; none when it is not known.
     pub llc_bytes: Option<u64>,
     /// False where a memory-side cache is too large for arrays to exceed it: what is measured is that cache.
@@ -70,8 +72,10 @@ const CHASE_BYTES: (u64, u64) = (256 << 20, 1 << 30);
 /// The plan for a machine, with `far` far tiers.
 pub fn plan(topology: &Topology, quick: bool, far: usize) -> Plan {
     let groups = groups(topology);
-    let memories: Vec<&MemoryNode> =
-        topology.nodes.iter().filter(|node| node.bytes > 0 && (node.allowed || topology.nodes.len() == 1)).collect();
+    let usable = topology.nodes.iter().filter(|node| node.bytes > 0 && (node.allowed || topology.nodes.len() == 1));
+    // A program on the GPU may need all of its memory.
+    let (gpu, memories): (Vec<&MemoryNode>, Vec<&MemoryNode>) = usable.partition(|node| node.kind == MemoryKind::Gpu);
+    let gpu = gpu.into_iter().map(|node| node.id).collect();
     let mut pairs = Vec::new();
     for (index, group) in groups.iter().enumerate() {
         for memory in &memories {
@@ -83,7 +87,7 @@ pub fn plan(topology: &Topology, quick: bool, far: usize) -> Plan {
             }
         }
     }
-    let (llc_bytes, behind_side_cache) = llc(topology);
+    let (llc_bytes, behind_side_cache) = llc(topology, &groups);
     let llc = llc_bytes;
     let array_bytes = llc.map_or(ARRAY_BYTES.0, |bytes| bytes * TIMES_LLC).max(ARRAY_BYTES.1);
     let chase_bytes = llc.map_or(CHASE_BYTES.1, |bytes| (bytes * 8).clamp(CHASE_BYTES.0, CHASE_BYTES.1).max(bytes * TIMES_LLC));
@@ -106,16 +110,24 @@ pub fn plan(topology: &Topology, quick: bool, far: usize) -> Plan {
         pairs,
         array_bytes,
         chase_bytes,
+        gpu,
         llc_bytes,
         behind_side_cache,
         quick,
     }
 }
 
-/// The cache to exceed, and whether memory-side caches are part of it.
-fn llc(topology: &Topology) -> (Option<u64>, bool) {
-    let Some(bytes) = topology.llc.bytes else { return (None, true) };
+/// The cache that arrays of one group must exceed, and whether memory-side caches are part of it.
+fn llc(topology: &Topology, groups: &[Group]) -> (Option<u64>, bool) {
+    let Some(all) = topology.llc.bytes else { return (None, true) };
     let side = topology.llc.side_bytes;
+    // Of all sockets' caches only those of the group's CPUs count.
+    let outer = topology.caches.iter().filter(|cache| cache.kind != CacheKind::Instruction).max_by_key(|cache| cache.level);
+    let of_group = |group: &Group| {
+        let instances = outer.map(|cache| group.cpus.len().div_ceil(cache.shared_by.max(1) as usize) as u64);
+        outer.zip(instances).map_or(all, |(cache, instances)| cache.bytes * instances + side)
+    };
+    let bytes = groups.iter().map(of_group).max().unwrap_or(all).min(all);
     let memory: u64 = topology.nodes.iter().map(|node| node.bytes).sum();
     // Three arrays, in half of the memory at the most, and in a time that can be borne.
     let fits = bytes.saturating_mul(3 * TIMES_LLC) <= (memory / 2).min(LARGEST);
@@ -130,6 +142,16 @@ fn groups(topology: &Topology) -> Vec<Group> {
         if !cpus.is_empty() {
             groups.push(Group { node: node.id, cores: one_per_core(topology, &cpus), cpus: cpus.as_slice().to_vec() });
         }
+    }
+    if let Some(quota) = topology.cgroup.cpus {
+        // More threads than the quota would be throttled together for most of each period.
+        let mut left = (quota.floor() as usize).max(1);
+        for group in &mut groups {
+            group.cores.truncate(left);
+            group.cpus.truncate(left.max(group.cores.len()));
+            left -= group.cores.len();
+        }
+        groups.retain(|group| !group.cores.is_empty());
     }
     if groups.is_empty() && !allowed.is_empty() {
         let node = topology.nodes.first().map_or(0, |node| node.id);
@@ -211,6 +233,23 @@ mod tests {
         topology.llc = Llc { bytes: Some(288 << 20), side_bytes: 256 << 20, ..Llc::default() };
         let small = plan(&topology, false, 0);
         assert_eq!((small.behind_side_cache, small.array_bytes), (true, 4 * (288 << 20)));
+    }
+
+    #[test]
+    fn quotas_sockets_and_gpus() {
+        use nearfar_core::node::Cache;
+        let mut topology = knl_flat();
+        topology.cgroup.cpus = Some(2.5);
+        assert_eq!(plan(&topology, false, 0).cores, [0, 1]);
+        topology.cgroup.cpus = None;
+        topology.nodes[1].kind = MemoryKind::Gpu;
+        let plan = plan(&topology, false, 0);
+        assert_eq!((plan.gpu.as_slice(), plan.pairs.len()), (&[1][..], 1));
+        // Two sockets of 32 MiB: one group's arrays exceed one of them.
+        let mut topology = knl_flat();
+        topology.llc.bytes = Some(64 << 20);
+        topology.caches = vec![Cache { level: 3, bytes: 32 << 20, instances: 2, shared_by: 8, ..Cache::default() }];
+        assert_eq!(super::plan(&topology, false, 0).llc_bytes, Some(32 << 20));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! What was seen of a running program: its processes, where their threads ran, where their pages lie. `nearfar map` fills it in,
-//! [`judge`] says what is wrong with it.
+//! [`judge()`] says what is wrong with it.
 //!
 //! Counts of "looks" are samples: what happens between two looks is not seen, and shares of looks are shares of samples, not of time.
 

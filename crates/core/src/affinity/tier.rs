@@ -1,6 +1,7 @@
-//! Near and far among NUMA nodes: the faster kind of memory is near. Said only where there are several kinds and all are known.
+//! Near and far among NUMA nodes, as [`detect::tiers`](crate::node::detect::tiers) finds them: what a probe of the machine says as well.
 
-use crate::node::{MemoryKind, MemoryNode};
+use crate::node::detect::tiers;
+use crate::node::{MemoryNode, Topology};
 use serde::Serialize;
 use std::fmt;
 
@@ -23,34 +24,26 @@ impl fmt::Display for Tier {
     }
 }
 
-/// Bandwidth from the CPUs, in order; `None` when nothing is known.
-const fn speed(kind: MemoryKind) -> Option<u32> {
-    match kind {
-        MemoryKind::Unknown => None,
-        MemoryKind::Hbm => Some(4),
-        MemoryKind::Dram => Some(3),
-        MemoryKind::Gpu => Some(2),
-        MemoryKind::Cxl => Some(1),
-        MemoryKind::Pmem => Some(0),
-    }
+/// The tier of node `id` as far as the nodes themselves tell; `None` with one kind of memory, or when nothing tells which is the faster.
+/// Where the whole topology is at hand, `tier_in` knows more.
+pub fn tier_of(nodes: &[MemoryNode], id: u32) -> Option<Tier> {
+    tier_in(&Topology { nodes: nodes.to_vec(), ..Topology::default() }, id)
 }
 
-/// The tier of node `id`; `None` with one kind of memory, or when a kind is not known.
-pub fn tier_of(nodes: &[MemoryNode], id: u32) -> Option<Tier> {
-    let with_memory = nodes.iter().filter(|node| node.bytes > 0);
-    let speeds: Vec<u32> = with_memory.map(|node| speed(node.kind)).collect::<Option<_>>()?;
-    let (fastest, slowest) = (*speeds.iter().max()?, *speeds.iter().min()?);
-    let own = speed(nodes.iter().find(|node| node.id == id)?.kind)?;
-    match (fastest == slowest, own == fastest) {
-        (true, _) => None,
-        (false, true) => Some(Tier::Near),
-        (false, false) => Some(Tier::Far),
+/// The tier of node `id` of a machine: kinds of memory, and the kernel's memory tiers where a kind is not known.
+pub fn tier_in(topology: &Topology, id: u32) -> Option<Tier> {
+    let tiers = tiers(topology)?;
+    match (tiers.near.contains(&id), tiers.far.contains(&id)) {
+        (true, _) => Some(Tier::Near),
+        (false, true) => Some(Tier::Far),
+        (false, false) => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::{CpuList, MemoryKind};
 
     #[test]
     fn the_faster_kind_is_near() {
@@ -63,5 +56,15 @@ mod tests {
         assert_eq!((tier_of(&cxl, 0), tier_of(&cxl, 1)), (Some(Tier::Near), Some(Tier::Far)));
         assert_eq!(tier_of(&nodes(&[MemoryKind::Dram, MemoryKind::Dram]), 0), None);
         assert_eq!(tier_of(&nodes(&[MemoryKind::Dram, MemoryKind::Unknown]), 0), None);
+    }
+
+    #[test]
+    fn the_kernel_may_know_where_the_nodes_do_not_tell() {
+        let node = |id, kind, cpus: &str| MemoryNode { id, kind, bytes: 1, cpus: cpus.parse().unwrap(), ..MemoryNode::default() };
+        let nodes = vec![node(0, MemoryKind::Dram, "0-3"), node(1, MemoryKind::Unknown, "")];
+        let memory_tiers = vec![(4, CpuList::from_iter([0])), (22, CpuList::from_iter([1]))];
+        let topology = Topology { nodes, memory_tiers, ..Topology::default() };
+        assert_eq!((tier_in(&topology, 0), tier_in(&topology, 1)), (Some(Tier::Near), Some(Tier::Far)));
+        assert_eq!(tier_of(&topology.nodes, 1), None);
     }
 }

@@ -3,10 +3,11 @@
 //!
 //! A row is the same in both when everything but its figure is the same. It differs significantly when the confidence intervals do not
 //! overlap *and* the medians differ by more than the tolerance: the first alone would tell of every tenth of a per cent on a quiet
-//! machine, the second alone of every noisy row.
+//! machine, the second alone of every noisy row. Figures that are marked as noisy differ never significantly. A figure that A has and that
+//! B lacks, or has only as INVALID, is worse in B, unless B has no row of that table: that part was not measured then.
 
 use super::compare::{Measure, measure_of};
-use super::{Figure, Finding, Node, Runtime, Subject, words};
+use super::{Figure, Finding, Node, Runtime, Subject, Validity, words};
 
 /// One of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,22 +38,27 @@ pub struct Difference {
 }
 
 /// What differs between `a` and `b`: facts of the machines first, then rows of measurements. `tolerance` is the share by which medians
-/// may differ (0.05: five per cent). Rows that only one has are told of, and are not significant.
+/// may differ (0.05: five per cent). Rows that only B has are told of, and are not significant; those that only A has are, where B has
+/// others of that table.
 pub fn diff(a: &Node, b: &Node, tolerance: f64) -> Vec<Difference> {
     let mut differences = facts(a, b);
     let (ours, theirs) = (rows(a), rows(b));
+    // A quick probe leaves rows out on purpose, and one that ran out of time says so.
+    let shorter = (b.quick && !a.quick) || b.missing.iter().any(|missing| missing.why.starts_with("out of time"));
     for row in &ours {
         match theirs.iter().find(|other| other.what == row.what) {
             Some(other) => differences.extend(compare_rows(row, other, tolerance)),
-            None => differences.push(only(row, Side::A)),
+            None => differences.push(lacking(row, !shorter && theirs.iter().any(|other| other.table == row.table))),
         }
     }
     let new = theirs.iter().filter(|row| ours.iter().all(|other| other.what != row.what));
-    differences.extend(new.map(|row| only(row, Side::B)));
+    differences.extend(new.map(only_b));
     differences
 }
 
 struct Row<'a> {
+    /// The list of [`Node`] that it is of.
+    table: &'static str,
     what: String,
     measure: Measure,
     figure: &'a Figure,
@@ -63,18 +69,31 @@ impl Row<'_> {
         if !self.figure.is_known() {
             return "not measured".to_owned();
         }
-        let mark = if self.figure.is_valid() { "" } else { " (INVALID)" };
+        let mark = match self.figure.validity {
+            Validity::Valid => "",
+            Validity::Noisy => " (NOISY)",
+            Validity::Invalid => " (INVALID)",
+        };
         format!("{}{mark}", self.measure.show(self.figure.median))
+    }
+
+    /// A number that nothing is wrong with.
+    fn is_sound(&self) -> bool {
+        self.figure.is_known() && self.figure.validity == Validity::Valid
     }
 }
 
-fn only(row: &Row<'_>, side: Side) -> Difference {
-    let (a, b) = match side {
-        Side::A => (row.shown(), "-".to_owned()),
-        Side::B => ("-".to_owned(), row.shown()),
-    };
-    let why = "only one of them has it".to_owned();
-    Difference { what: row.what.clone(), a, b, change: None, worse: None, significant: false, why }
+/// A row that only A has. B is worse for it when `measured`: that part was measured there, and this figure did not come out.
+fn lacking(row: &Row<'_>, measured: bool) -> Difference {
+    let significant = measured && row.is_sound();
+    let worse = significant.then_some(Side::B);
+    let why = if measured { "B has no such figure" } else { "not measured in B" }.to_owned();
+    Difference { what: row.what.clone(), a: row.shown(), b: "-".to_owned(), change: None, worse, significant, why }
+}
+
+fn only_b(row: &Row<'_>) -> Difference {
+    let why = "only B has it".to_owned();
+    Difference { what: row.what.clone(), a: "-".to_owned(), b: row.shown(), change: None, worse: None, significant: false, why }
 }
 
 /// `None` when they are as good as equal.
@@ -85,7 +104,11 @@ fn compare_rows(a: &Row<'_>, b: &Row<'_>, tolerance: f64) -> Option<Difference> 
     match (a.figure.is_usable(), b.figure.is_usable()) {
         (false, false) => return None,
         (false, true) => return difference(None, None, false, format!("not to be used in A: {}", a.figure.why)),
-        (true, false) => return difference(None, None, false, format!("not to be used in B: {}", b.figure.why)),
+        (true, false) => {
+            let significant = a.is_sound();
+            let worse = significant.then_some(Side::B);
+            return difference(None, worse, significant, format!("not to be used in B: {}", b.figure.why));
+        }
         (true, true) => {}
     }
     let change = b.figure.median / a.figure.median - 1.0;
@@ -94,20 +117,26 @@ fn compare_rows(a: &Row<'_>, b: &Row<'_>, tolerance: f64) -> Option<Difference> 
     }
     let b_is_worse = (change < 0.0) == a.measure.more_is_better();
     let apart = a.figure.high < b.figure.low || b.figure.high < a.figure.low;
-    let why = if apart { "the intervals do not overlap" } else { "the intervals overlap: may be noise" };
-    difference(Some(change), Some(if b_is_worse { Side::B } else { Side::A }), apart, why.to_owned())
+    let quiet = a.is_sound() && b.is_sound();
+    let why = match (apart, quiet) {
+        (true, true) => "the intervals do not overlap",
+        (true, false) => "noisy: may be noise, though the intervals do not overlap",
+        (false, _) => "the intervals overlap: may be noise",
+    };
+    difference(Some(change), Some(if b_is_worse { Side::B } else { Side::A }), apart && quiet, why.to_owned())
 }
 
 /// Every row with words that say all but its figure; rows that would be called the same get their sizes, then their place.
 fn rows(node: &Node) -> Vec<Row<'_>> {
     let mut rows: Vec<(Row<'_>, String)> = Vec::new();
-    let mut add = |what: String, detail: String, measure, figure| rows.push((Row { what, measure, figure }, detail));
+    let mut add =
+        |table, what: String, detail: String, measure, figure| rows.push((Row { table, what, measure, figure }, detail));
     let name = |memory| node.memory_name(memory);
     for row in &node.bandwidth {
         let cpus = row.cpu_node.map_or("all CPUs".to_owned(), |id| format!("CPUs of node {id}"));
         let stores = row.known_stores().map_or("unknown stores", |stores| stores.name());
         let what = format!("{}, {stores}, {} from {cpus}, {} threads", row.operation.name(), name(row.memory), row.threads);
-        add(what, words::size(row.array_bytes), Measure::Rate, &row.rate);
+        add("bandwidth", what, words::size(row.array_bytes), Measure::Rate, &row.rate);
     }
     for row in &node.scaling {
         for point in &row.points {
@@ -118,33 +147,34 @@ fn rows(node: &Node) -> Vec<Row<'_>> {
                 name(row.memory),
                 point.threads
             );
-            add(what, String::new(), Measure::Rate, &point.rate);
+            add("scaling", what, String::new(), Measure::Rate, &point.rate);
         }
     }
     for row in &node.latency {
         let what =
             format!("latency of {} from node {}, {}, {}", name(row.memory), row.cpu_node, row.chase.name(), row.pages.name());
-        add(what, words::size(row.bytes), Measure::Time, &row.time);
+        add("latency", what, words::size(row.bytes), Measure::Time, &row.time);
     }
     for row in &node.loaded {
         for point in &row.points {
             let delay = point.delay.map_or("no load".to_owned(), |delay| format!("delay {delay}"));
             let under = format!("{} from node {} under {}, {delay}", name(row.memory), row.cpu_node, row.injection.name());
-            add(format!("latency of {under}"), String::new(), Measure::Time, &point.time);
-            add(format!("bandwidth of {under}"), String::new(), Measure::Rate, &point.rate);
+            add("loaded", format!("latency of {under}"), String::new(), Measure::Time, &point.time);
+            add("loaded", format!("bandwidth of {under}"), String::new(), Measure::Rate, &point.rate);
         }
     }
     for row in &node.compute {
         let what = format!("{} {} {}, {} threads", row.precision.name(), row.isa.name(), row.arithmetic.name(), row.threads);
         if let Some(clock) = &row.clock_hz {
-            add(format!("clock during {what}"), String::new(), Measure::Clock, clock);
+            add("compute", format!("clock during {what}"), String::new(), Measure::Clock, clock);
         }
-        add(what, String::new(), Measure::Flops, &row.rate);
+        add("compute", what, String::new(), Measure::Flops, &row.rate);
     }
     for row in &node.threading {
         // The path of a runtime differs between machines that are otherwise alike.
         let runtime = if row.runtime == Runtime::Own { "own threads" } else { "OpenMP" };
-        add(format!("{} of {} threads, {runtime}", row.construct, row.threads), String::new(), Measure::Time, &row.overhead);
+        let what = format!("{} of {} threads, {runtime}", row.construct, row.threads);
+        add("threading", what, String::new(), Measure::Time, &row.overhead);
     }
     for (index, tier) in node.far.iter().enumerate() {
         for point in &tier.points {
@@ -155,16 +185,17 @@ fn rows(node: &Node) -> Vec<Row<'_>> {
                 point.depth,
                 index + 1
             );
-            add(format!("rate of {of}"), tier.spec.clone(), Measure::Rate, &point.rate);
-            add(format!("time of {of}"), tier.spec.clone(), Measure::Time, &point.time);
+            add("far", format!("rate of {of}"), tier.spec.clone(), Measure::Rate, &point.rate);
+            add("far", format!("time of {of}"), tier.spec.clone(), Measure::Time, &point.time);
         }
     }
     for row in &node.energy {
-        add(format!("energy per {} of {} in {}", row.unit, row.load, row.domain), String::new(), Measure::Energy, &row.joules);
+        let what = format!("energy per {} of {} in {}", row.unit, row.load, row.domain);
+        add("energy", what, String::new(), Measure::Energy, &row.joules);
     }
     for row in &node.mpi {
         let what = format!("MPI {}, {} of {} ranks", row.what, words::size(row.bytes), row.ranks);
-        add(what, String::new(), measure_of(&row.unit), &row.value);
+        add("mpi", what, String::new(), measure_of(&row.unit), &row.value);
     }
     rows.retain(|(row, _)| row.figure.is_known() || !row.figure.is_valid());
     distinct(rows)
@@ -304,15 +335,34 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_one_alone_and_invalid_rows_are_not_slow() {
+    fn figures_that_b_lacks_are_worse_unless_their_part_was_not_measured() {
         let good = machine(64, &[100.0], &[80.0]);
+        let verdicts = |a: &Node, b: &Node| diff(a, b, 0.05).iter().map(|row| (row.significant, row.worse)).collect::<Vec<_>>();
+        let (worse, told) = ((true, Some(Side::B)), (false, None));
         let mut other = good.clone();
-        other.latency.clear();
         other.bandwidth[0].rate = Figure::invalid("arrays too small");
+        other.latency.clear();
         let differences = diff(&good, &other, 0.05);
-        assert_eq!(differences.len(), 2);
-        assert!(differences.iter().all(|row| !row.significant && row.worse.is_none()));
-        assert!(differences[0].why.contains("too small"));
+        assert!(differences[0].why.contains("too small") && differences[1].why.contains("not measured"), "{differences:#?}");
+        assert_eq!(verdicts(&good, &other), [worse, told]);
+        assert_eq!(verdicts(&other, &good), [told, told], "B has more");
+        // Latencies were measured, but not this one.
+        other = good.clone();
+        other.latency[0].cpu_node = 1;
+        assert_eq!(verdicts(&good, &other), [worse, told]);
+        // What is noisy in A is no figure to miss.
+        let noisy = machine(64, &[60.0, 70.0, 103.0], &[80.0]);
+        other = good.clone();
+        other.bandwidth[0].rate = Figure::invalid("arrays too small");
+        assert_eq!(verdicts(&noisy, &other), [told]);
+    }
+
+    #[test]
+    fn noisy_figures_are_shown_and_are_not_significant() {
+        let differences = diff(&machine(64, &[100.0], &[80.0]), &machine(64, &[20.0, 30.0, 50.0], &[80.0]), 0.05);
+        assert_eq!(differences.len(), 1);
+        assert!(!differences[0].significant && differences[0].b.contains("NOISY"), "{differences:#?}");
+        assert!(differences[0].why.starts_with("noisy"));
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub struct ChaseSetting<'a> {
     pub helpers: &'a [u32],
     /// The NUMA node of `cpu`.
     pub cpu_node: u32,
-    /// Where the data are. For a cache they come from `cpu_node`.
+    /// Where the data are. For a cache they come from wherever the kernel takes them.
     pub memory: Memory,
     /// Orders of visits, one row each, on the same memory.
     pub chases: &'a [Chase],
@@ -49,9 +49,9 @@ pub struct ChaseSetting<'a> {
 /// # Errors
 /// Memory or CPUs could not be had; nothing was measured then.
 pub fn latency(setting: &ChaseSetting) -> Result<Vec<Latency>, Error> {
-    let node = if let Memory::Node(node) = setting.memory { node } else { setting.cpu_node };
+    let node = if let Memory::Node(node) = setting.memory { Some(node) } else { None };
     let bytes = setting.bytes as usize;
-    let region = Region::new(bytes, Some(node), setting.pages, setting.limit_bytes)?;
+    let region = Region::new(bytes, node, setting.pages, setting.limit_bytes)?;
     let budget = setting.budget / setting.chases.len().max(1) as u32;
     let helpers = if setting.helpers.is_empty() { std::slice::from_ref(&setting.cpu) } else { setting.helpers };
     let mut rows = Vec::with_capacity(setting.chases.len());

@@ -10,7 +10,7 @@ use super::error::Error;
 use super::region::Region;
 use super::ring::{Ring, drive_out, walk};
 use super::team;
-use nearfar_core::node::{Chase, Figure, Injection, LoadPoint, LoadedLatency, Memory, Pages};
+use nearfar_core::node::{Chase, Figure, Injection, LoadPoint, LoadedLatency, Memory, Pages, Validity};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -192,11 +192,25 @@ impl Curve<'_> {
             let time = Figure::of(&runs.iter().map(|run| run.0).collect::<Vec<_>>());
             let rates: Vec<f64> = runs.iter().map(|run| run.1).collect();
             // No load is a rate of zero, which is no failure.
-            let rate = if delay.is_none() { Figure { runs: RUNS as u32, ..Figure::default() } } else { Figure::of(&rates) };
+            let rate = if delay.is_none() { Figure { runs: RUNS as u32, ..Figure::default() } } else { loads(&rates) };
             points.push(LoadPoint { delay, time, rate });
         }
         (points, u64::from(at != self.ring.at(self.chased, done)))
     }
+}
+
+/// The rate of the load. A run in which nothing was moved is one in which no injector had its CPU: noise, unless all are such.
+fn loads(rates: &[f64]) -> Figure {
+    let moved: Vec<f64> = rates.iter().copied().filter(|rate| *rate > 0.0).collect();
+    if moved.is_empty() {
+        return Figure::invalid("the CPUs that load the memory were taken by others all the time");
+    }
+    let mut figure = Figure::of(&moved);
+    let lost = rates.len() - moved.len();
+    if lost > 0 && figure.is_valid() {
+        (figure.validity, figure.why) = (Validity::Noisy, format!("others had the CPUs in {lost} of {} runs", rates.len()));
+    }
+    figure
 }
 
 /// One injector: the lines `base..base + lines` of the buffers.
@@ -295,6 +309,13 @@ fn spin(rounds: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn injectors_without_a_cpu_are_noise() {
+        assert_eq!(loads(&[5.0, 5.0, 0.0]).validity, Validity::Noisy);
+        assert_eq!(loads(&[5.0, 5.1]).validity, Validity::Valid);
+        assert!(!loads(&[0.0, 0.0]).is_valid());
+    }
 
     fn setting<'a>(cpus: &'a [u32], injection: Injection) -> LoadedSetting<'a> {
         LoadedSetting {

@@ -144,7 +144,9 @@ impl Region {
             }
             Err(error) => self.unbound.clone().unwrap_or_else(|| error.to_string()),
         };
-        note(&mut proof.unproved, &format!("placement not verified ({why})"));
+        let said = format!("placement not verified ({why})");
+        // Memory that is bound is where it should be, if only nobody can tell; unbound among several nodes it can be anywhere.
+        note(if self.unbound.is_some() && several_nodes() { &mut proof.wrong } else { &mut proof.unproved }, &said);
     }
 }
 
@@ -178,10 +180,17 @@ pub fn page_size() -> usize {
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).ok().filter(|&size| size > 0).unwrap_or(4096)
 }
 
+fn nodes_with_memory() -> Option<CpuList> {
+    Root::this().text("/sys/devices/system/node/has_memory")?.parse().ok()
+}
+
 /// The only node with memory, when there is only one.
 fn only_node() -> Option<u32> {
-    let with_memory: CpuList = Root::this().text("/sys/devices/system/node/has_memory")?.parse().ok()?;
-    if let [node] = with_memory.as_slice() { Some(*node) } else { None }
+    if let [node] = nodes_with_memory()?.as_slice() { Some(*node) } else { None }
+}
+
+fn several_nodes() -> bool {
+    nodes_with_memory().is_some_and(|nodes| nodes.len() > 1)
 }
 
 fn kind_of(resident: u64, huge: u64) -> Pages {

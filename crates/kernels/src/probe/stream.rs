@@ -29,7 +29,7 @@ pub struct StreamSetting<'a> {
     pub cpus: &'a [u32],
     /// The NUMA node of the CPUs; none for CPUs of several nodes.
     pub cpu_node: Option<u32>,
-    /// Where the arrays are. For a cache they come from `cpu_node`.
+    /// Where the arrays are. For a cache they come from wherever the kernel takes them.
     pub memory: Memory,
     /// What to measure, in this order; the arrays are made once for all.
     pub rows: &'a [(Operation, Stores)],
@@ -153,7 +153,8 @@ struct Log {
 fn measure(setting: &StreamSetting, steps: &[Step]) -> Result<(Vec<(Figure, u64)>, Proof), Error> {
     let threads = setting.cpus.len();
     let is_cache = matches!(setting.memory, Memory::Cache(_));
-    let node = if let Memory::Node(node) = setting.memory { Some(node) } else { setting.cpu_node };
+    // What is to be in a cache may come from any memory: the node of the CPUs may have none, or not be ours.
+    let node = if let Memory::Node(node) = setting.memory { Some(node) } else { None };
     let len = arrays::elements(if is_cache { setting.array_bytes / 3 } else { setting.array_bytes });
     if !is_cache && len / arrays::UNIT < threads {
         return Err(Error::Setting("the arrays have less than a line for each thread"));

@@ -6,44 +6,71 @@ use super::epcc::{self, Effort};
 use super::spin_barrier::{Padded, SpinBarrier};
 use nearfar_core::node::{CpuList, Figure, Runtime, Threading};
 use nearfar_sys::confine;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 /// Rounds of a check.
 const CHECKED: u64 = 200;
 
-/// Overheads for each number of threads in `counts`, on the first CPUs of `cpus`.
+/// Overheads for each number of threads in `counts`, on the first CPUs of `cpus`. Where threads cannot be started, rows are invalid.
 pub fn own(counts: &[usize], cpus: &CpuList, effort: Effort) -> Vec<Threading> {
     let spins = epcc::spins_of_delay();
     let mut rows = Vec::new();
     for &threads in counts {
         let team = Team { threads, cpus: cpus.as_slice() };
-        let broken = team.is_broken().then(|| Figure::invalid("a barrier or reduction gave a wrong result"));
+        let broken = match team.is_broken() {
+            Ok(broken) => broken.then(|| Figure::invalid("a barrier or reduction gave a wrong result")),
+            Err(error) => Some(not_started(&error)),
+        };
         for construct in CONSTRUCTS {
             let measured = || match construct {
-                "fork-join" => epcc::overheads(effort, spins, |repetitions| fork_join(threads, repetitions, spins)),
-                "barrier" => epcc::overheads(effort, spins, |repetitions| team.barriers(repetitions, spins)),
-                _ => epcc::overheads(effort, spins, |repetitions| team.reductions(repetitions, spins)),
+                "fork-join" => figure(effort, spins, |repetitions| fork_join(threads, repetitions, spins)),
+                "barrier" => figure(effort, spins, |repetitions| team.barriers(repetitions, spins)),
+                _ => figure(effort, spins, |repetitions| team.reductions(repetitions, spins)),
             };
-            let overhead = broken.clone().unwrap_or_else(|| epcc::figure(&measured()));
+            let overhead = broken.clone().unwrap_or_else(measured);
             rows.push(Threading { runtime: Runtime::Own, construct: construct.into(), threads: threads as u32, overhead });
         }
     }
     rows
 }
 
+fn not_started(error: &io::Error) -> Figure {
+    Figure::invalid(format!("a thread could not be started: {error}"))
+}
+
+/// The figure of a construct whose tests need threads.
+fn figure(effort: Effort, spins: u64, mut test: impl FnMut(u64) -> io::Result<Duration>) -> Figure {
+    let mut failed = None;
+    let samples = epcc::overheads(effort, spins, |repetitions| {
+        if failed.is_none() {
+            match test(repetitions) {
+                Ok(time) => return time,
+                Err(error) => failed = Some(error),
+            }
+        }
+        // Long enough for the protocol to end soon; these samples are thrown away.
+        effort.limit
+    });
+    failed.map_or_else(|| epcc::figure(&samples), |error| not_started(&error))
+}
+
 /// The caller is one of the threads.
-fn fork_join(threads: usize, repetitions: u64, spins: u64) -> Duration {
+fn fork_join(threads: usize, repetitions: u64, spins: u64) -> io::Result<Duration> {
     let start = Instant::now();
     for _ in 0..repetitions {
         std::thread::scope(|scope| {
             for _ in 1..threads {
-                scope.spawn(|| epcc::delay(spins));
+                Builder::new().spawn_scoped(scope, || epcc::delay(spins))?;
             }
             epcc::delay(spins);
-        });
+            io::Result::Ok(())
+        })?;
     }
-    start.elapsed()
+    Ok(start.elapsed())
 }
 
 struct Team<'a> {
@@ -52,13 +79,19 @@ struct Team<'a> {
 }
 
 impl Team<'_> {
-    /// Runs `work(barrier, index)` on threads that have all started, and returns how long the first one took.
-    fn timed(&self, work: impl Fn(&SpinBarrier, usize) + Sync) -> Duration {
+    /// Runs `work(barrier, index)` on threads that have all started, and returns how long the first one took; an error when one
+    /// cannot be started.
+    fn timed(&self, work: impl Fn(&SpinBarrier, usize) + Sync) -> io::Result<Duration> {
         let barrier = SpinBarrier::new(self.threads);
+        // Closed until it is known whether all members exist: in a barrier, those that do would wait for the others for ever.
+        let gate = RwLock::new(false);
         let member = |index: usize| {
             // Pinned as far as there are CPUs; a kernel that refuses leaves the choice to its scheduler.
             if let Some(&cpu) = self.cpus.get(index) {
                 let _ = confine::confine(&[cpu].into_iter().collect());
+            }
+            if !*gate.read().unwrap_or_else(PoisonError::into_inner) {
+                return Duration::ZERO;
             }
             barrier.wait();
             let start = Instant::now();
@@ -66,16 +99,20 @@ impl Team<'_> {
             start.elapsed()
         };
         std::thread::scope(|scope| {
-            let first = scope.spawn(|| member(0));
+            // An early return opens the gate without the word to go.
+            let mut all_started = gate.write().unwrap_or_else(PoisonError::into_inner);
+            let first = Builder::new().spawn_scoped(scope, || member(0))?;
             for index in 1..self.threads {
                 let member = &member;
-                scope.spawn(move || member(index));
+                Builder::new().spawn_scoped(scope, move || member(index))?;
             }
-            first.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            *all_started = true;
+            drop(all_started);
+            Ok(first.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         })
     }
 
-    fn barriers(&self, repetitions: u64, spins: u64) -> Duration {
+    fn barriers(&self, repetitions: u64, spins: u64) -> io::Result<Duration> {
         self.timed(|barrier, _| {
             for _ in 0..repetitions {
                 epcc::delay(spins);
@@ -85,7 +122,7 @@ impl Team<'_> {
     }
 
     /// All threads add to one number, and all know the sum afterwards.
-    fn reductions(&self, repetitions: u64, spins: u64) -> Duration {
+    fn reductions(&self, repetitions: u64, spins: u64) -> io::Result<Duration> {
         let sums = Sums::default();
         self.timed(|barrier, index| {
             for round in 0..repetitions {
@@ -96,7 +133,7 @@ impl Team<'_> {
     }
 
     /// True when a thread leaves a barrier that another has not reached, or a sum is wrong.
-    fn is_broken(&self) -> bool {
+    fn is_broken(&self) -> io::Result<bool> {
         let (arrived, broken, sums) = (AtomicU64::new(0), AtomicBool::new(false), Sums::default());
         let threads = self.threads as u64;
         self.timed(|barrier, index| {
@@ -111,8 +148,8 @@ impl Team<'_> {
                     broken.store(true, Ordering::Relaxed);
                 }
             }
-        });
-        broken.into_inner()
+        })?;
+        Ok(broken.into_inner())
     }
 }
 
@@ -142,8 +179,18 @@ mod tests {
     #[test]
     fn barriers_and_sums_are_right_with_more_threads_than_cpus() {
         for threads in [1, 2, 5] {
-            assert!(!Team { threads, cpus: &[] }.is_broken(), "{threads}");
+            assert!(!Team { threads, cpus: &[] }.is_broken().expect("threads"), "{threads}");
         }
+    }
+
+    #[test]
+    fn a_thread_that_cannot_be_started_ends_the_row_and_nothing_else() {
+        let mut tests = 0;
+        let figure = figure(SHORT, 1, |_| {
+            tests += 1;
+            if tests < 3 { Ok(Duration::from_micros(60)) } else { Err(io::ErrorKind::WouldBlock.into()) }
+        });
+        assert!(tests == 3 && !figure.is_valid() && figure.why.contains("could not be started"), "{tests}: {figure:?}");
     }
 
     #[test]

@@ -106,8 +106,16 @@ fn general(topology: &Topology, firmware: Option<&Firmware>) -> Mode {
     let is_cached = !evidence.is_empty();
     if !alone.is_empty() {
         evidence.push(format!("memory without CPUs: {}", nodes_text(alone.iter().map(|node| node.id))));
-        if is_cached {
-            return ("hybrid", Certainty::Detected, evidence);
+        // Memory loses its CPUs also when they are taken offline, and virtual machines are given such memory while they run.
+        let is_open = alone.iter().all(|node| node.kind == MemoryKind::Unknown);
+        match (is_cached, is_open) {
+            (true, true) => return ("cache", Certainty::Detected, evidence),
+            (true, false) => return ("hybrid", Certainty::Detected, evidence),
+            (false, true) => {
+                evidence.push("nothing says that it is another kind of memory than the rest".to_owned());
+                return ("unknown", Certainty::Unknown, evidence);
+            }
+            (false, false) => {}
         }
         let is_gpu = alone.iter().all(|node| node.kind == MemoryKind::Gpu);
         let certainty = if certainty_of(alone) == Certainty::Detected { Certainty::Detected } else { Certainty::Inferred };
@@ -129,4 +137,24 @@ fn general(topology: &Topology, firmware: Option<&Firmware>) -> Mode {
         None => Certainty::Inferred,
     };
     ("one kind of memory", certainty, evidence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_without_cpus_need_not_be_of_another_kind() {
+        let node =
+            |id: u32, cpus: &str, kind| MemoryNode { id, bytes: GIB, cpus: cpus.parse().unwrap(), kind, ..MemoryNode::default() };
+        let of = |kinds: [MemoryKind; 2]| {
+            let nodes = vec![node(0, "0-3", MemoryKind::Dram), node(1, "", kinds[0]), node(2, "", kinds[1])];
+            finding(&Topology { nodes, ..Topology::default() }, None)
+        };
+        // CPUs of a socket that are offline, or memory that was added to a virtual machine.
+        let open = of([MemoryKind::Unknown; 2]);
+        assert_eq!((open.value.as_str(), open.certainty), ("unknown", Certainty::Unknown));
+        assert!(open.evidence.iter().any(|text| text.contains("nodes 1-2")), "{open:?}");
+        assert_eq!(of([MemoryKind::Unknown, MemoryKind::Cxl]).value, "flat");
+    }
 }
