@@ -189,11 +189,15 @@ Private_Hugetlb:    2048 kB
     fn own_areas_hold_what_was_touched() {
         let data = vec![1u8; 8 << 20];
         let at = data.as_ptr() as u64;
-        let found = areas(&Root::this(), crate::process::pid(), 4096).expect("own");
-        let area = found.areas.iter().find(|area| area.start <= at && at < area.end).expect("the data are mapped");
-        assert!(area.bytes >= 7 << 20, "{area:?}");
-        let on_nodes: u64 = area.nodes.iter().map(|(_, bytes)| bytes).sum();
-        assert!(!found.nodes_known || on_nodes >= 7 << 20, "{area:?}");
+        // Other tests map memory beside it: between the two files the area may have grown, and is another then.
+        let told = (0..50).any(|_| {
+            let found = areas(&Root::this(), crate::process::pid(), 4096).expect("own");
+            let area = found.areas.iter().find(|area| area.start <= at && at < area.end).expect("the data are mapped");
+            assert!(area.bytes >= 7 << 20, "{area:?}");
+            let on_nodes: u64 = area.nodes.iter().map(|(_, bytes)| bytes).sum();
+            !found.nodes_known || on_nodes >= 7 << 20
+        });
+        assert!(told, "the nodes of what was touched are never told");
         std::hint::black_box(&data);
     }
 }

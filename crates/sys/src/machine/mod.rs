@@ -30,7 +30,7 @@ pub fn firmware(root: &Root) -> Option<Firmware> {
     firmware::firmware(&Reader::new(root))
 }
 
-/// A capture of everything that [`topology`] and [`firmware`] read, as [`Root::captured`] takes it. Repeated blocks of /proc/cpuinfo,
+/// A capture of everything that [`topology`] and [`firmware()`] read, as [`Root::captured`] takes it. Repeated blocks of /proc/cpuinfo,
 /// most of /proc/self/status and the strings of memory modules (serial numbers) are left out.
 pub fn capture(root: &Root) -> String {
     let reader = Reader::recording(root);
