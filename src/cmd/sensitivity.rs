@@ -25,7 +25,7 @@ use crate::{kernel, program, say};
 use anyhow::Context;
 use nearfar_core::sensitivity::judge;
 use nearfar_sys::root::Root;
-use nearfar_sys::{child, confine, cpu_sets};
+use nearfar_sys::{affinity, child, cpu_sets};
 use plan::Plan;
 use session::{Interrupted, ProgramFailed, Session};
 use std::process::ExitCode;
@@ -60,7 +60,7 @@ fn measure(args: SensitivityArgs) -> anyhow::Result<()> {
         std::fs::write(file, "").map_err(|error| refuse(format_args!("--json {}: {error}", file.display())))?;
     }
     let kernel = kernel::find().map_err(refuse)?;
-    let all = confine::allowed().context("the CPUs that may be used are not known")?;
+    let all = affinity::of(0).context("the CPUs that may be used are not known")?;
     let root = Root::this();
     let plan = Plan::new(&root, &all);
     let sizes = session::sizes(cpu_sets::last_level_cache(&root, &all), all.len(), args.smoke);

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
-use nearfar_sys::confine;
+use nearfar_sys::affinity;
 
 use crate::compute;
 
@@ -37,13 +37,13 @@ const BATCH: usize = 4096;
 /// swept once); `bytes`: of all arrays together. Neither `ready` nor `stop` is called when no thread
 /// can be started.
 pub fn hog(takes: Takes, bytes: usize, ready: impl FnOnce() + Send, stop: impl FnOnce()) -> Taken {
-    let cpus = confine::allowed().unwrap_or_default();
+    let cpus = affinity::of(0).unwrap_or_default();
     let threads = cpus.len().max(1);
     let (end, at_work, moved) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicU64::new(0));
     let member = |index: usize| {
         // A kernel that refuses leaves the choice to its scheduler.
         if let Some(&cpu) = cpus.as_slice().get(index) {
-            let _ = confine::confine(&[cpu].into_iter().collect());
+            let _ = affinity::confine(&[cpu].into_iter().collect());
         }
         match takes {
             Takes::Memory => sweep(bytes / threads, &end, &at_work, &moved),

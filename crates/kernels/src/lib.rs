@@ -50,6 +50,8 @@ pub mod latency;
 
 pub mod device;
 
+pub mod spin_barrier;
+
 pub mod probe;
 pub mod compute;
 

@@ -77,6 +77,27 @@ fn set(cpus: &CpuList) -> Result<(), AffinityError> {
     }
 }
 
+/// Confines the calling thread to those of `cpus` that it may use; what it starts afterwards inherits that.
+///
+/// # Errors
+/// None of them is usable, or a sandbox forbids the call.
+pub fn confine(cpus: &CpuList) -> Result<(), AffinityError> {
+    set(cpus)
+}
+
+/// Runs `work` confined to `cpus`: what it starts stays confined.
+///
+/// # Errors
+/// As of [`confine`]; `work` has not run then.
+pub fn confined<R>(cpus: &CpuList, work: impl FnOnce() -> R) -> Result<R, AffinityError> {
+    let before = of(0)?;
+    set(cpus)?;
+    let result = work();
+    // Should a cpuset have changed meanwhile, the kernel keeps what is left.
+    let _ = set(&before);
+    Ok(result)
+}
+
 /// The calling thread is pinned while this lives; then it may run where it could before.
 #[derive(Debug)]
 pub struct Pinned {
@@ -140,6 +161,16 @@ mod tests {
         }
         assert_eq!(pin(&CpuList::default()).map(|_| ()), Err(AffinityError::Empty));
         assert!(of(u32::MAX >> 1).is_err(), "no such thread");
+    }
+
+    #[test]
+    fn what_is_started_confined_stays_so() {
+        let all = of(0).expect("own CPUs");
+        let first: CpuList = all.as_slice().iter().copied().take(1).collect();
+        let inside = confined(&first, || (of(0), std::thread::spawn(|| of(0)).join().expect("joined")));
+        assert_eq!(inside, Ok((Ok(first.clone()), Ok(first))));
+        assert_eq!(of(0), Ok(all));
+        assert_eq!(confine(&CpuList::default()), Err(AffinityError::Empty));
     }
 
     #[test]

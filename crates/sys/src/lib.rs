@@ -8,7 +8,6 @@ pub mod arch;
 pub mod errno;
 pub mod root;
 pub mod machine;
-pub mod confine;
 pub mod cpu_sets;
 pub mod rapl;
 pub mod map;

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, bail};
 use nearfar_core::node::CpuList;
-use nearfar_sys::confine;
+use nearfar_sys::affinity;
 use serde::Deserialize;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -41,7 +41,7 @@ impl Hog {
             command.arg("--processor");
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let started = confine::confined(cpus, || command.spawn()).context("the hog cannot be confined to its CPUs")?;
+        let started = affinity::confined(cpus, || command.spawn()).context("the hog cannot be confined to its CPUs")?;
         let mut child = started.with_context(|| format!("cannot start {}", kernel.display()))?;
         let (input, output) = (child.stdin.take(), child.stdout.take().context("the hog has no output")?);
         let mut hog = Self { child, input, output: BufReader::new(output) };

@@ -10,7 +10,7 @@ use nearfar_core::node::CpuList;
 use nearfar_core::sensitivity::{Evidence, Packing, Pairs, Spread, Trial};
 use nearfar_sys::child::{self, Signals};
 use nearfar_sys::event::wait_readable;
-use nearfar_sys::{confine, process};
+use nearfar_sys::{affinity, process};
 use serde::Deserialize;
 use std::ffi::OsString;
 use std::fmt;
@@ -220,7 +220,7 @@ impl Session {
             (user + system).as_secs_f64()
         };
         let (before, start) = (used(), Instant::now());
-        let mut running = confine::confined(cpus, || self.signals.spawn(&mut command))
+        let mut running = affinity::confined(cpus, || self.signals.spawn(&mut command))
             .context("the program cannot be confined to CPUs")?
             .map_err(|error| ProgramFailed(format!("{} cannot be executed: {error}", self.program.display())))?;
         let status = self.wait(&mut running)?;
@@ -283,7 +283,7 @@ impl Session {
             command.args([option, &value.to_string()]);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut running = confine::confined(cpus, || self.signals.spawn(&mut command))
+        let mut running = affinity::confined(cpus, || self.signals.spawn(&mut command))
             .context("a kernel cannot be confined to CPUs")?
             .with_context(|| format!("cannot start {}", self.kernel.display()))?;
         let mut output = running.stdout.take().context("a kernel has no output")?;

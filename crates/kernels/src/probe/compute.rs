@@ -7,7 +7,8 @@
 
 use super::error::Error;
 use super::flops::{self, Loop, MOST_ROUNDS, Sums};
-use super::team::{self, Span, SpinBarrier};
+use super::team::{self, Span};
+use crate::spin_barrier::SpinBarrier;
 use nearfar_core::node::{Arithmetic, Compute, Figure, Isa, Precision};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Threads pinned one to a CPU that measure together, the spin barrier between them, and how long what they did took.
+//! Threads pinned one to a CPU that measure together, and how long what they did took.
 //!
 //! Invariant: no thread works before all are started and pinned; when one cannot be, none does. Time between barriers is from the first
 //! start to the last end on one clock, so that a thread that comes late makes the figure worse, not better.
@@ -7,45 +7,8 @@ use super::error::Error;
 use nearfar_core::node::CpuList;
 use nearfar_sys::affinity;
 use nearfar_sys::errno::Errno;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
-
-/// Spins between two offers of the CPU to others: without them, threads that share a CPU would wait for each other's time slices.
-const SPINS: u32 = 20_000;
-
-/// A barrier that spins: threads leave it within a fraction of a microsecond of each other, a sleeping one takes tens.
-#[derive(Debug)]
-pub struct SpinBarrier {
-    members: usize,
-    arrived: AtomicUsize,
-    round: AtomicUsize,
-}
-
-impl SpinBarrier {
-    /// For this many threads.
-    pub fn new(members: usize) -> Self {
-        Self { members, arrived: AtomicUsize::new(0), round: AtomicUsize::new(0) }
-    }
-
-    /// Returns when all members have called it.
-    pub fn wait(&self) {
-        let round = self.round.load(Ordering::Relaxed);
-        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.members {
-            self.arrived.store(0, Ordering::Relaxed);
-            self.round.store(round.wrapping_add(1), Ordering::Release);
-            return;
-        }
-        let mut spins = 0;
-        while self.round.load(Ordering::Acquire) == round {
-            std::hint::spin_loop();
-            spins += 1;
-            if spins % SPINS == 0 {
-                nearfar_sys::thread::give_way();
-            }
-        }
-    }
-}
 
 /// When a thread started and ended one repetition.
 pub type Span = (Instant, Instant);
@@ -143,7 +106,9 @@ pub fn own_cpus() -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spin_barrier::SpinBarrier;
     use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::Ordering;
 
     #[test]
     fn threads_run_where_they_are_told_and_in_step() {

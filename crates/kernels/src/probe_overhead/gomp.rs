@@ -5,7 +5,7 @@
 
 use super::CONSTRUCTS;
 use super::epcc::{self, Effort, Samples};
-use super::spin_barrier::Padded;
+use crate::spin_barrier::Padded;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -8,7 +8,6 @@
 
 // Lowest first: a module uses only modules above it.
 mod epcc;
-mod spin_barrier;
 mod own;
 mod gomp;
 

@@ -3,9 +3,9 @@
 
 use super::CONSTRUCTS;
 use super::epcc::{self, Effort};
-use super::spin_barrier::{Padded, SpinBarrier};
+use crate::spin_barrier::{Padded, SpinBarrier};
 use nearfar_core::node::{CpuList, Figure, Runtime, Threading};
-use nearfar_sys::confine;
+use nearfar_sys::affinity;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
@@ -88,7 +88,7 @@ impl Team<'_> {
         let member = |index: usize| {
             // Pinned as far as there are CPUs; a kernel that refuses leaves the choice to its scheduler.
             if let Some(&cpu) = self.cpus.get(index) {
-                let _ = confine::confine(&[cpu].into_iter().collect());
+                let _ = affinity::confine(&[cpu].into_iter().collect());
             }
             if !*gate.read().unwrap_or_else(PoisonError::into_inner) {
                 return Duration::ZERO;
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn every_construct_gives_a_row() {
-        let rows = own(&[1, 2], &confine::allowed().expect("a mask"), SHORT);
+        let rows = own(&[1, 2], &affinity::of(0).expect("a mask"), SHORT);
         let named: Vec<_> = rows.iter().map(|row| (row.construct.as_str(), row.threads)).collect();
         assert_eq!(named[..4], [("fork-join", 1), ("barrier", 1), ("reduction", 1), ("fork-join", 2)]);
         assert!(rows.iter().all(|row| row.overhead.is_valid() && row.overhead.runs > 0), "{rows:?}");

@@ -126,6 +126,8 @@ pub struct Pager {
     recorder: Option<Recorder>,
     clean_after_ns: u64,
     metadata_pages: usize,
+    // Pages that the tables took when gauges were last written.
+    tables_pages: usize,
     /// Bytes of the blocks' tables of far copies.
     table_bytes: usize,
     over_since_ns: u64,

@@ -123,6 +123,7 @@ impl Pager {
             recorder,
             clean_after_ns: 0,
             metadata_pages: 0,
+            tables_pages: 0,
             table_bytes: 0,
             over_since_ns: 0,
             pipe: None,

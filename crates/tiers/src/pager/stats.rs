@@ -138,6 +138,7 @@ impl Pager {
     pub fn publish(&mut self) {
         // Metadata is part of near: it is charged like frames, in whole pages, as it grows.
         let metadata = self.metadata_bytes() as usize / PAGE + 1;
+        self.tables_pages = metadata;
         let due = metadata.saturating_sub(self.metadata_pages);
         if due > 0 {
             // The budget may be spent: free frames make room for the tables, then the oldest of limbo.
@@ -165,8 +166,7 @@ impl Pager {
     /// Charges a little more than tables need now, bit by bit, since nothing may be free in the moment when they grow.
     pub(super) fn charge_ahead(&mut self) {
         const STEP: usize = 32;
-        let metadata = self.metadata_bytes() as usize / PAGE + 1;
-        let aim = metadata + (self.job.near_pages() as usize / 512).clamp(64, 256) + self.metadata_step();
+        let aim = self.tables_pages + (self.job.near_pages() as usize / 512).clamp(64, 256) + self.metadata_step();
         let some = aim.saturating_sub(self.metadata_pages).min(STEP);
         // Not after a fork, when all give away what they have.
         if some == 0 || self.job.charged_pages() > self.job.near_pages() {
