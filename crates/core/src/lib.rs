@@ -16,5 +16,6 @@ pub mod node;
 pub mod energy;
 pub mod sensitivity;
 pub mod affinity;
+pub mod placement;
 pub mod policy;
 pub mod trace;

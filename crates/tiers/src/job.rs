@@ -7,6 +7,7 @@
 
 use crate::ledger::{ACCOUNTS, Account, Accounts, Ledger};
 use nearfar_core::faults::Faults;
+use nearfar_core::placement::Order;
 use nearfar_core::stats::{COUNTER_COUNT, COUNTERS, Combine, Counter, Snapshot};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::process;
@@ -15,7 +16,7 @@ use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const MAGIC: u64 = u64::from_le_bytes(*b"nearfar3");
+const MAGIC: u64 = u64::from_le_bytes(*b"nearfar4");
 /// Processes that can be under one job at a time.
 pub const SLOT_COUNT: usize = ACCOUNTS;
 const PATH_BYTES: usize = 1024;
@@ -57,12 +58,17 @@ pub struct Settings {
     pub user_only: bool,
     /// There is no userfaultfd: the kernel pages a mapped spill file.
     pub kernel_paging: bool,
+    /// Which objects go where, in flat and hybrid mode.
+    pub order: Order,
     /// Bytes of `far_dir` in use.
     far_dir_len: u32,
     far_dir: [u8; PATH_BYTES],
     /// Bytes of `trace` in use.
     trace_len: u32,
     trace: [u8; PATH_BYTES],
+    /// Bytes of `plan` in use.
+    plan_len: u32,
+    plan: [u8; PATH_BYTES],
 }
 
 impl Settings {
@@ -84,10 +90,13 @@ impl Settings {
             faults: Faults::default(),
             user_only: false,
             kernel_paging: false,
+            order: Order::default(),
             far_dir_len: far_dir.len() as u32,
             far_dir: [0; PATH_BYTES],
             trace_len: 0,
             trace: [0; PATH_BYTES],
+            plan_len: 0,
+            plan: [0; PATH_BYTES],
         };
         settings.far_dir.get_mut(..far_dir.len()).ok_or(Errno(libc::ENAMETOOLONG))?.copy_from_slice(far_dir.as_bytes());
         Ok(settings)
@@ -109,6 +118,18 @@ impl Settings {
     /// The file that visits are recorded to.
     pub fn trace(&self) -> &[u8] {
         self.trace.get(..self.trace_len as usize).unwrap_or_default()
+    }
+
+    /// Has objects placed by the compiled plan at `path`.
+    pub fn set_plan(&mut self, path: &[u8]) -> Result<(), Errno> {
+        self.plan.get_mut(..path.len()).ok_or(Errno(libc::ENAMETOOLONG))?.copy_from_slice(path);
+        self.plan_len = path.len() as u32;
+        Ok(())
+    }
+
+    /// The compiled plan (`core::placement::plan`); empty without one.
+    pub fn plan(&self) -> &[u8] {
+        self.plan.get(..self.plan_len as usize).unwrap_or_default()
     }
 }
 

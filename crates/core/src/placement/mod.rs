@@ -1,0 +1,10 @@
+//! Where data go in flat and hybrid mode: what the user asked for, as plain data that every process of a job can read, and the
+//! decision for one object. Asks no machine and moves nothing.
+//!
+//! Words: *near* and *far* are the tiers; an *object* is a heap block, a mapping, a static array or a stack; a *node* is a NUMA node.
+
+mod node_set;
+mod order;
+
+pub use node_set::{MAX_NODES, NodeSet};
+pub use order::{Full, MAX_SIZE_RANGES, ObjectKind, Order, Policy, SizeRange, Spread, Tier};
