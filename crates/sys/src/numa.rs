@@ -310,7 +310,7 @@ pub fn move_pages(pid: u32, addresses: &[usize], to: &[u32], status: &mut [i32])
     ];
     // SAFETY: the kernel reads and writes one entry of slices of that length each; moving changes where pages lie, not what they hold.
     let left = unsafe { call(libc::SYS_move_pages, args) }.map_err(meaning)?;
-    Ok(usize::try_from(left).unwrap_or(0))
+    Ok(left)
 }
 
 #[cfg(test)]
