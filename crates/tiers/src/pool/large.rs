@@ -10,7 +10,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Blocks above this are large; mimalloc is quick up to here.
-pub const LEAST: usize = 64 << 10;
+pub const LEAST: usize = super::medium::MOST;
 /// Larger ones are not kept.
 const MOST: usize = 4 << 20;
 /// Blocks kept per thread.
