@@ -33,6 +33,8 @@ mod small_heap;
 mod static_arrays;
 mod stack;
 mod managed;
+mod objects;
+mod placing;
 mod signal_stacks;
 mod pieces;
 mod user_mode;
