@@ -115,8 +115,7 @@ pub fn owns(block: *const c_void) -> bool {
 /// Which tier a block of a pool is in; `None` for other addresses.
 pub fn tier_of(block: *const c_void) -> Option<Tier> {
     let pool = Pool::of(block.addr())?;
-    let far = get().and_then(|placing| placing.far_policy).filter(|_| pool.spec().policy.is_some());
-    Some(if far.is_some() && pool.spec().policy == far { Tier::Far } else { Tier::Near })
+    Some(if get().is_some_and(|placing| placing.far.has(pool)) { Tier::Far } else { Tier::Near })
 }
 
 /// True when everything goes near by the process's policy alone, and nothing is placed one by one.
