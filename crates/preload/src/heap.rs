@@ -13,7 +13,7 @@
 use crate::errno::{self, Kept};
 use crate::lifecycle::{managed_even_inside, managed_heap, nobody_forks};
 use crate::managed::{Half, Managed};
-use crate::{libc_heap, small_heap};
+use crate::{libc_heap, small_heap, unmanaged};
 use nearfar_core::addr::{PAGE, round_up};
 use nearfar_sys::errno::Errno;
 use nearfar_tiers::memory::Memory;
@@ -241,8 +241,8 @@ pub fn calloc(count: usize, size: usize, caller: usize) -> *mut c_void {
 #[inline(always)]
 pub unsafe fn free(block: *mut c_void) {
     let Some(managed) = managed_even_inside() else {
-        // SAFETY: nothing was ever managed, so the block is the C library's.
-        return unsafe { libc_heap::free(block) };
+        // SAFETY: passed on to the caller.
+        return unsafe { unmanaged::free(block) };
     };
     match managed.half(block.addr()) {
         // mimalloc touches `errno` only through calls that fail, and discarding its own memory does not.
@@ -264,8 +264,8 @@ pub unsafe fn realloc(block: *mut c_void, size: usize, caller: usize) -> *mut c_
         return malloc(size, caller);
     }
     let Some(managed) = managed_even_inside() else {
-        // SAFETY: nothing was ever managed, so the block is the C library's.
-        return unsafe { libc_heap::realloc(block, size) };
+        // SAFETY: passed on to the caller.
+        return unsafe { unmanaged::realloc(block, size) };
     };
     if size == 0 {
         // SAFETY: passed on to the caller.
@@ -356,8 +356,8 @@ pub unsafe fn usable_size(block: *mut c_void) -> usize {
             // SAFETY: passed on to the caller.
             unsafe { managed.usable_size(&owner, block) }
         }
-        // SAFETY: nothing was ever managed, so the block is the C library's.
-        None => unsafe { libc_heap::usable_size(block) },
+        // SAFETY: passed on to the caller.
+        None => unsafe { unmanaged::usable_size(block) },
     }
 }
 

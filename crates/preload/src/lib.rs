@@ -39,7 +39,11 @@ mod user_mode;
 mod exec;
 mod lifecycle;
 mod fork;
+mod unmanaged;
 mod heap;
+mod alone;
+mod job_tiers;
+mod api;
 mod maps;
 #[cfg(target_arch = "x86_64")]
 pub mod raw_syscall;
@@ -51,3 +55,4 @@ mod async_io;
 mod zero_copy;
 mod last_thread;
 pub mod hooks;
+pub mod api_hooks;
