@@ -5,6 +5,7 @@
 //! question whose a block is (`Pool::of`).
 
 use crate::alloc_internal;
+use nearfar_core::addr::{Extent, PAGE};
 use nearfar_core::node::detect;
 use nearfar_core::node::{Memory, Node, Topology, words};
 use nearfar_core::placement::{NodeSet, Tier};
@@ -12,7 +13,7 @@ use nearfar_core::tier::{FarSpec, NearSpec};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::numa::{self, MemoryPolicy, PolicyMode};
 use nearfar_sys::root::Root;
-use nearfar_sys::{machine, process};
+use nearfar_sys::{machine, map, process};
 use nearfar_tiers::pool::{Pool, PoolSpec};
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::null_mut;
@@ -278,9 +279,17 @@ impl Alone {
     }
 
     /// The same, zeros.
-    #[inline]
     pub fn zalloc(&self, tier: Tier, size: usize) -> *mut c_void {
-        self.pool(tier, size).zalloc(size)
+        let pool = self.pool(tier, size);
+        if size < DISCARDED {
+            return pool.zalloc(size);
+        }
+        let block = pool.malloc(size);
+        if !block.is_null() {
+            // SAFETY: a fresh block of that size.
+            unsafe { clear(block.cast(), size) };
+        }
+        block
     }
 
     /// The same, aligned to a power of two.
@@ -306,6 +315,30 @@ impl Alone {
     pub fn capacity(&self, tier: Tier) -> (u64, u64, u64) {
         let side = self.side(tier);
         (side.total.min(side.limit), side.free_bytes(), side.pool.live_bytes())
+    }
+}
+
+/// Blocks from this size on are cleared by giving their pages back: mimalloc would write zeros wherever a block has ever been, and so
+/// take near memory that the program may never touch.
+const DISCARDED: usize = 8 << 20;
+
+/// Makes a block read as zeros.
+///
+/// # Safety
+/// `block` has `size` bytes, at least a page, which are the caller's.
+unsafe fn clear(block: *mut u8, size: usize) {
+    let (start, end) = (block.addr(), block.addr() + size);
+    let pages = Extent { start: start.next_multiple_of(PAGE), end: end & !(PAGE - 1) };
+    // SAFETY: private anonymous memory of a pool, whose pages come back as zeros; it is the caller's.
+    unsafe {
+        match map::madvise(pages, libc::MADV_DONTNEED) {
+            Ok(_) => {
+                block.write_bytes(0, pages.start - start);
+                block.add(pages.end - start).write_bytes(0, end - pages.end);
+            }
+            // Locked memory (mlockall) is not given back.
+            Err(_) => block.write_bytes(0, size),
+        }
     }
 }
 
