@@ -226,7 +226,7 @@ pub fn malloc(size: usize, caller: usize) -> *mut c_void {
 
 /// malloc(3) of what is not near.
 #[inline(always)]
-fn elsewhere(size: usize, caller: usize) -> *mut c_void {
+pub fn elsewhere(size: usize, caller: usize) -> *mut c_void {
     match managed_heap() {
         Some(managed) if is_library(managed, size, caller) => count_library(libc_heap::malloc(size), true),
         Some(managed) => managed.malloc(size),
@@ -243,6 +243,12 @@ pub fn calloc(count: usize, size: usize, caller: usize) -> *mut c_void {
     {
         return block;
     }
+    elsewhere_zeroed(count, size, caller)
+}
+
+/// calloc(3) of what is not near.
+#[inline(always)]
+pub fn elsewhere_zeroed(count: usize, size: usize, caller: usize) -> *mut c_void {
     let Some(managed) = managed_heap() else { return libc_heap::calloc(count, size) };
     if is_library(managed, count.saturating_mul(size), caller) {
         return count_library(libc_heap::calloc(count, size), true);
@@ -387,6 +393,11 @@ pub fn memalign(align: usize, size: usize, caller: usize) -> *mut c_void {
     {
         return block;
     }
+    elsewhere_aligned(align, size)
+}
+
+/// memalign(3) of what is not near.
+pub fn elsewhere_aligned(align: usize, size: usize) -> *mut c_void {
     let Some(managed) = managed_heap() else { return libc_heap::memalign(align, size) };
     match align.checked_next_power_of_two() {
         Some(align) => managed.aligned(align, size),

@@ -42,6 +42,9 @@ mod exec;
 mod lifecycle;
 mod fork;
 mod heap;
+mod alone;
+mod job_tiers;
+mod api;
 mod maps;
 #[cfg(target_arch = "x86_64")]
 pub mod raw_syscall;
@@ -53,3 +56,4 @@ mod async_io;
 mod zero_copy;
 mod last_thread;
 pub mod hooks;
+pub mod api_hooks;

@@ -145,9 +145,14 @@ impl Placing {
         &self.order
     }
 
-    /// Bytes of near that are left for placed objects; `None` where nobody counts.
-    pub fn left(&self) -> Option<u64> {
-        self.room.left()
+    /// In a paged job, the memory that is paged.
+    pub fn managed(&self) -> Option<&'static Managed> {
+        self.managed
+    }
+
+    /// The books of near.
+    pub fn room(&self) -> &Room {
+        &self.room
     }
 
     /// Where an object goes.
@@ -450,29 +455,19 @@ pub fn start_nodes(job: Job) {
 /// Starts placing in a paged job: returns the static arrays that are near and must not be paged. `start_paged` follows.
 pub fn start_paged(settings: &Settings, managed: &'static Managed, slot: &'static Slot) -> Vec<Extent> {
     let order = settings.order.clone();
-    if order.policy == Policy::None {
-        return Vec::new();
-    }
     let near = u128::from(settings.near_bytes);
     let flat = (near * u128::from(1_000_000 - order.cache_ppm.min(1_000_000)) / 1_000_000) as u64;
     let limits = Limits::Budget(managed, flat.min(order.near_limit) / PAGE as u64);
     let mut placing = Placing::new(order, Some(managed), limits, Some(slot));
     placing.sites = plan_of(settings);
     let placing = placing.publish();
-    placing.place_statics()
+    if placing.order.policy == Policy::None { Vec::new() } else { placing.place_statics() }
 }
 
 /// In a paged job, once static arrays are managed: allocations may be placed from now on.
 pub fn open() {
     if let Some(placing) = get() {
         placing.open_windows();
-    }
-}
-
-/// Starts placing in a process without a job, by what the program itself calls.
-pub fn start_alone(order: Order) {
-    if get().is_none() {
-        Placing::new(Order { policy: Policy::Calls, ..order }, None, Limits::None, None).publish();
     }
 }
 
