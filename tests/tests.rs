@@ -70,3 +70,5 @@ mod probe;
 mod sensitivity;
 /// Put it here if it is about what `nearfar map` shows of threads and pages.
 mod map;
+/// Put it here if it is about what programmers call: nearfar.h, its languages, the examples, an installed copy.
+mod api;

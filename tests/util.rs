@@ -144,7 +144,8 @@ pub fn compile(name: &str) -> PathBuf {
     let source = program_file(name);
     let (stem, kind) = name.rsplit_once('.').expect("a program has an extension");
     let target = made("test-programs").join(stem);
-    let needed = [&source, &program_file("check.h")].into_iter().filter_map(|path| modified(path)).max();
+    let shared = ["tests/programs/check.h", "include/nearfar.h", "include/nearfar.hpp", "fortran/nearfar.f90"];
+    let needed = shared.map(|path| root().join(path)).iter().chain([&source]).filter_map(|path| modified(path)).max();
     if modified(&target) > needed {
         return target;
     }
