@@ -38,7 +38,7 @@ fn blocks_of_all_sizes_lie_in_the_pool() {
         .iter()
         .map(|&size| {
             let block = pool.malloc(size);
-            assert!(!block.is_null() && block.addr() % 16 == 0 && pool.range().contains(block.addr()), "{size}");
+            assert!(!block.is_null() && block.addr().is_multiple_of(16) && pool.range().contains(block.addr()), "{size}");
             assert!(Pool::of(block.addr()).is_some_and(|found| found.id() == pool.id()));
             // SAFETY: a live block.
             assert!(unsafe { Pool::usable_size(block) } >= size);
@@ -69,7 +69,7 @@ fn zeros_and_alignments() {
     for align in [32, 4096, 2 << 20, MOST_ALIGN] {
         for size in [1, 100_000, 5 << 20] {
             let block = pool.memalign(align, size);
-            assert!(!block.is_null() && block.addr() % align == 0, "{align} {size}");
+            assert!(!block.is_null() && block.addr().is_multiple_of(align), "{align} {size}");
             fill(block, size, 1);
             free(block);
         }

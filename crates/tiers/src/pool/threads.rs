@@ -38,7 +38,7 @@ pub fn watch() {
     if let Some(key) = key() {
         // SAFETY: keys that exist. mimalloc's destructor is not called for a value of null; ours does its work.
         unsafe {
-            libc::pthread_setspecific(key, 1 as *const c_void);
+            libc::pthread_setspecific(key, std::ptr::dangling());
             libc::pthread_setspecific(ffi::_mi_heap_default_key, null());
         }
     }

@@ -1,0 +1,134 @@
+//! Objects that are never paged (flat and hybrid mode over paged far memory): their part of the near budget. The memory itself is
+//! not `Memory`'s: it comes from heaps and mappings outside the arena.
+
+use super::commit::Paging;
+use super::{Memory, inner::Inner};
+use crate::job::Slot;
+use crate::pager::LEAST_FRAMES;
+use nearfar_core::addr::PAGE;
+use nearfar_core::stats::Counter;
+use nearfar_sys::event::{now_ns, wait_readable};
+
+/// The pager gave up nothing for so long: near is full of what cannot go.
+const HOPELESS_NS: u64 = 2_000_000_000;
+
+impl Memory {
+    /// Charges `pages` for objects that stay in near, as long as placed objects of the job have no more than `most`. Waits for the
+    /// pager to make room. Calls that come from inside nearfar are refused.
+    pub fn charge_placed(&self, pages: u64, most: u64) -> bool {
+        if Self::inside() {
+            return false;
+        }
+        {
+            let mut inner = self.enter();
+            let near = inner.job.near_pages();
+            let most = most.min(near.saturating_sub(LEAST_FRAMES.min(near / 2)));
+            let placed = inner.job.sum_of(Counter::PlacedCharged) / PAGE as u64;
+            if placed + pages > most {
+                return false;
+            }
+            match self.charge_now(&mut inner, pages) {
+                Some(done) => return done,
+                None => self.common.event.signal(),
+            }
+        }
+        self.await_room(pages)
+    }
+
+    /// Whether the charge could be made; `None` when the pager has been asked for room.
+    fn charge_now(&self, inner: &mut Inner, pages: u64) -> Option<bool> {
+        if !inner.is_active() {
+            if inner.job.try_charge(inner.slot, pages) {
+                inner.note_placed(pages);
+                return Some(true);
+            }
+            inner.drain_cache();
+            match inner.activate(0) {
+                Paging::On => self.guard_fds(inner),
+                Paging::NoSpace(_) => return Some(false),
+                Paging::Never => {
+                    inner.job.force_charge(inner.slot, pages);
+                    inner.note_placed(pages);
+                    return Some(true);
+                }
+            }
+            self.start_thread_if_needed(inner);
+        }
+        if inner.job.try_charge(inner.slot, pages) {
+            inner.note_placed(pages);
+            return Some(true);
+        }
+        if let Some(pager) = &mut inner.pager {
+            pager.ask_room(pages);
+        }
+        None
+    }
+
+    /// Waits for what `charge_now` asked for.
+    fn await_room(&self, pages: u64) -> bool {
+        let (mut found, mut since_ns) = (0, now_ns());
+        loop {
+            wait_readable(&[], 1, &mut []);
+            let mut inner = self.enter();
+            let inner = &mut *inner;
+            // Where the kernel pages, there is no pager: the keeper brings the process down to what is left.
+            let taken = match &mut inner.pager {
+                Some(pager) => pager.take_room(pages),
+                None => inner.job.try_charge(inner.slot, pages),
+            };
+            if taken {
+                inner.note_placed(pages);
+                return true;
+            }
+            let now_found = match &inner.pager {
+                Some(pager) => pager.room_found(),
+                None => inner.job.charged_pages(),
+            };
+            if now_found != found {
+                (found, since_ns) = (now_found, now_ns());
+            } else if now_ns() - since_ns > HOPELESS_NS {
+                if let Some(pager) = &mut inner.pager {
+                    pager.forget_room(pages);
+                }
+                return false;
+            }
+            self.common.event.signal();
+        }
+    }
+
+    /// Gives back what `charge_placed` charged.
+    pub fn uncharge_placed(&self, pages: u64) {
+        let mut inner = self.enter();
+        let back = pages.min(inner.placed);
+        inner.job.uncharge(inner.slot, back);
+        inner.placed -= back;
+        inner.tell_placed();
+        self.common.event.signal();
+    }
+
+    /// The counters of this process; another slot after a fork.
+    pub fn slot(&self) -> &'static Slot {
+        self.enter().slot
+    }
+}
+
+impl Inner {
+    fn note_placed(&mut self, pages: u64) {
+        self.placed += pages;
+        self.tell_placed();
+        self.publish_passive();
+    }
+
+    fn tell_placed(&mut self) {
+        self.slot.set(Counter::PlacedCharged, self.placed * PAGE as u64);
+        if let Some(pager) = &mut self.pager {
+            pager.set_placed(self.placed);
+        }
+    }
+
+    /// In the child of a fork: its copies of all placed objects become real as it or its parent writes.
+    pub(super) fn charge_inherited(&mut self) {
+        self.job.force_charge(self.slot, self.placed);
+        self.tell_placed();
+    }
+}
