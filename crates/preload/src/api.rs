@@ -4,8 +4,9 @@
 //! Contracts of the C functions are in nearfar.h. Nothing here panics, and nothing but the first call takes a lock.
 
 use crate::errno::{self, Kept};
-use crate::job_tiers::{self, Job};
-use crate::{alone, heap};
+use crate::lifecycle::managed_even_inside;
+use crate::placing::{self, Placing};
+use crate::{alone, heap, job_tiers};
 use nearfar_core::addr::{Extent, PAGE};
 use nearfar_core::placement::Tier;
 use nearfar_sys::errno::Errno;
@@ -37,14 +38,23 @@ pub struct Capacity {
 
 /// Whose tiers.
 enum Tiers {
-    Job(Job),
+    Job(&'static Placing),
     Alone(&'static alone::Alone),
+}
+
+/// What places objects under a job; the first call may start it.
+#[inline]
+fn job() -> Option<&'static Placing> {
+    placing::get().or_else(|| {
+        managed_even_inside();
+        placing::get()
+    })
 }
 
 #[inline]
 fn tiers() -> Result<Tiers, Errno> {
-    match job_tiers::get() {
-        Some(job) => Ok(Tiers::Job(job)),
+    match job() {
+        Some(placing) => Ok(Tiers::Job(placing)),
         None => alone::get().map(Tiers::Alone),
     }
 }
@@ -82,7 +92,7 @@ fn answered(answer: Result<(), Errno>) -> c_int {
 pub fn malloc(size: usize, number: c_int) -> *mut c_void {
     returned(tier(number).and_then(|tier| {
         Ok(match tiers()? {
-            Tiers::Job(job) => job.malloc(tier, size),
+            Tiers::Job(placing) => job_tiers::malloc(placing, tier, size),
             Tiers::Alone(alone) => alone.malloc(tier, size),
         })
     }))
@@ -93,7 +103,7 @@ pub fn calloc(count: usize, size: usize, number: c_int) -> *mut c_void {
     returned(tier(number).and_then(|tier| {
         let bytes = count.checked_mul(size).ok_or(Errno::ENOMEM)?;
         Ok(match tiers()? {
-            Tiers::Job(job) => job.zalloc(tier, bytes),
+            Tiers::Job(placing) => job_tiers::zalloc(placing, tier, bytes),
             Tiers::Alone(alone) => alone.zalloc(tier, bytes),
         })
     }))
@@ -101,7 +111,7 @@ pub fn calloc(count: usize, size: usize, number: c_int) -> *mut c_void {
 
 fn aligned(align: usize, size: usize, tier: Tier) -> Result<*mut c_void, Errno> {
     Ok(match tiers()? {
-        Tiers::Job(job) => job.memalign(tier, align, size),
+        Tiers::Job(placing) => job_tiers::memalign(placing, tier, align, size),
         Tiers::Alone(alone) => alone.memalign(tier, align, size),
     })
 }
@@ -140,34 +150,24 @@ pub unsafe fn realloc(block: *mut c_void, size: usize, number: c_int) -> *mut c_
         return null_mut();
     }
     returned(tier(number).and_then(|tier| {
-        let tiers = tiers()?;
-        if let (Tiers::Alone(alone), Some(_)) = (&tiers, Pool::of(block.addr())) {
-            // SAFETY: passed on to the caller; the block is a pool's.
-            return Ok(unsafe { alone.realloc(tier, block, size) });
-        }
-        // SAFETY: passed on to the caller.
-        let old_size = unsafe { heap::usable_size(block) };
-        // Blocks that stay where they are and shrink little are left alone.
-        if size <= old_size && size >= old_size / 2 && matches!(tiers, Tiers::Job(job) if job.has(tier, block)) {
-            return Ok(block);
-        }
-        let new = match &tiers {
-            // The far heap grows large blocks without copying.
+        Ok(match tiers()? {
             // SAFETY: passed on to the caller.
-            Tiers::Job(job) if tier == Tier::Far && job.is_ordinary_far(block) => {
-                return Ok(unsafe { heap::resize_elsewhere(block, size) });
+            Tiers::Job(placing) => unsafe { job_tiers::realloc(placing, tier, block, size) },
+            // SAFETY: passed on to the caller; the block is a pool's.
+            Tiers::Alone(alone) if Pool::of(block.addr()).is_some() => unsafe { alone.realloc(tier, block, size) },
+            Tiers::Alone(alone) => {
+                let new = alone.malloc(tier, size);
+                if !new.is_null() {
+                    // SAFETY: two live blocks of at least so many bytes; the caller gives up the old one.
+                    unsafe {
+                        let old_size = heap::usable_size(block);
+                        new.cast::<u8>().copy_from_nonoverlapping(block.cast(), old_size.min(size));
+                        heap::free(block);
+                    }
+                }
+                new
             }
-            Tiers::Job(job) => job.malloc(tier, size),
-            Tiers::Alone(alone) => alone.malloc(tier, size),
-        };
-        if !new.is_null() {
-            // SAFETY: two live blocks of at least so many bytes; the caller gives up the old one.
-            unsafe {
-                new.cast::<u8>().copy_from_nonoverlapping(block.cast(), old_size.min(size));
-                heap::free(block);
-            }
-        }
-        Ok(new)
+        })
     }))
 }
 
@@ -202,13 +202,11 @@ pub unsafe fn where_is(start: *const c_void, len: usize, out: *mut Where) -> c_i
     let found = tiers().map(|tiers| {
         let mut found = Where::default();
         match tiers {
-            Tiers::Job(job) => match job.whereabouts(range) {
-                Some(paged) => {
-                    (found.near_bytes, found.far_bytes) = (paged.near, paged.far);
-                    (found.absent_bytes, found.unknown_bytes) = (paged.absent, paged.unknown);
-                }
-                None => by_nodes(range, &mut found, |node| job.tier_of_node(node)),
-            },
+            Tiers::Job(placing) if job_tiers::is_paged(placing) => {
+                let [near, far, absent] = job_tiers::whereabouts(placing, range);
+                (found.near_bytes, found.far_bytes, found.absent_bytes) = (near, far, absent);
+            }
+            Tiers::Job(placing) => by_nodes(range, &mut found, |node| job_tiers::tier_of_node(placing, node)),
             Tiers::Alone(alone) => by_nodes(range, &mut found, |node| alone.tier_of_node(node)),
         }
         found
@@ -253,7 +251,7 @@ pub unsafe fn capacity(number: c_int, out: *mut Capacity) -> c_int {
             return Err(Errno::EINVAL);
         }
         let (total_bytes, free_bytes, used_bytes) = match tiers()? {
-            Tiers::Job(job) => job.capacity(tier),
+            Tiers::Job(placing) => job_tiers::capacity(placing, tier),
             Tiers::Alone(alone) => alone.capacity(tier),
         };
         // SAFETY: passed on to the caller.
@@ -274,13 +272,13 @@ pub fn count() -> c_int {
 /// nearfar_paged_tiers: 1 when near is a budget of memory and far is paged, 0 when both are nodes or ordinary memory. For
 /// libmemkind.so, which asks by dlsym.
 pub fn is_paged() -> c_int {
-    job_tiers::get().is_some_and(Job::is_paged).into()
+    job().is_some_and(job_tiers::is_paged).into()
 }
 
 /// nearfar_describe.
 pub fn describe() -> *const c_char {
-    match job_tiers::get() {
-        Some(job) => job.describe().as_ptr(),
+    match job() {
+        Some(placing) => job_tiers::describe(placing).as_ptr(),
         None => alone::describe().as_ptr(),
     }
 }

@@ -243,12 +243,12 @@ pub fn calloc(count: usize, size: usize, caller: usize) -> *mut c_void {
     {
         return block;
     }
-    zeroed_elsewhere(count, size, caller)
+    elsewhere_zeroed(count, size, caller)
 }
 
 /// calloc(3) of what is not near.
 #[inline(always)]
-pub fn zeroed_elsewhere(count: usize, size: usize, caller: usize) -> *mut c_void {
+pub fn elsewhere_zeroed(count: usize, size: usize, caller: usize) -> *mut c_void {
     let Some(managed) = managed_heap() else { return libc_heap::calloc(count, size) };
     if is_library(managed, count.saturating_mul(size), caller) {
         return count_library(libc_heap::calloc(count, size), true);
@@ -344,15 +344,6 @@ pub unsafe fn realloc(block: *mut c_void, size: usize, caller: usize) -> *mut c_
     {
         return new;
     }
-    // SAFETY: passed on to the caller.
-    unsafe { resize_elsewhere(block, size) }
-}
-
-/// realloc(3) of a block that is not null, without a question where it is to be.
-///
-/// # Safety
-/// As for `realloc`.
-pub unsafe fn resize_elsewhere(block: *mut c_void, size: usize) -> *mut c_void {
     let Some(managed) = managed_even_inside() else {
         if placing::owns(block) {
             // SAFETY: passed on to the caller.
@@ -402,11 +393,11 @@ pub fn memalign(align: usize, size: usize, caller: usize) -> *mut c_void {
     {
         return block;
     }
-    aligned_elsewhere(align, size)
+    elsewhere_aligned(align, size)
 }
 
 /// memalign(3) of what is not near.
-pub fn aligned_elsewhere(align: usize, size: usize) -> *mut c_void {
+pub fn elsewhere_aligned(align: usize, size: usize) -> *mut c_void {
     let Some(managed) = managed_heap() else { return libc_heap::memalign(align, size) };
     match align.checked_next_power_of_two() {
         Some(align) => managed.aligned(align, size),

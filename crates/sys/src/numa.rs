@@ -253,18 +253,9 @@ pub fn free_bytes(node: u32) -> Option<u64> {
     free_bytes_under(&Root::this(), node)
 }
 
-/// Bytes that `node` has; `None` when the kernel does not say.
-pub fn total_bytes(node: u32) -> Option<u64> {
-    bytes_under(&Root::this(), node, "MemTotal:")
-}
-
 fn free_bytes_under(root: &Root, node: u32) -> Option<u64> {
-    bytes_under(root, node, "MemFree:")
-}
-
-fn bytes_under(root: &Root, node: u32, name: &str) -> Option<u64> {
     let text = root.text(&format!("/sys/devices/system/node/node{node}/meminfo"))?;
-    let line = text.lines().find(|line| line.contains(name))?;
+    let line = text.lines().find(|line| line.contains("MemFree:"))?;
     let number = line.split_whitespace().rev().find_map(|word| word.parse::<u64>().ok())?;
     number.checked_mul(1 << 10)
 }
@@ -403,7 +394,6 @@ mod tests {
         let text = "=== /sys/devices/system/node/node3/meminfo\n Node 3 MemTotal:  16384 kB\n Node 3 MemFree:   1024 kB\n";
         let root = Root::captured(text).expect("a capture");
         assert_eq!((free_bytes_under(&root, 3), free_bytes_under(&root, 0)), (Some(1 << 20), None));
-        assert_eq!(bytes_under(&root, 3, "MemTotal:"), Some(16 << 20));
     }
 
     #[test]

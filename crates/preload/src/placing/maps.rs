@@ -4,7 +4,7 @@ use super::{Grant, Placing, get};
 use nearfar_core::addr::{Extent, PAGE, round_up};
 use nearfar_core::placement::{Full, ObjectKind, Tier};
 use nearfar_core::stats::Counter;
-use nearfar_sys::{map, numa, thread};
+use nearfar_sys::{numa, thread};
 use std::ffi::c_int;
 
 /// What is to become of a mapping that is being made.

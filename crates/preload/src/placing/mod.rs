@@ -115,18 +115,12 @@ pub fn owns(block: *const c_void) -> bool {
 /// Which tier a block of a pool is in; `None` for other addresses.
 pub fn tier_of(block: *const c_void) -> Option<Tier> {
     let pool = Pool::of(block.addr())?;
-    let far = get().and_then(|placing| placing.far_policy).filter(|_| pool.spec().policy.is_some());
-    Some(if far.is_some() && pool.spec().policy == far { Tier::Far } else { Tier::Near })
+    Some(if get().is_some_and(|placing| placing.far.has(pool)) { Tier::Far } else { Tier::Near })
 }
 
 /// True when everything goes near by the process's policy alone, and nothing is placed one by one.
 fn by_process(order: &Order) -> bool {
     order.is_numa() && order.policy == Policy::All && order.full == Full::Spill && order.near_limit == u64::MAX
-}
-
-/// True when blocks that the program wants far come from a heap of their own, since all other memory is near.
-pub fn has_far_heap() -> bool {
-    get().is_some_and(|placing| placing.far_policy.is_some() && by_process(&placing.order))
 }
 
 impl Placing {
@@ -151,14 +145,14 @@ impl Placing {
         &self.order
     }
 
-    /// Bytes of near that placed objects may have in all; `u64::MAX` where nobody counts.
-    pub fn most(&self) -> u64 {
-        self.room.most()
+    /// In a paged job, the memory that is paged.
+    pub fn managed(&self) -> Option<&'static Managed> {
+        self.managed
     }
 
-    /// Bytes of near that are left for placed objects; `None` where nobody counts.
-    pub fn left(&self) -> Option<u64> {
-        self.room.left()
+    /// The books of near.
+    pub fn room(&self) -> &Room {
+        &self.room
     }
 
     /// Where an object goes.
@@ -337,7 +331,7 @@ pub fn block_of(tier: Tier, size: usize, align: usize, zeroed: bool) -> Block {
     match tier {
         Tier::Near => placing.near_block(size, align, zeroed),
         // All other memory is near by the process's policy.
-        Tier::Far if has_far_heap() => {
+        Tier::Far if placing.far_policy.is_some() && by_process(&placing.order) => {
             working(|| allocate(placing.far.here()?, size, align, zeroed)).map_or(Block::Elsewhere, Block::Near)
         }
         Tier::Far => Block::Elsewhere,
@@ -461,29 +455,19 @@ pub fn start_nodes(job: Job) {
 /// Starts placing in a paged job: returns the static arrays that are near and must not be paged. `start_paged` follows.
 pub fn start_paged(settings: &Settings, managed: &'static Managed, slot: &'static Slot) -> Vec<Extent> {
     let order = settings.order.clone();
-    if order.policy == Policy::None {
-        return Vec::new();
-    }
     let near = u128::from(settings.near_bytes);
     let flat = (near * u128::from(1_000_000 - order.cache_ppm.min(1_000_000)) / 1_000_000) as u64;
     let limits = Limits::Budget(managed, flat.min(order.near_limit) / PAGE as u64);
     let mut placing = Placing::new(order, Some(managed), limits, Some(slot));
     placing.sites = plan_of(settings);
     let placing = placing.publish();
-    placing.place_statics()
+    if placing.order.policy == Policy::None { Vec::new() } else { placing.place_statics() }
 }
 
 /// In a paged job, once static arrays are managed: allocations may be placed from now on.
 pub fn open() {
     if let Some(placing) = get() {
         placing.open_windows();
-    }
-}
-
-/// Starts placing in a process without a job, by what the program itself calls.
-pub fn start_alone(order: Order) {
-    if get().is_none() {
-        Placing::new(Order { policy: Policy::Calls, ..order }, None, Limits::None, None).publish();
     }
 }
 

@@ -82,6 +82,11 @@ impl Pools {
         unsafe { pool.load(Ordering::Acquire).as_ref() }.or_else(|| self.make(pool))
     }
 
+    /// True when `pool` is one of these.
+    pub fn has(&self, pool: &Pool) -> bool {
+        self.pools.iter().take(self.reach.groups()).any(|own| std::ptr::eq(own.load(Ordering::Acquire), pool))
+    }
+
     #[cold]
     fn make(&self, slot: &AtomicPtr<Pool>) -> Option<&'static Pool> {
         let made = working(|| Pool::create(&self.spec)).ok()?;

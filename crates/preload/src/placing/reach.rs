@@ -54,6 +54,11 @@ impl Reach {
         self.groups.is_empty()
     }
 
+    /// How many groups there are, at least one.
+    pub fn groups(&self) -> usize {
+        self.groups.iter().max().map_or(1, |&most| most as usize + 1)
+    }
+
     /// The group of the CPUs of `node`.
     pub fn group_of(&self, node: u32) -> usize {
         self.groups.get(node as usize).map_or(0, |&group| group as usize)

@@ -18,16 +18,14 @@ mod ordinary;
 mod remap;
 mod thread;
 mod watchdog;
-mod whereabouts;
 
 pub use lend::CallLoan;
-pub use whereabouts::Whereabouts;
 
 use crate::guard::{self, Entered};
 use crate::job::Job;
 use crate::own_fds::OwnFds;
 use inner::Inner;
-use nearfar_core::addr::{Extent, PAGE};
+use nearfar_core::addr::Extent;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::event::Event;
 use std::cell::UnsafeCell;
@@ -68,12 +66,6 @@ impl Memory {
         let memory = Memory { common: Box::leak(Box::new(common)) };
         memory.guard_fds(&memory.enter());
         Ok(memory)
-    }
-
-    /// The job's budget of near, and what of it is charged by all processes, in bytes.
-    pub fn near_budget(&self) -> (u64, u64) {
-        let job = self.common.job;
-        (job.settings().near_bytes, job.charged_pages() * PAGE as u64)
     }
 
     fn enter(&self) -> Entered<Inner> {

@@ -5,9 +5,11 @@ use super::commit::Paging;
 use super::{Memory, inner::Inner};
 use crate::job::Slot;
 use crate::pager::LEAST_FRAMES;
-use nearfar_core::addr::PAGE;
+use crate::block::PageState;
+use nearfar_core::addr::{BLOCK, BLOCK_PAGES, Extent, PAGE};
 use nearfar_core::stats::Counter;
 use nearfar_sys::event::{now_ns, wait_readable};
+use nearfar_sys::map;
 
 /// The pager gave up nothing for so long: near is full of what cannot go.
 const HOPELESS_NS: u64 = 2_000_000_000;
@@ -104,6 +106,33 @@ impl Memory {
         inner.placed -= back;
         inner.tell_placed();
         self.common.event.signal();
+    }
+
+    /// Bytes of `range` that are in near, in far, and nowhere. Touches nothing.
+    pub fn whereabouts(&self, range: Extent) -> [u64; 3] {
+        let mut sum = [0u64; 3];
+        let mut page = range.start & !(PAGE - 1);
+        while page < range.end {
+            let end = (page & !(BLOCK - 1)).saturating_add(BLOCK).min(range.end.next_multiple_of(PAGE));
+            let pages = Extent { start: page, end };
+            let mut present = [0u8; BLOCK_PAGES];
+            // A part that is not mapped is nowhere.
+            let known = map::mincore(pages, &mut present).is_ok();
+            let inner = self.enter();
+            for (index, start) in (pages.start..pages.end).step_by(PAGE).enumerate() {
+                let bytes = start.saturating_add(PAGE).min(range.end) - start.max(range.start);
+                let is_present = known && present[index] & 1 == 1;
+                let tier = match inner.pager.as_ref().and_then(|pager| pager.state_of(start)) {
+                    _ if is_present => 0,
+                    Some(PageState::Resident | PageState::Held) => 0,
+                    Some(PageState::Far) => 1,
+                    Some(PageState::Empty) | None => 2,
+                };
+                sum[tier] += bytes as u64;
+            }
+            page = end;
+        }
+        sum
     }
 
     /// The counters of this process; another slot after a fork.

@@ -30,7 +30,7 @@ mod window;
 mod yielding;
 
 use crate::bits::Bits;
-use crate::block::{Block, Frames, Hold, HoldId, PageState, Phase};
+use crate::block::{Block, Frames, Hold, HoldId, Phase};
 use crate::far::Far;
 use crate::frame::FramePool;
 use crate::guard;
@@ -226,12 +226,6 @@ impl Pager {
         if let Some(slot) = slot {
             self.log.drop_slot(&mut self.far, slot);
         }
-    }
-
-    /// The state of the page at `addr`; `None` where the pager has no say.
-    pub fn state_of(&self, addr: usize) -> Option<PageState> {
-        self.regions.find(addr)?;
-        Some(self.blocks.get(&(addr / BLOCK)).map_or(PageState::Empty, |block| block.state[page_index(addr)]))
     }
 
     fn count(&self, counter: Counter, n: u64) {

@@ -4,7 +4,8 @@
 
 use super::Pager;
 use crate::pager::evict::Stays;
-use nearfar_core::addr::BLOCK_PAGES;
+use crate::block::PageState;
+use nearfar_core::addr::{BLOCK, BLOCK_PAGES, PAGE, block_of};
 
 /// Frames that the pager keeps whatever is asked: below this it could not serve a fault.
 pub const LEAST_FRAMES: u64 = 8 * BLOCK_PAGES as u64;
@@ -27,6 +28,11 @@ impl Pager {
     /// Pages that eviction has yet to find for placed objects.
     pub(super) fn owed(&self) -> u64 {
         self.yielding.wanted.saturating_sub(self.yielding.saved)
+    }
+
+    /// What is known of the page at `addr`; `None` for blocks that nothing is known of.
+    pub fn state_of(&self, addr: usize) -> Option<PageState> {
+        self.blocks.get(&block_of(addr)).map(|block| block.state[addr % BLOCK / PAGE])
     }
 
     /// Says how many pages of this process's charge are placed objects.
