@@ -76,7 +76,7 @@ install-api:
 	install -m644 rust/nearfar-alloc/Cargo.toml rust/nearfar-alloc/build.rs $(SHARE)/rust/nearfar-alloc/
 	install -m644 rust/nearfar-alloc/src/*.rs $(SHARE)/rust/nearfar-alloc/src/
 	install -m644 examples/Makefile examples/README.md examples/*.c examples/*.cpp examples/*.f90 examples/*.py $(SHARE)/examples/
-	install -m644 examples/vector_add_rust/Cargo.toml $(SHARE)/examples/vector_add_rust/
+	install -m644 examples/vector_add_rust/Cargo.toml examples/vector_add_rust/Cargo.lock $(SHARE)/examples/vector_add_rust/
 	install -m644 examples/vector_add_rust/src/main.rs $(SHARE)/examples/vector_add_rust/src/
 
 clean:

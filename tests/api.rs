@@ -56,6 +56,15 @@ fn c_in_a_paged_job() {
 }
 
 #[test]
+fn near_blocks_of_a_flat_job_stay_near() {
+    let program = linked("api_stays_near.c").near("128M").options(["--mode", "flat", "--place", "calls"]);
+    let outcome = program.nearfar().ok().paged();
+    assert_eq!(outcome.stdout, "OK\n", "{}", outcome.stderr);
+    let calls = linked("api_calls.c").near("256M").options(["--mode", "flat", "--place", "calls"]);
+    assert_eq!(calls.nearfar().ok().stdout, "OK\n");
+}
+
+#[test]
 fn cpp_without_and_in_a_job() {
     needs!("g++");
     says_ok(&linked("api_containers.cpp"));
@@ -146,6 +155,8 @@ fn in_guest(layout: &str, script: &str) {
     let _machine = machine();
     let mut command = Command::new(root().join("tests/guests/numavm"));
     command.arg(layout).arg("--file").arg(format!("{}:/bin/api_places", compile("api_places.c").display()));
+    command.arg("--file").arg(format!("{}:/bin/nearfar", nearfar_bin().display()));
+    command.arg("--file").arg(format!("{}:/bin/libnearfar.so", library_dir().join("libnearfar.so").display()));
     command.args(["--timeout", "280", "--", "sh", "-ec", script]).current_dir(scratch.work());
     let output = succeeds(&mut command);
     println!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -157,6 +168,13 @@ fn in_guest(layout: &str, script: &str) {
 fn tiers_of_a_machine_with_hbm() {
     needs!("guest");
     in_guest("knl-flat", "api_places 2 1 320; NEARFAR_NEAR=node:1:96M api_places 2 1 256; NEARFAR_FAR=node:1 api_places 1 2");
+}
+
+#[test]
+fn tiers_of_a_job_on_nodes() {
+    needs!("guest");
+    let run = "nearfar run --quiet --near node:1 --far node:0";
+    in_guest("knl-flat", &format!("{run} --place calls -- api_places 2 1 320; {run} --place all -- api_places 2 1"));
 }
 
 #[test]

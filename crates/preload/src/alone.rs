@@ -205,7 +205,9 @@ fn choose(near: Option<&str>, far: Option<&str>, topology: &Topology) -> Result<
             Some(check("NEARFAR_NEAR", set(&nodes))?)
         }
         Some((value, Ok(_))) => {
-            return Err(format!("NEARFAR_NEAR={value}: a budget needs `nearfar run --near {value} -- PROGRAM`; without, name nodes: node:1"));
+            return Err(format!(
+                "NEARFAR_NEAR={value}: a budget needs `nearfar run --near {value} -- PROGRAM`; without, name nodes: node:1"
+            ));
         }
         Some((value, Err(error))) => return Err(format!("NEARFAR_NEAR={value}: {error}")),
     };
