@@ -17,3 +17,7 @@ mod registry;
 mod paged;
 pub mod place;
 pub mod memory;
+pub mod create;
+pub mod stats;
+pub mod hbw;
+pub mod internal;

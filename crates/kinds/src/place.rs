@@ -100,6 +100,11 @@ fn make_plan(kind: StaticKind) -> Result<Plan, Unavailable> {
     Ok(Plan { choice, which, sets, homes })
 }
 
+/// MEMKIND_HOG_MEMORY=1.
+pub fn hogs() -> bool {
+    Environment::this().hogs
+}
+
 /// A line of the log, with MEMKIND_DEBUG=1.
 pub fn info(text: &str) {
     if Environment::this().debug == Ok(Some(true)) {

@@ -115,6 +115,13 @@ fn find_below(high: usize, addr: usize) -> Option<(&'static RangeHeap, *mut Kind
     unsafe { slot.heap.load(Ordering::Acquire).as_ref() }.map(|heap| (heap, slot.kind.load(Ordering::Acquire)))
 }
 
+/// Kinds that programs made and have not destroyed.
+pub fn kinds() -> impl Iterator<Item = *const Kind> {
+    let slots = &SLOTS[COUNT..code::MAX_KINDS];
+    let used = slots.iter().filter(|slot| slot.end.load(Ordering::Acquire) != 0);
+    used.map(|slot| slot.kind.load(Ordering::Acquire).cast_const())
+}
+
 /// True for a kind that a program made and has not destroyed.
 pub fn is_dynamic(kind: *const Kind) -> bool {
     let high = HIGH.load(Ordering::Acquire).min(code::MAX_KINDS);
