@@ -1,0 +1,100 @@
+//! Bytes allocated, by kind. Threads count on cache lines of their own and carry over in steps, so that counting costs a few ns.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+
+/// Cache lines to count on; threads beyond share them.
+const SHARDS: usize = 64;
+/// What a shard may hold before it is carried over.
+const STEP: u64 = 64 << 10;
+
+thread_local! {
+    static SHARD: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+/// Which shard the calling thread counts on.
+#[inline(always)]
+fn shard() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    SHARD.with(|shard| {
+        if shard.get() == usize::MAX {
+            shard.set(NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS);
+        }
+        shard.get()
+    })
+}
+
+#[repr(align(64))]
+struct Shard<const N: usize>([AtomicI64; N]);
+
+/// `N` counters.
+pub struct Counters<const N: usize> {
+    shards: [Shard<N>; SHARDS],
+    total: Shard<N>,
+}
+
+impl<const N: usize> Counters<N> {
+    /// All 0.
+    #[allow(clippy::new_without_default)]
+    pub const fn new() -> Self {
+        Self {
+            shards: [const { Shard([const { AtomicI64::new(0) }; N]) }; SHARDS],
+            total: Shard([const { AtomicI64::new(0) }; N]),
+        }
+    }
+
+    /// Adds to counter `index`. True when it was carried over, every 64 KiB or so: the moment to look at the whole.
+    #[inline(always)]
+    pub fn add(&self, index: usize, bytes: i64) -> bool {
+        let own = &self.shards[shard()].0[index];
+        let now = own.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        now.unsigned_abs() >= STEP && self.carry(own, index)
+    }
+
+    #[cold]
+    fn carry(&self, own: &AtomicI64, index: usize) -> bool {
+        self.total.0[index].fetch_add(own.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        true
+    }
+
+    /// What counter `index` holds, without what other threads have not carried over yet.
+    #[inline(always)]
+    pub fn about(&self, index: usize) -> i64 {
+        self.total.0[index].load(Ordering::Relaxed) + self.shards[shard()].0[index].load(Ordering::Relaxed)
+    }
+
+    /// What counter `index` holds, exactly while nobody counts.
+    pub fn exact(&self, index: usize) -> i64 {
+        let own: i64 = self.shards.iter().map(|shard| shard.0[index].load(Ordering::Relaxed)).sum();
+        self.total.0[index].load(Ordering::Relaxed) + own
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_lose_nothing() {
+        static COUNTERS: Counters<2> = Counters::new();
+        std::thread::scope(|scope| {
+            for thread in 0..100 {
+                scope.spawn(move || {
+                    for round in 0..1000 {
+                        COUNTERS.add(1, 1000 + round);
+                        COUNTERS.add(1, -round);
+                        COUNTERS.add(0, if thread % 2 == 0 { 77 } else { -77 });
+                    }
+                });
+            }
+        });
+        assert_eq!((COUNTERS.exact(0), COUNTERS.exact(1)), (0, 100_000_000));
+    }
+
+    #[test]
+    fn a_thread_sees_its_own_at_once() {
+        static COUNTERS: Counters<1> = Counters::new();
+        assert!(!COUNTERS.add(0, 10) && COUNTERS.about(0) == 10);
+        assert!(COUNTERS.add(0, 1 << 20) && COUNTERS.about(0) == (1 << 20) + 10);
+    }
+}
