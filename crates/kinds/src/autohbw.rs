@@ -29,13 +29,13 @@ impl Window {
     }
 }
 
-/// "at least 1M", "from 1M to 5M".
+/// "at least 1M", "1M to 5M".
 impl fmt::Display for Window {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let exact = |size: usize| Bytes(size as u64).exact();
         match self.most {
             usize::MAX => write!(f, "at least {}", exact(self.least)),
-            most => write!(f, "from {} to {}", exact(self.least), exact(most)),
+            most => write!(f, "{} to {}", exact(self.least), exact(most)),
         }
     }
 }
@@ -185,7 +185,7 @@ mod tests {
     fn both_ends_are_inside() {
         let window = Window { least: 10, most: 20 };
         assert!(window.holds(10) && window.holds(20) && !window.holds(9) && !window.holds(21));
-        assert_eq!(Window { least: 1 << 20, most: 5 << 20 }.to_string(), "from 1M to 5M");
+        assert_eq!(Window { least: 1 << 20, most: 5 << 20 }.to_string(), "1M to 5M");
         assert_eq!(Window::default().to_string(), "at least 1M");
     }
 

@@ -1,7 +1,18 @@
-//! Kinds of memory, as memkind knows them, and what is built on them.
+//! Kinds of memory as memkind knows them, served from nearfar's pools: what libmemkind.so, libautohbw.so and libmemtier.so export.
 //!
-//! Modules are listed lowest first; a module uses only modules above it.
+//! No symbol is exported here; the three libraries are thin. The names, numbers and codes are those of memkind 1.14.0, so that programs
+//! built for it run as they are; docs/memkind.md says what differs. Modules are listed lowest first; a module uses only modules above it.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod code;
+mod report;
+mod node_list;
+pub mod environment;
+pub mod static_kind;
+pub mod choice;
 pub mod memtier;
 pub mod memtier_env;
 pub mod autohbw;
+pub mod chain;
+pub mod family;
+pub mod placed;
