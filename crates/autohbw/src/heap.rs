@@ -55,7 +55,9 @@ fn placed(size: usize, call: &Call<'_>, place: impl Fn(&Placed) -> Void, otherwi
             tally::missed(Missed::Spilled, size);
         }
         // SAFETY: a live block of the kind.
-        tally::placed(size, unsafe { Placed::usable_size(block) });
+        if tally::placed(size, unsafe { Placed::usable_size(block) }) {
+            kind.grew();
+        }
     }
     if talk::talks(Level::Allocations) {
         let kept = family::errno();

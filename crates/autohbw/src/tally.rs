@@ -42,24 +42,33 @@ impl Count {
     }
 }
 
-static PLACED: Count = Count::new();
 static MISSED: [Count; 3] = [const { Count::new() }; 3];
-static LIVE: Counters<1> = Counters::new();
+static COUNTERS: Counters<3> = Counters::new();
+/// Bytes of placed blocks that are given out.
+const LIVE: usize = 0;
+/// Bytes that were ever asked for and placed, and how many blocks they were.
+const BYTES: usize = 1;
+const BLOCKS: usize = 2;
 static PEAK: AtomicI64 = AtomicI64::new(0);
 
-/// A block was asked for with `size` and placed with room for `usable` bytes.
-pub fn placed(size: usize, usable: usize) {
-    PLACED.add(size);
-    LIVE.add(0, usable as i64);
-    let live = LIVE.about(0);
+/// A block was asked for with `size` and placed with room for `usable` bytes. True when about 64 KiB have come together since the last
+/// time that it was.
+#[inline]
+pub fn placed(size: usize, usable: usize) -> bool {
+    COUNTERS.add(BLOCKS, 1);
+    COUNTERS.add(BYTES, size as i64);
+    let grew = COUNTERS.add(LIVE, usable as i64);
+    let live = COUNTERS.about(LIVE);
     if live > PEAK.load(Relaxed) {
         PEAK.fetch_max(live, Relaxed);
     }
+    grew
 }
 
 /// A placed block with room for `usable` bytes was given back.
+#[inline]
 pub fn freed(usable: usize) {
-    LIVE.add(0, -(usable as i64));
+    COUNTERS.add(LIVE, -(usable as i64));
 }
 
 /// A block of `size` bytes was not placed.
@@ -69,14 +78,16 @@ pub fn missed(why: Missed, size: usize) {
 
 /// In the child of a fork: what was placed there is its own; what lies there already is of its parent.
 pub fn forget() {
-    PLACED.forget();
+    COUNTERS.clear(BLOCKS);
+    COUNTERS.clear(BYTES);
     MISSED.iter().for_each(Count::forget);
-    PEAK.store(LIVE.exact(0), Relaxed);
+    PEAK.store(COUNTERS.exact(LIVE), Relaxed);
 }
 
 /// The summary's lines, without what names the process; `kind` and `sizes` say what was to be done.
 pub fn summary(kind: &str, nodes: &str, sizes: &dyn fmt::Display) -> Vec<String> {
-    let (blocks, bytes) = PLACED.get();
+    let count = |index| u64::try_from(COUNTERS.exact(index)).unwrap_or(0);
+    let (blocks, bytes) = (count(BLOCKS), count(BYTES));
     let peak = Bytes(u64::try_from(PEAK.load(Relaxed)).unwrap_or(0));
     let mut lines = vec![format!(
         "{} of {sizes} placed in {kind} ({nodes}): {} in all, {peak} at most at a time",

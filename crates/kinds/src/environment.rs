@@ -27,7 +27,7 @@ impl std::fmt::Display for BadValue {
 pub type Setting<T> = Result<Option<T>, BadValue>;
 
 /// All of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Environment {
     /// `MEMKIND_HBW_NODES`: the nodes of high bandwidth.
     pub hbw_nodes: Setting<NodeList>,

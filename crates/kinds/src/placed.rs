@@ -12,11 +12,13 @@ use nearfar_tiers::pool::{Pool, PoolPages, PoolSpec};
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
 
 type Void = *mut c_void;
 
+/// Blocks from this size are looked at one by one, smaller ones together when they have come to as much.
+const STEP: usize = 64 << 10;
 /// How long nodes that were full are taken to be full.
 const ASK_AGAIN_MS: u64 = 100;
 
@@ -41,6 +43,8 @@ pub struct Placed {
     pools: Box<[Option<&'static Pool>]>,
     /// Free bytes of the nodes as last read, less what was asked for since.
     left: AtomicI64,
+    /// There was no room when it was last looked at.
+    is_full: AtomicBool,
     /// When that was, in ms since `epoch`.
     read_at: AtomicU64,
     epoch: Instant,
@@ -71,6 +75,15 @@ impl Placed {
         Self::of_choice("nodes".to_owned(), &choice, PoolPages::Default)
     }
 
+    /// A file in the directory `path`, of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// Why it cannot be used, for people.
+    pub fn of_file(path: &str, limit: Option<usize>) -> Result<Self, String> {
+        let _ = (path, limit);
+        Err("files are not supported yet".to_owned())
+    }
+
     fn of_choice(name: String, choice: &Choice, pages: PoolPages) -> Result<Self, String> {
         let mut made: Vec<(NodeSet, &'static Pool)> = Vec::new();
         let mut pool_of = |nodes: &NodeSet| -> Result<Option<&'static Pool>, String> {
@@ -92,8 +105,8 @@ impl Placed {
         };
         let pools = choice.by_cpu_node.iter().map(&mut pool_of).collect::<Result<Box<[_]>, _>>()?;
         let is_strict = choice.mode == PolicyMode::Bind;
-        let (left, read_at) = (AtomicI64::new(0), AtomicU64::new(0));
-        Ok(Self { name, nodes: choice.nodes, is_strict, pools, left, read_at, epoch: Instant::now() })
+        let (left, is_full, read_at) = (AtomicI64::new(0), AtomicBool::new(false), AtomicU64::new(0));
+        Ok(Self { name, nodes: choice.nodes, is_strict, pools, left, is_full, read_at, epoch: Instant::now() })
     }
 
     /// Its name.
@@ -170,17 +183,23 @@ impl Placed {
         self.nodes.iter().map(numa::free_bytes).try_fold(0u64, |sum, free| Some(sum.saturating_add(free?)))
     }
 
-    /// Whether there is room for `size` bytes. Asks the kernel when what it said last is used up, at most every 100 ms.
-    #[inline]
+    /// Whether there is room for `size` bytes. Asks the kernel when what it said last is used up, at most every 100 ms; for small
+    /// blocks only when they were full before, or when `grew` tells of many of them.
+    #[inline(always)]
     pub fn room(&self, size: usize) -> Room {
+        if size < STEP && !self.is_full.load(Ordering::Relaxed) { Room::Fits } else { self.look(size) }
+    }
+
+    /// Small blocks of about 64 KiB together were given out.
+    pub fn grew(&self) {
+        self.look(STEP);
+    }
+
+    #[inline(never)]
+    fn look(&self, size: usize) -> Room {
         if self.left.fetch_sub(size as i64, Ordering::Relaxed) >= size as i64 {
             return Room::Fits;
         }
-        self.room_now(size)
-    }
-
-    #[cold]
-    fn room_now(&self, size: usize) -> Room {
         // Milliseconds from 1: 0 is "never".
         let now = self.epoch.elapsed().as_millis() as u64 + 1;
         let read_at = self.read_at.load(Ordering::Relaxed);
@@ -188,7 +207,9 @@ impl Placed {
             let free = self.free_bytes().map_or(i64::MAX, |free| i64::try_from(free).unwrap_or(i64::MAX));
             self.read_at.store(now, Ordering::Relaxed);
             self.left.store(free.saturating_sub(size as i64), Ordering::Relaxed);
-            if free >= size as i64 {
+            let fits = free >= size as i64;
+            self.is_full.store(!fits, Ordering::Relaxed);
+            if fits {
                 return Room::Fits;
             }
         }
