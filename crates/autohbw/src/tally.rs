@@ -55,10 +55,11 @@ static PEAK: AtomicI64 = AtomicI64::new(0);
 /// time that it was.
 #[inline]
 pub fn placed(size: usize, usable: usize) -> bool {
-    COUNTERS.add(BLOCKS, 1);
-    COUNTERS.add(BYTES, size as i64);
-    let grew = COUNTERS.add(LIVE, usable as i64);
-    let live = COUNTERS.about(LIVE);
+    let counters = COUNTERS.mine();
+    counters.add(BLOCKS, 1);
+    counters.add(BYTES, size as i64);
+    let grew = counters.add(LIVE, usable as i64);
+    let live = counters.about(LIVE);
     if live > PEAK.load(Relaxed) {
         PEAK.fetch_max(live, Relaxed);
     }

@@ -72,7 +72,8 @@ impl Open {
     /// The tier for an allocation of `size` bytes.
     #[inline]
     pub fn choose(&self, size: usize) -> usize {
-        self.memory.choose(size, |tier| ALLOCATED.about(tier))
+        let allocated = ALLOCATED.mine();
+        self.memory.choose(size, |tier| allocated.about(tier))
     }
 
     /// The memory of a tier; `None` for DRAM.

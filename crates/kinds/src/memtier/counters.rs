@@ -28,6 +28,7 @@ fn shard() -> usize {
 }
 
 #[repr(align(64))]
+#[derive(Debug)]
 struct Shard<const N: usize>([AtomicI64; N]);
 
 /// `N` counters.
@@ -46,31 +47,17 @@ impl<const N: usize> Counters<N> {
         }
     }
 
+    /// The counters as the calling thread has them; to be asked for once where several are changed.
+    #[inline(always)]
+    pub fn mine(&self) -> Mine<'_, N> {
+        let shard = shard();
+        Mine { own: &self.shards[shard], total: &self.total, is_shared: shard == SHARED }
+    }
+
     /// Adds to counter `index`. True when it was carried over, every 64 KiB or so: the moment to look at the whole.
     #[inline(always)]
     pub fn add(&self, index: usize, bytes: i64) -> bool {
-        let shard = shard();
-        let own = &self.shards[shard].0[index];
-        let now = own.load(Ordering::Relaxed) + bytes;
-        if shard == SHARED {
-            own.fetch_add(bytes, Ordering::Relaxed);
-        } else {
-            // Nobody else writes here.
-            own.store(now, Ordering::Relaxed);
-        }
-        now.unsigned_abs() >= STEP && self.carry(own, index)
-    }
-
-    #[cold]
-    fn carry(&self, own: &AtomicI64, index: usize) -> bool {
-        self.total.0[index].fetch_add(own.swap(0, Ordering::Relaxed), Ordering::Relaxed);
-        true
-    }
-
-    /// What counter `index` holds, without what other threads have not carried over yet.
-    #[inline(always)]
-    pub fn about(&self, index: usize) -> i64 {
-        self.total.0[index].load(Ordering::Relaxed) + self.shards[shard()].0[index].load(Ordering::Relaxed)
+        self.mine().add(index, bytes)
     }
 
     /// Sets counter `index` to 0, in a process of one thread.
@@ -82,6 +69,41 @@ impl<const N: usize> Counters<N> {
     pub fn exact(&self, index: usize) -> i64 {
         let own: i64 = self.shards.iter().map(|shard| shard.0[index].load(Ordering::Relaxed)).sum();
         self.total.0[index].load(Ordering::Relaxed) + own
+    }
+}
+
+/// The counters as one thread has them.
+pub struct Mine<'a, const N: usize> {
+    own: &'a Shard<N>,
+    total: &'a Shard<N>,
+    is_shared: bool,
+}
+
+impl<const N: usize> Mine<'_, N> {
+    /// See `Counters::add`.
+    #[inline(always)]
+    pub fn add(&self, index: usize, bytes: i64) -> bool {
+        let own = &self.own.0[index];
+        let now = own.load(Ordering::Relaxed) + bytes;
+        if self.is_shared {
+            own.fetch_add(bytes, Ordering::Relaxed);
+        } else {
+            // Nobody else writes here.
+            own.store(now, Ordering::Relaxed);
+        }
+        now.unsigned_abs() >= STEP && self.carry(index)
+    }
+
+    #[cold]
+    fn carry(&self, index: usize) -> bool {
+        self.total.0[index].fetch_add(self.own.0[index].swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        true
+    }
+
+    /// What counter `index` holds, without what other threads have not carried over yet.
+    #[inline(always)]
+    pub fn about(&self, index: usize) -> i64 {
+        self.total.0[index].load(Ordering::Relaxed) + self.own.0[index].load(Ordering::Relaxed)
     }
 }
 
@@ -109,7 +131,7 @@ mod tests {
     #[test]
     fn a_thread_sees_its_own_at_once() {
         static COUNTERS: Counters<1> = Counters::new();
-        assert!(!COUNTERS.add(0, 10) && COUNTERS.about(0) == 10);
-        assert!(COUNTERS.add(0, 1 << 20) && COUNTERS.about(0) == (1 << 20) + 10);
+        assert!(!COUNTERS.add(0, 10) && COUNTERS.mine().about(0) == 10);
+        assert!(COUNTERS.add(0, 1 << 20) && COUNTERS.mine().about(0) == (1 << 20) + 10);
     }
 }
