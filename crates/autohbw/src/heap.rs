@@ -56,7 +56,7 @@ fn placed(size: usize, call: &Call<'_>, place: impl Fn(&Placed) -> Void, otherwi
         }
         // SAFETY: a live block of the kind.
         if tally::placed(size, unsafe { Placed::usable_size(block) }) {
-            kind.grew();
+            kind.grew(size);
         }
     }
     if talk::talks(Level::Allocations) {

@@ -52,7 +52,7 @@ fn finish() {
     let Some(kind) = heap::kind().filter(|_| talk::talks(Level::Info)) else { return };
     let Some(sizes) = window::sizes() else { return };
     let who = who();
-    for line in tally::summary(kind.name(), &kind.nodes_text(), &sizes) {
+    for line in tally::summary(kind, &sizes) {
         talk::say(Level::Info, &format_args!("{who}: {line}"));
     }
 }

@@ -39,6 +39,11 @@ pub struct Choice {
 }
 
 impl Choice {
+    /// Memory from wherever the thread's policy says.
+    pub fn anywhere() -> Self {
+        Self { mode: PolicyMode::Default, nodes: NodeSet::EMPTY, by_cpu_node: vec![NodeSet::EMPTY], bytes: 0 }
+    }
+
     /// The set that serves every CPU, if it is the same for all.
     pub fn only(&self) -> Option<&NodeSet> {
         let first = self.by_cpu_node.first()?;
@@ -52,6 +57,11 @@ impl Choice {
 /// See [`Unavailable`].
 pub fn choose(topology: &Topology, environment: &Environment, kind: StaticKind) -> Result<Choice, Unavailable> {
     let machine = Machine { topology, environment };
+    let is_ordinary = !matches!(kind.family(), Family::HighBandwidth | Family::DaxKmem | Family::Gone);
+    if is_ordinary && machine.ordinary().next().is_none() {
+        // Nothing is shown of the machine, as in some containers: memory is memory.
+        return Ok(Choice::anywhere());
+    }
     let mode = match (kind.family(), kind.reach()) {
         (Family::Default, _) => PolicyMode::Default,
         (_, Reach::Nearest | Reach::All) => PolicyMode::Bind,

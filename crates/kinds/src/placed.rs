@@ -1,15 +1,17 @@
 //! A kind of memory in use by a library that takes the place of malloc: blocks of chosen nodes, and how much room there is.
 //!
-//! Unlike libmemkind's kinds these have no ABI: no numbers, no partitions, and a block that cannot be had is a null pointer.
+//! Other than `memory`, which programs call by kind, this knows what is left: a block that would end the process at its first touch is
+//! not given out, and one that may lie elsewhere is told apart.
 
-use crate::choice::{self, Choice};
-use crate::environment::Environment;
+use crate::kind::{self, Kind};
+use crate::memory::{self, Owner};
 use crate::static_kind::StaticKind;
+use crate::{choice, code, create, place};
+use crate::environment::Environment;
 use nearfar_core::placement::NodeSet;
-use nearfar_sys::machine;
 use nearfar_sys::numa::{self, MemoryPolicy, PolicyMode};
-use nearfar_tiers::pool::{Pool, PoolPages, PoolSpec};
-use std::ffi::c_void;
+use nearfar_tiers::pool::{Pool, PoolSpec};
+use std::ffi::{CString, c_void};
 use std::fmt;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -33,14 +35,25 @@ pub enum Room {
     Refused,
 }
 
+/// Where blocks come from.
+#[derive(Clone, Copy)]
+enum Source {
+    /// A kind that is there from the start.
+    Static(StaticKind),
+    /// A file.
+    File(*mut Kind),
+    /// Nodes that were named.
+    Nodes(&'static Pool),
+}
+
 /// A kind in use.
 pub struct Placed {
+    source: Source,
     name: String,
+    /// None where the kernel has no say.
     nodes: NodeSet,
     /// No other node may be used.
     is_strict: bool,
-    /// By node of the CPU; the first one for nodes beyond.
-    pools: Box<[Option<&'static Pool>]>,
     /// Free bytes of the nodes as last read, less what was asked for since.
     left: AtomicI64,
     /// There was no room when it was last looked at.
@@ -50,20 +63,34 @@ pub struct Placed {
     epoch: Instant,
 }
 
+// SAFETY: the pointer is to a kind of a file, which is never changed or destroyed, and whose heap has a lock.
+unsafe impl Send for Placed {}
+// SAFETY: as above.
+unsafe impl Sync for Placed {}
+
 impl Placed {
     /// A kind of memkind.
     ///
     /// # Errors
     /// Why it is not to be had, for people.
     pub fn of_kind(kind: StaticKind) -> Result<Self, String> {
-        let topology = machine::nodes(&nearfar_sys::root::Root::this());
-        let choice = choice::choose(&topology, Environment::this(), kind).map_err(|unavailable| unavailable.why)?;
-        let pages = match (kind.is_huge(), choice.mode) {
-            (true, _) => PoolPages::HugeTlb,
-            (false, PolicyMode::Interleave) => PoolPages::NoHuge,
-            _ => PoolPages::Default,
-        };
-        Self::of_choice(kind.name().to_owned(), &choice, pages)
+        if let problem @ ..=-1 = place::check(kind) {
+            let why = choice::choose(place::topology(), Environment::this(), kind).err().map(|unavailable| unavailable.why);
+            return Err(why.unwrap_or_else(|| code::message(problem).trim_start_matches("<memkind> ").to_owned()));
+        }
+        let nodes = place::nodes(kind).unwrap_or_default();
+        let is_strict = place::mode(kind) == Some(PolicyMode::Bind);
+        let placed = Self::new(Source::Static(kind), kind.name().to_owned(), nodes, is_strict);
+        // The heap is made at the first block.
+        let probe = placed.malloc(1);
+        if probe.is_null() {
+            return Err(format!("no heap on {} can be made", text_of(&nodes)));
+        }
+        // SAFETY: the block from above; in a job of ours that pages, it is not a block of a kind, and stays.
+        if Self::owns(probe.addr()) {
+            unsafe { Self::free(probe) };
+        }
+        Ok(placed)
     }
 
     /// Nodes by number, and no other.
@@ -71,8 +98,13 @@ impl Placed {
     /// # Errors
     /// Why they cannot be used, for people.
     pub fn of_nodes(nodes: NodeSet) -> Result<Self, String> {
-        let choice = Choice { mode: PolicyMode::Bind, nodes, by_cpu_node: vec![nodes], bytes: 0 };
-        Self::of_choice("nodes".to_owned(), &choice, PoolPages::Default)
+        let policy = Some(MemoryPolicy::new(PolicyMode::Bind, nodes));
+        let pool = Pool::create(&PoolSpec { policy, ..PoolSpec::default() }).map_err(|errno| match errno.0 {
+            libc::EINVAL => format!("{} cannot be used by this process", text_of(&nodes)),
+            libc::EPERM | libc::ENOSYS => format!("the system allows no memory policies ({errno})"),
+            _ => format!("no heap on {} can be made ({errno})", text_of(&nodes)),
+        })?;
+        Ok(Self::new(Source::Nodes(pool), "memory".to_owned(), nodes, true))
     }
 
     /// A file in the directory `path`, of at most `limit` bytes.
@@ -80,33 +112,18 @@ impl Placed {
     /// # Errors
     /// Why it cannot be used, for people.
     pub fn of_file(path: &str, limit: Option<usize>) -> Result<Self, String> {
-        let _ = (path, limit);
-        Err("files are not supported yet".to_owned())
+        let dir = CString::new(path).map_err(|_| "a path has no zero byte".to_owned())?;
+        let mut kind = null_mut();
+        // SAFETY: a C string, and a local to write to.
+        match unsafe { create::pmem(dir.as_ptr(), limit.unwrap_or(0), 0, &raw mut kind) } {
+            code::SUCCESS => Ok(Self::new(Source::File(kind), format!("a file in {path}"), NodeSet::EMPTY, false)),
+            _ => Err("no file can be made there: it must be a directory that can be written to".to_owned()),
+        }
     }
 
-    fn of_choice(name: String, choice: &Choice, pages: PoolPages) -> Result<Self, String> {
-        let mut made: Vec<(NodeSet, &'static Pool)> = Vec::new();
-        let mut pool_of = |nodes: &NodeSet| -> Result<Option<&'static Pool>, String> {
-            if nodes.is_empty() && choice.mode != PolicyMode::Default {
-                return Ok(None);
-            }
-            if let Some((_, pool)) = made.iter().find(|(others, _)| others == nodes) {
-                return Ok(Some(pool));
-            }
-            let policy = (choice.mode != PolicyMode::Default).then(|| MemoryPolicy::new(choice.mode, *nodes));
-            let pool = Pool::create(&PoolSpec { policy, pages, most: None }).map_err(|errno| match (errno.0, pages) {
-                (libc::ENOMEM, PoolPages::HugeTlb) => "no huge pages of 2 MiB are reserved (/proc/sys/vm/nr_hugepages)".to_owned(),
-                (libc::EINVAL, _) => format!("{} cannot be used by this process", text_of(nodes)),
-                (libc::EPERM | libc::ENOSYS, _) => format!("the system allows no memory policies ({errno})"),
-                _ => format!("no heap on {}: {errno}", text_of(nodes)),
-            })?;
-            made.push((*nodes, pool));
-            Ok(Some(pool))
-        };
-        let pools = choice.by_cpu_node.iter().map(&mut pool_of).collect::<Result<Box<[_]>, _>>()?;
-        let is_strict = choice.mode == PolicyMode::Bind;
+    fn new(source: Source, name: String, nodes: NodeSet, is_strict: bool) -> Self {
         let (left, is_full, read_at) = (AtomicI64::new(0), AtomicBool::new(false), AtomicU64::new(0));
-        Ok(Self { name, nodes: choice.nodes, is_strict, pools, left, is_full, read_at, epoch: Instant::now() })
+        Self { source, name, nodes, is_strict, left, is_full, read_at, epoch: Instant::now() }
     }
 
     /// Its name.
@@ -114,48 +131,67 @@ impl Placed {
         &self.name
     }
 
-    /// "node 1", "nodes 0,2".
-    pub fn nodes_text(&self) -> String {
-        text_of(&self.nodes)
-    }
-
-    /// The heap for the CPU that runs now.
-    #[inline]
-    fn pool(&self) -> Option<&'static Pool> {
-        match &*self.pools {
-            [only] => *only,
-            pools => *pools.get(numa::here().1 as usize).unwrap_or(&pools[0]),
-        }
-    }
-
-    /// A block; null when there is none.
+    /// A block; null when there is none. `size` 0 gives one too.
     #[inline]
     pub fn malloc(&self, size: usize) -> Void {
-        self.pool().map_or(null_mut(), |pool| pool.malloc(size))
+        // SAFETY: kinds that exist.
+        unsafe {
+            match self.source {
+                Source::Static(kind) => memory::malloc(kind::pointer(kind), size.max(1)),
+                Source::Nodes(pool) => pool.malloc(size),
+                Source::File(kind) => memory::malloc(kind, size.max(1)),
+            }
+        }
     }
 
     /// A block of zeros.
     #[inline]
     pub fn zalloc(&self, size: usize) -> Void {
-        self.pool().map_or(null_mut(), |pool| pool.zalloc(size))
+        // SAFETY: kinds that exist.
+        unsafe {
+            match self.source {
+                Source::Static(kind) => memory::calloc(kind::pointer(kind), 1, size.max(1)),
+                Source::Nodes(pool) => pool.zalloc(size),
+                Source::File(kind) => memory::calloc(kind, 1, size.max(1)),
+            }
+        }
     }
 
     /// A block at a multiple of `align`, a power of two.
     pub fn memalign(&self, align: usize, size: usize) -> Void {
-        self.pool().map_or(null_mut(), |pool| pool.memalign(align, size))
+        let kind = match self.source {
+            Source::Nodes(pool) => return pool.memalign(align, size),
+            Source::Static(kind) => kind::pointer(kind),
+            Source::File(kind) => kind,
+        };
+        let mut block = null_mut();
+        // SAFETY: a kind that exists, and a local to write to; on failure it stays null.
+        unsafe { memory::posix_memalign(kind, &raw mut block, align.max(size_of::<Void>()), size.max(1)) };
+        block
     }
 
-    /// True for a block of this kind.
+    /// True for a block of this kind; `owner` is `Self::owner` of it.
     #[inline]
-    pub fn has(&self, addr: usize) -> bool {
-        let holds = |pool: &Pool| addr.wrapping_sub(pool.range().start) < pool.range().len();
-        self.pools.iter().flatten().any(|pool| holds(pool))
+    pub fn has(&self, owner: &Owner) -> bool {
+        match (owner, self.source) {
+            (Owner::Pool(pool), Source::Static(kind)) => place::owner(pool) == Some(kind),
+            (Owner::Pool(pool), Source::Nodes(own)) => pool.id() == own.id(),
+            (Owner::Range(_, kind), Source::Static(own)) => *kind == kind::pointer(own),
+            (Owner::Range(_, kind), Source::File(own)) => *kind == own,
+            _ => false,
+        }
+    }
+
+    /// Whose block it is.
+    #[inline(always)]
+    pub fn owner(block: Void) -> Owner {
+        memory::owner(block)
     }
 
     /// True for a block of any kind.
     #[inline(always)]
     pub fn owns(addr: usize) -> bool {
-        Pool::of(addr).is_some()
+        !matches!(memory::owner(addr as Void), Owner::Other)
     }
 
     /// Gives a block of any kind back.
@@ -165,7 +201,7 @@ impl Placed {
     #[inline]
     pub unsafe fn free(block: Void) {
         // SAFETY: passed on to the caller.
-        unsafe { Pool::free(block) }
+        unsafe { memory::free(block) }
     }
 
     /// Bytes that a block of any kind has room for.
@@ -175,24 +211,29 @@ impl Placed {
     #[inline]
     pub unsafe fn usable_size(block: Void) -> usize {
         // SAFETY: passed on to the caller.
-        unsafe { Pool::usable_size(block) }
+        unsafe { memory::usable_size(block) }
     }
 
     /// Free bytes of its nodes; `None` when the kernel does not say. What was given out and not touched yet counts as free.
     pub fn free_bytes(&self) -> Option<u64> {
+        if self.nodes.is_empty() {
+            return None;
+        }
         self.nodes.iter().map(numa::free_bytes).try_fold(0u64, |sum, free| Some(sum.saturating_add(free?)))
     }
 
-    /// Whether there is room for `size` bytes. Asks the kernel when what it said last is used up, at most every 100 ms; for small
-    /// blocks only when they were full before, or when `grew` tells of many of them.
+    /// Whether there is room for `size` bytes. Asks the kernel when what it said last is used up, and every 100 ms while there is none;
+    /// for small blocks only while there is none, or when `grew` tells of many of them.
     #[inline(always)]
     pub fn room(&self, size: usize) -> Room {
         if size < STEP && !self.is_full.load(Ordering::Relaxed) { Room::Fits } else { self.look(size) }
     }
 
-    /// Small blocks of about 64 KiB together were given out.
-    pub fn grew(&self) {
-        self.look(STEP);
+    /// Blocks of about 64 KiB together were given out, the last one of `size` bytes.
+    pub fn grew(&self, size: usize) {
+        if size < STEP {
+            self.look(STEP);
+        }
     }
 
     #[inline(never)]
@@ -200,10 +241,9 @@ impl Placed {
         if self.left.fetch_sub(size as i64, Ordering::Relaxed) >= size as i64 {
             return Room::Fits;
         }
-        // Milliseconds from 1: 0 is "never".
-        let now = self.epoch.elapsed().as_millis() as u64 + 1;
+        let now = self.epoch.elapsed().as_millis() as u64;
         let read_at = self.read_at.load(Ordering::Relaxed);
-        if read_at == 0 || now - read_at.min(now) >= ASK_AGAIN_MS {
+        if !self.is_full.load(Ordering::Relaxed) || now - read_at.min(now) >= ASK_AGAIN_MS {
             let free = self.free_bytes().map_or(i64::MAX, |free| i64::try_from(free).unwrap_or(i64::MAX));
             self.read_at.store(now, Ordering::Relaxed);
             self.left.store(free.saturating_sub(size as i64), Ordering::Relaxed);
@@ -217,10 +257,13 @@ impl Placed {
     }
 }
 
-/// "memkind_hbw (node 1)".
+/// "memkind_hbw (node 1)", "a file in /mnt/pmem0".
 impl fmt::Display for Placed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.name, self.nodes_text())
+        match self.nodes.is_empty() {
+            true => f.write_str(&self.name),
+            false => write!(f, "{} ({})", self.name, text_of(&self.nodes)),
+        }
     }
 }
 
@@ -244,9 +287,9 @@ mod tests {
             Ok(placed) => placed,
             Err(why) => return println!("skipped: {why}"),
         };
-        assert_eq!(placed.to_string(), "nodes (node 0)");
+        assert_eq!(placed.to_string(), "memory (node 0)");
         let block = placed.zalloc(1 << 20);
-        assert!(!block.is_null() && Placed::owns(block.addr()) && placed.has(block.addr()));
+        assert!(!block.is_null() && Placed::owns(block.addr()) && placed.has(&Placed::owner(block)));
         // SAFETY: a live block of 1 MiB, freed once.
         unsafe {
             block.cast::<u8>().write_volatile(1);

@@ -10,7 +10,8 @@ pub fn log(level: &str, text: &str) {
     write(&format!("MEMKIND_{level}: {text}\n"));
 }
 
-fn write(line: &str) {
+/// Writes as it is.
+pub fn write(line: &str) {
     // SAFETY: writes the bytes of a string to a descriptor; nothing is done about failure, there is nobody else to tell.
     let _ = unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
 }

@@ -60,7 +60,7 @@ fn tell(call: &'static str, size: usize, tier: usize, block: Void) {
 /// The tier of a block.
 #[inline(always)]
 fn tier_of(block: Void) -> usize {
-    tiers::open().map_or(tiers::DRAM, |open| open.of(block.addr()))
+    tiers::open().map_or(tiers::DRAM, |open| open.of(block))
 }
 
 /// # Safety

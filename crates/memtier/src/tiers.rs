@@ -1,5 +1,7 @@
 //! The tiers of this process: which memory each is, what is in it, and which one an allocation goes to.
 
+use nearfar_kinds::family::Void;
+use nearfar_kinds::memory::Owner;
 use nearfar_kinds::memtier::{Builder, Counters, Ctl, Memory, Value};
 use nearfar_kinds::memtier_env::{Tier, TierKind, Tiers};
 use nearfar_kinds::placed::Placed;
@@ -82,10 +84,13 @@ impl Open {
         self.placed.get(tier.wrapping_sub(1))
     }
 
-    /// The tier of the block at `addr`.
+    /// The tier of a block.
     #[inline]
-    pub fn of(&self, addr: usize) -> usize {
-        self.placed.iter().position(|placed| placed.has(addr)).map_or(DRAM, |index| index + 1)
+    pub fn of(&self, block: Void) -> usize {
+        match Placed::owner(block) {
+            Owner::Other => DRAM,
+            owner => self.placed.iter().position(|placed| placed.has(&owner)).map_or(DRAM, |index| index + 1),
+        }
     }
 
     /// The tier's name, for people.
