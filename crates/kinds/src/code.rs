@@ -1,6 +1,6 @@
 //! Codes of memkind.h and what `memkind_error_message` says of them.
 
-use std::ffi::c_int;
+use std::ffi::{c_char, c_int};
 
 /// Success.
 pub const SUCCESS: c_int = 0;
@@ -55,6 +55,21 @@ pub fn message(code: c_int) -> String {
         other => return format!("<memkind> Undefined error number: {other}"),
     };
     format!("<memkind> {text}")
+}
+
+/// `memkind_error_message`: the message, cut to `bytes` with the final 0.
+///
+/// # Safety
+/// `out` is null or has `bytes` bytes that can be written.
+pub unsafe fn write_message(code: c_int, out: *mut c_char, bytes: usize) {
+    let Some(most) = bytes.checked_sub(1).filter(|_| !out.is_null()) else { return };
+    let text = message(code);
+    let len = text.len().min(most);
+    // SAFETY: at most `bytes` bytes, the last of them 0.
+    unsafe {
+        out.cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), len);
+        out.add(len).write(0);
+    }
 }
 
 #[cfg(test)]

@@ -243,6 +243,18 @@ pub unsafe fn by_traits(memory: c_uint, policy: c_uint, pages: c_uint, out: *mut
     code::SUCCESS
 }
 
+/// `memkind_get_kind_by_partition`, which the last version of memkind dropped.
+///
+/// # Safety
+/// `out` is null or can be written.
+pub unsafe fn by_partition(partition: c_int, out: *mut *mut Kind) -> c_int {
+    let kind = usize::try_from(partition).ok().and_then(StaticKind::of_partition);
+    let (Some(kind), false) = (kind, out.is_null()) else { return code::UNAVAILABLE };
+    // SAFETY: passed on to the caller.
+    unsafe { out.write(kind::pointer(kind)) };
+    code::SUCCESS
+}
+
 /// `memkind_check_dax_path`: whether files in `dir` can be mapped with MAP_SYNC.
 ///
 /// # Safety

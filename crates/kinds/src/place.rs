@@ -55,6 +55,17 @@ pub fn topology() -> &'static Topology {
     TOPOLOGY.get_or_init(|| machine::nodes(&Root::this()))
 }
 
+/// The nodes as far as `kind` needs them: where the user says which they are, their kinds do not count, and are not looked up.
+fn topology_for(kind: StaticKind, environment: &Environment) -> &'static Topology {
+    static OUTLINE: OnceLock<Topology> = OnceLock::new();
+    let is_told = match kind.family() {
+        Family::HighBandwidth => environment.hbw_nodes != Ok(None),
+        Family::DaxKmem => environment.dax_nodes != Ok(None),
+        _ => false,
+    };
+    if is_told { OUTLINE.get_or_init(|| machine::outline(&Root::this())) } else { topology() }
+}
+
 /// `errno` stays what it is while `work` asks the system.
 pub fn quietly<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: the address of this thread's errno.
@@ -77,7 +88,7 @@ fn make_plan(kind: StaticKind) -> Result<Plan, Unavailable> {
     let choice = if kind.family() == Family::Default {
         Ok(Choice::anywhere())
     } else {
-        choice::choose(topology(), environment, kind)
+        choice::choose(topology_for(kind, environment), environment, kind)
     };
     let choice = choice.and_then(|choice| if kind.is_huge() { has_huge_pages().map(|()| choice) } else { Ok(choice) });
     let is_named = |problem: &Unavailable| problem.code == code::ENVIRON && !environment.problems().iter().any(|bad| problem.why == bad.to_string());
@@ -202,7 +213,8 @@ fn make_home(kind: StaticKind, plan: &Plan, set: &NodeSet) -> Option<Home> {
     let pages = if mode == PolicyMode::Interleave { PoolPages::NoHuge } else { PoolPages::Default };
     let create = |policy| Pool::create(&PoolSpec { policy, pages, most: None });
     // Containers often forbid NUMA calls; where there are no other nodes, nothing need be asked for.
-    let is_all = || topology().nodes.iter().filter(|node| node.bytes > 0 && node.allowed).all(|node| set.contains(node.id));
+    let nodes = || topology_for(kind, Environment::this()).nodes.iter();
+    let is_all = || nodes().filter(|node| node.bytes > 0 && node.allowed).all(|node| set.contains(node.id));
     let pool = create(policy).or_else(|errno| match errno {
         Errno(libc::EPERM | libc::ENOSYS) if is_all() => create(None),
         errno => Err(errno),
@@ -217,7 +229,7 @@ fn make_home(kind: StaticKind, plan: &Plan, set: &NodeSet) -> Option<Home> {
     OWNERS[pool.id()].store(kind as u8 + 1, Ordering::Release);
     if mode == PolicyMode::Bind && kind.family() != Family::Regular {
         let has = |node: &&nearfar_core::node::MemoryNode| set.contains(node.id);
-        LIMITS[pool.id()].store(topology().nodes.iter().filter(has).map(|node| node.bytes).sum(), Ordering::Release);
+        LIMITS[pool.id()].store(nodes().filter(has).map(|node| node.bytes).sum(), Ordering::Release);
     }
     if plan.sets.len() == 1 {
         ONLY[kind as usize].store(std::ptr::from_ref(pool).cast_mut(), Ordering::Release);

@@ -7,6 +7,7 @@
 pub mod arch;
 pub mod errno;
 pub mod root;
+pub mod cgroup;
 pub mod machine;
 pub mod cpu_sets;
 pub mod rapl;

@@ -40,6 +40,15 @@ pub fn nodes(root: &Root) -> Topology {
     topology
 }
 
+/// Less still: sizes, CPUs and distances of the nodes, for programs that know already what their memories are. Kinds and claims are absent.
+pub fn outline(root: &Root) -> Topology {
+    let reader = Reader::new(root);
+    let online = reader.list("/sys/devices/system/cpu/online").unwrap_or_default();
+    let mut topology = Topology { online, ..Topology::default() };
+    memory_node::outline(&reader, &mut topology);
+    topology
+}
+
 /// What the firmware's tables say; `None` for users who may not read them (all but root) and where there are none.
 pub fn firmware(root: &Root) -> Option<Firmware> {
     firmware::firmware(&Reader::new(root))

@@ -19,6 +19,7 @@ pub type ArenaId = c_int;
 const SHOW_ERRORS: c_int = 0;
 const SHOW_STATS: c_int = 1;
 const VERBOSE: c_int = 2;
+const ALLOW_LARGE_OS_PAGES: c_int = 6;
 const DESTROY_ON_EXIT: c_int = 22;
 const ARENA_PURGE_MULT: c_int = 24;
 
@@ -55,6 +56,8 @@ pub fn configure() {
             (SHOW_ERRORS, 0),
             (SHOW_STATS, 0),
             (VERBOSE, 0),
+            // Its own tables are small: zeroing a huge page for them would be most of what the first allocation takes.
+            (ALLOW_LARGE_OS_PAGES, 0),
             // What an arena gets back goes back to the kernel at once: nobody comes by later to do it, and fast memory is scarce.
             (ARENA_PURGE_MULT, 0),
             // 2: do nothing at exit, when others may still use blocks.

@@ -1,0 +1,1 @@
+//! ONE table of the functions of memkind_memtier.h.
