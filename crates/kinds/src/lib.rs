@@ -27,3 +27,4 @@ pub mod autohbw;
 pub mod chain;
 pub mod family;
 pub mod placed;
+pub mod tiered;

@@ -24,7 +24,7 @@ fn new(call: &'static str, size: usize, library: impl Fn() -> Void, place: impl 
         _ => tiers::DRAM,
     };
     let block = if tier == tiers::DRAM { library() } else { from_kind(tier, size, place) };
-    if !block.is_null() {
+    if tiers::counts() && !block.is_null() {
         // SAFETY: a live block of this tier.
         tiers::given(tier, unsafe { room_of(tier, block) });
     }
@@ -130,8 +130,10 @@ unsafe impl Heap for Tiered {
             return;
         }
         let tier = tier_of(block);
-        // SAFETY: passed on to the caller.
-        tiers::returned(tier, unsafe { room_of(tier, block) });
+        if tiers::counts() {
+            // SAFETY: passed on to the caller.
+            tiers::returned(tier, unsafe { room_of(tier, block) });
+        }
         if tier == tiers::DRAM {
             // SAFETY: passed on to the caller; the block is the C library's.
             return unsafe { chain::free(block) };

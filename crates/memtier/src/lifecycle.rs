@@ -30,7 +30,7 @@ fn start() {
 }
 
 fn finish() {
-    let Some(open) = tiers::open().filter(|_| talk::talks(LogLevel::Info)) else { return };
+    let Some(open) = tiers::open().filter(|_| talk::talks(LogLevel::Info) && tiers::counts()) else { return };
     for &tier in open.kinds() {
         talk::say(LogLevel::Info, &format_args!("{} bytes in tier {} at exit", tiers::allocated(tier), open.name(tier)));
     }

@@ -23,6 +23,8 @@ pub struct Open {
     memory: Memory<usize>,
     /// Of tiers 1 and up.
     placed: Vec<Placed>,
+    /// What is in the tiers decides where allocations go: there are several.
+    counts: bool,
 }
 
 /// The tiers in use, once there are.
@@ -55,7 +57,7 @@ pub fn start(tiers: &Tiers) -> Result<&'static Open, String> {
         }
     }
     let memory = builder.build().map_err(|why| why.to_string())?;
-    Ok(OPEN.get_or_init(|| Open { memory, placed }))
+    Ok(OPEN.get_or_init(|| Open { counts: memory.kinds().len() > 1, memory, placed }))
 }
 
 /// The memory of a tier; `None` for DRAM.
@@ -102,6 +104,12 @@ impl Open {
     pub fn kinds(&self) -> &[usize] {
         self.memory.kinds()
     }
+}
+
+/// False when nobody asks what is in the tiers.
+#[inline(always)]
+pub fn counts() -> bool {
+    open().is_none_or(|open| open.counts)
 }
 
 /// Counts a block of `bytes` that a tier gives out.
