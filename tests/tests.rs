@@ -76,3 +76,5 @@ mod map;
 mod api;
 /// Put it here if it is about NUMA nodes as near and far: what is chosen and refused, and where pages then lie.
 mod numa;
+/// Put it here if it is about libmemkind.so in the place of memkind's.
+mod memkind_abi;
