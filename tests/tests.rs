@@ -70,3 +70,5 @@ mod probe;
 mod sensitivity;
 /// Put it here if it is about what `nearfar map` shows of threads and pages.
 mod map;
+/// Put it here if it is about libautohbw.so, libmemtier.so or the command-line tools of memkind.
+mod autohbw;
