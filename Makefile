@@ -56,6 +56,11 @@ docs: build
 install: build
 	install -Dm755 $(NEARFAR) $(DESTDIR)$(PREFIX)/bin/nearfar
 	install -Dm755 target/release/libnearfar.so $(DESTDIR)$(PREFIX)/lib/nearfar/libnearfar.so
+	install -Dm755 target/release/libautohbw.so $(DESTDIR)$(PREFIX)/lib/nearfar/libautohbw.so.0
+	install -Dm755 target/release/libmemtier.so $(DESTDIR)$(PREFIX)/lib/nearfar/libmemtier.so.0
+	for name in autohbw memtier; do ln -sf lib$$name.so.0 $(DESTDIR)$(PREFIX)/lib/nearfar/lib$$name.so; done
+	for name in memkind-hbw-nodes memkind-auto-dax-kmem-nodes memtier; do ln -sf nearfar $(DESTDIR)$(PREFIX)/bin/$$name; done
+	install -Dm644 include/autohbw_api.h $(DESTDIR)$(PREFIX)/include/autohbw_api.h
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	$(MAKE) --no-print-directory install-api

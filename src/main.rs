@@ -70,6 +70,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Some(result) = cmd::memkind_tools::dispatch(&std::env::args_os().collect::<Vec<_>>()) {
+        return result.unwrap_or_else(failed);
+    }
     let result = match Cli::parse().command {
         Command::Run(args) => cmd::run::run(args),
         Command::Probe(args) => cmd::probe::run(args),
@@ -81,11 +84,13 @@ fn main() -> ExitCode {
         Command::Demo(args) => cmd::demo::run(args),
         Command::Man(args) => cmd::man::run(args, Cli::command()),
     };
-    result.unwrap_or_else(|error| {
-        say::line(format_args!("{error:#}"));
-        let status = if error.is::<exit::BadInput>() { exit::BAD_INPUT } else { exit::FAILED };
-        ExitCode::from(status)
-    })
+    result.unwrap_or_else(failed)
+}
+
+fn failed(error: anyhow::Error) -> ExitCode {
+    say::line(format_args!("{error:#}"));
+    let status = if error.is::<exit::BadInput>() { exit::BAD_INPUT } else { exit::FAILED };
+    ExitCode::from(status)
 }
 
 #[cfg(test)]

@@ -78,3 +78,5 @@ mod api;
 mod numa;
 /// Put it here if it is about libmemkind.so in the place of memkind's.
 mod memkind_abi;
+/// Put it here if it is about libautohbw.so, libmemtier.so or the command-line tools of memkind.
+mod autohbw;

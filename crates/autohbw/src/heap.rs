@@ -46,6 +46,7 @@ impl fmt::Display for Call<'_> {
 #[inline(never)]
 fn placed(size: usize, call: &Call<'_>, place: impl Fn(&Placed) -> Void, otherwise: impl Fn() -> Void) -> Void {
     let Some(kind) = kind().filter(|_| !INSIDE.replace(true)) else { return otherwise() };
+    let kept = family::errno();
     let room = kind.room(size);
     let block = if room == Room::Refused { std::ptr::null_mut() } else { place(kind) };
     if block.is_null() {
@@ -60,15 +61,14 @@ fn placed(size: usize, call: &Call<'_>, place: impl Fn(&Placed) -> Void, otherwi
         }
     }
     if talk::talks(Level::Allocations) {
-        let kept = family::errno();
         let free = kind.free_bytes().map_or_else(String::new, |free| format!(", {} free", Bytes(free)));
         match block.is_null() {
             true => talk::say(Level::Allocations, &format_args!("{call} is not placed{free}")),
             false => talk::say(Level::Allocations, &format_args!("{call} = {block:?} in {kind}{free}")),
         }
         talk::say_callers();
-        family::set_errno(kept);
     }
+    family::set_errno(kept);
     INSIDE.set(false);
     if block.is_null() { otherwise() } else { block }
 }

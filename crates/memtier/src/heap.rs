@@ -41,9 +41,11 @@ fn from_kind(tier: usize, size: usize, place: impl Fn(&Placed) -> Void) -> Void 
     if placed.room(size) == Room::Refused {
         return null_mut();
     }
+    let kept = family::errno();
     INSIDE.set(true);
     let block = place(placed);
     INSIDE.set(false);
+    family::set_errno(kept);
     block
 }
 
