@@ -23,7 +23,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// Less near than this cannot hold the pager's own tables and a few blocks in flight.
-const MIN_NEAR: u64 = 16 << 20;
+pub const MIN_NEAR: u64 = 16 << 20;
 
 /// A program to run and how.
 pub struct RunRequest {

@@ -3,6 +3,7 @@
 use crate::exit::STOPPED_BY_NEARFAR;
 use crate::machine::Machine;
 use crate::outcome::{BOUND_METHOD, Derived, End, Outcome};
+use crate::together::RankRecord;
 use nearfar_core::stats::{COUNTERS, Counter, Snapshot};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -33,6 +34,8 @@ pub struct RunFile<'a> {
     counters: Values<'a>,
     units: Units,
     derived: Figures,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    ranks: &'a [RankRecord],
 }
 
 #[derive(Serialize)]
@@ -91,6 +94,8 @@ pub struct Ran<'a> {
     pub near_bytes: u64,
     /// The far tier.
     pub far: &'a str,
+    /// The ranks whose figures these are together; empty for a single run.
+    pub ranks: &'a [RankRecord],
 }
 
 impl RunFile<'_> {
@@ -135,6 +140,7 @@ impl<'a> RunFile<'a> {
                 useless_prefetch_share: derived.useless_prefetch_share,
                 mean_queue_depth: derived.mean_queue_depth,
             },
+            ranks: ran.ranks,
         }
     }
 }
@@ -176,7 +182,7 @@ mod tests {
 
     fn json(outcome: &Outcome) -> serde_json::Value {
         let machine = Machine { cpu: "test".into(), cpus: 2, kernel: "6.18".into(), ram: 1 << 30 };
-        let ran = Ran { program: Path::new("/bin/x"), args: &["-a".into()], near_bytes: 1 << 24, far: "/var/tmp" };
+        let ran = Ran { program: Path::new("/bin/x"), args: &["-a".into()], near_bytes: 1 << 24, far: "/var/tmp", ranks: &[] };
         serde_json::to_value(RunFile::new(&ran, &machine, outcome)).expect("JSON")
     }
 

@@ -7,7 +7,9 @@ use crate::machine::Machine;
 use crate::outcome::{End, Outcome};
 use crate::request::RunRequest;
 use crate::runfile::{Ran, RunFile};
-use crate::{library, say, summary};
+use crate::target::Target;
+use crate::together::{RankRecord, Together};
+use crate::{library, ranks, say, summary};
 use anyhow::Context;
 use nearfar_core::addr::PAGE;
 use nearfar_sys::child::{self, Signals};
@@ -23,7 +25,9 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// Runs the program that `args` name.
 pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
-    let request = RunRequest::new(args)?;
+    let (args, rank) = ranks::prepare(args)?;
+    let mut request = RunRequest::new(args)?;
+    let ranked = rank.map(|rank| rank.join(&mut request)).transpose()?;
     if !request.quiet {
         for note in &request.notes {
             say::line(note);
@@ -47,7 +51,16 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let mut watch = Watch { job, child, signals, live, last_tick: start, near_peak_seen: 0 };
     let end = watch.until_end()?;
     let outcome = watch.outcome(start.elapsed(), end);
-    report(&request, &outcome);
+    let write = |of: &Together, target: &Target| write(&request, of, target);
+    let tell = |of: &Together| tell(&request, of);
+    match ranked {
+        Some(ranked) => ranked.leave(&request, outcome, &write, &tell),
+        None => {
+            let alone = Together::alone(outcome, request.settings.near_bytes);
+            tell(&alone);
+            request.stats.as_ref().inspect(|target| write(&alone, target));
+        }
+    }
     match end {
         End::Status(status) => Ok(ExitCode::from(status)),
         End::Signal(signal) => child::die_by(signal),
@@ -130,23 +143,36 @@ impl Watch {
     }
 }
 
-/// Writes the summary and the run file. The program has ended: a failure here is told but does not replace its status.
-fn report(request: &RunRequest, outcome: &Outcome) {
-    if !request.quiet {
-        say::raw(&summary::summary(outcome, request.settings.near_bytes, &request.far, request.settings.kernel_paging));
-        if let Some(trace) = &request.trace {
-            say::line(trace.summary());
-        }
+/// Writes the summary.
+fn tell(request: &RunRequest, of: &Together) {
+    if request.quiet {
+        return;
     }
-    let Some(target) = &request.stats else { return };
+    if !of.ranks.is_empty() {
+        let host = of.ranks.first().map_or("", |rank| rank.host.as_str());
+        say::line(format_args!("{} ranks on {host}, together:", of.ranks.len()));
+        of.ranks.iter().filter_map(RankRecord::trouble).for_each(say::line);
+    }
+    // How ranks ended is told above, one by one.
+    let end = if of.ranks.is_empty() { of.outcome.end } else { End::Status(0) };
+    let outcome = Outcome { end, ..of.outcome.clone() };
+    say::raw(&summary::summary(&outcome, of.near_bytes, &request.far, request.settings.kernel_paging));
+    if let Some(trace) = &request.trace {
+        say::line(trace.summary());
+    }
+}
+
+/// Writes the run file. The program has ended: a failure here is told but does not replace its status.
+fn write(request: &RunRequest, of: &Together, target: &Target) {
     let ran = Ran {
         program: &request.program,
         args: request.argv.get(1..).unwrap_or_default(),
-        near_bytes: request.settings.near_bytes,
+        near_bytes: of.near_bytes,
         far: &request.far,
+        ranks: &of.ranks,
     };
     let machine = Machine::this();
-    let file = RunFile::new(&ran, &machine, outcome);
+    let file = RunFile::new(&ran, &machine, &of.outcome);
     if let Err(error) = file.text().and_then(|text| target.write(&text)) {
         say::line(format_args!("{error:#}"));
     }
