@@ -70,3 +70,5 @@ mod probe;
 mod sensitivity;
 /// Put it here if it is about what `nearfar map` shows of threads and pages.
 mod map;
+/// Put it here if several `nearfar run` on one node are ranks of one job.
+mod ranks;
