@@ -83,7 +83,8 @@ impl Rank {
         let (places, exact) = self.member.places(cpus());
         let local = self.member.local;
         let even = divide(whole, &vec![Claim::Fair; places as usize]);
-        let even = even.get(local.unwrap_or(0) as usize).copied().unwrap_or(whole / u64::from(places) / PAGE as u64 * PAGE as u64);
+        let even =
+            even.get(local.unwrap_or(0) as usize).copied().unwrap_or(whole / u64::from(places) / PAGE as u64 * PAGE as u64);
         self.check(request, whole, places, self.claim.asked(whole).unwrap_or(even))?;
         let pid = process::pid();
         let me = Process { pid, start: process::start_of(pid) };
@@ -244,8 +245,10 @@ fn words(book: &Book, come: &Come) -> String {
     } else {
         shares.iter().map(|&share| Bytes(share).to_string()).collect::<Vec<_>>().join(", ")
     };
-    let here = shares.len() - (0..shares.len()).filter(|place| !book.guests().iter().any(|guest| guest.come.place as usize == *place)).count();
-    let waiting = if here < shares.len() { format!(" ({here} have come; the rest is kept for the others)") } else { String::new() };
+    let here = shares.len()
+        - (0..shares.len()).filter(|place| !book.guests().iter().any(|guest| guest.come.place as usize == *place)).count();
+    let waiting =
+        if here < shares.len() { format!(" ({here} have come; the rest is kept for the others)") } else { String::new() };
     format!("near {} of this node is shared by {} ranks: {each}{waiting}", Bytes(*whole), shares.len())
 }
 
@@ -329,9 +332,8 @@ impl Ranked {
         };
         let guests = locked.book().guests().iter().filter(|guest| wanted(&guest.come));
         // One that left without figures had nothing to tell: its program was not started.
-        let known = guests.filter_map(|guest| {
-            of(guest.come.process).or_else(|| (!guest.left).then(|| lost(&guest.come, guest.got)))
-        });
+        let known =
+            guests.filter_map(|guest| of(guest.come.process).or_else(|| (!guest.left).then(|| lost(&guest.come, guest.got))));
         Together::of(known.collect())
     }
 }

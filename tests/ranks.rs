@@ -169,7 +169,8 @@ fn every_launcher_is_understood() {
     for launcher in [HYDRA, SLURM, PALS] {
         let job = Ranks::new(launcher, 3, "300M");
         all_ok((0..3).map(|rank| job.start(rank, &[], &["true"])).collect());
-        assert_eq!((job.all("rank"), job.all("near_bytes")), ([0, 1, 2].map(Into::into).to_vec(), [(100 * MIB).into(); 3].to_vec()));
+        assert_eq!(job.all("rank"), [0, 1, 2], "{launcher}");
+        assert_eq!(job.all("near_bytes"), [100 * MIB; 3], "{launcher}");
         assert_eq!(job.brokers(), [""; 0], "{launcher}");
     }
 }
@@ -211,9 +212,8 @@ fn names_of_files_and_exit_statuses_are_each_rank_s() {
 fn a_rank_that_is_killed_holds_nobody_up() {
     let job = Ranks::new(OPEN_MPI, 4, "200M");
     let touch = touch();
-    let mut ranks: Vec<Running> = (0..4)
-        .map(|rank| job.start(rank, &[], if rank == 2 { &[&touch, "100M", "ready"][..] } else { &[&touch, "100M", "4"] }))
-        .collect();
+    let mut ranks: Vec<Running> =
+        (0..4).map(|rank| job.start(rank, &[], &[&touch, "100M", if rank == 2 { "ready" } else { "4" }])).collect();
     let mut killed = ranks.remove(2);
     killed.wait_for("ready");
     let pid = killed.child.id();
@@ -246,7 +246,8 @@ fn a_rank_that_comes_late_finds_its_share() {
     let ended = all_ok(early);
     assert!(ended[0].stderr.contains("2 have come; the rest is kept"), "{}", ended[0].stderr);
     // It asks for all and gets what was kept: nothing has been given back.
-    assert_eq!((job.all("rank"), job.all("near_bytes")), ([0, 1, 2].map(Into::into).to_vec(), [(50 * MIB).into(); 3].to_vec()));
+    assert_eq!(job.all("rank"), [0, 1, 2]);
+    assert_eq!(job.all("near_bytes"), [50 * MIB; 3]);
     assert_eq!(job.brokers(), [""; 0]);
 
     // So late that the others have left: it adds its figures to theirs.
@@ -254,7 +255,8 @@ fn a_rank_that_comes_late_finds_its_share() {
     assert!(job.start(0, &[], &["true"]).end().status.success());
     assert_eq!((job.all("rank").len(), job.brokers().len()), (1, 1));
     assert!(job.start(1, &[], &["true"]).end().status.success());
-    assert_eq!((job.all("rank"), job.brokers().len()), ([0, 1].map(Into::into).to_vec(), 0));
+    assert_eq!(job.all("rank"), [0, 1]);
+    assert_eq!(job.brokers(), [""; 0]);
 }
 
 /// A rank under a launcher that is killed with it; what it leaves behind.
@@ -289,7 +291,8 @@ fn files_of_the_dead_are_replaced_and_removed() {
     assert_eq!(job.brokers().len(), 1, "nobody was left to remove it");
     // Another job with the same name.
     all_ok((0..2).map(|rank| job.start(rank, &[], &["true"])).collect());
-    assert_eq!((job.all("lost"), job.brokers().len()), ([false; 2].map(Into::into).to_vec(), 0));
+    assert_eq!(job.all("lost"), [false; 2]);
+    assert_eq!(job.brokers(), [""; 0]);
     // One with another name.
     leave_a_stale_file(&job);
     let other = Ranks { environment: SLURM, scratch: Scratch::new(), ..job };
@@ -316,7 +319,8 @@ fn half_a_line_of_one_that_was_killed_is_cut_off() {
     let file = half_a_job(&job);
     std::fs::OpenOptions::new().append(true).open(&file).expect("open").write_all(b"{\"come\":{\"pro").expect("written");
     assert!(job.start(0, &[], &["true"]).end().status.success());
-    assert_eq!((job.all("rank"), job.brokers().len()), ([0, 1].map(Into::into).to_vec(), 0));
+    assert_eq!(job.all("rank"), [0, 1]);
+    assert_eq!(job.brokers(), [""; 0]);
 }
 
 #[test]
@@ -412,7 +416,8 @@ fn mpirun_and_numpy() {
         lines
     };
     assert_eq!(lines(&end.stdout, 1), lines(&plain.stdout, 4));
-    assert_eq!((job.all("rank"), job.all("near_bytes")), ([0, 1, 2, 3].map(Into::into).to_vec(), [(64 * MIB).into(); 4].to_vec()));
+    assert_eq!(job.all("rank"), [0, 1, 2, 3]);
+    assert_eq!(job.all("near_bytes"), [64 * MIB; 4]);
     assert!(job.all("near_peak_bytes").iter().all(|peak| peak.as_u64().expect("bytes") <= 64 * MIB));
     assert!(job.stats()["counters"]["bytes_out"].as_u64() > Some(0), "nothing was paged");
     assert_eq!(job.brokers(), [""; 0]);

@@ -200,7 +200,9 @@ mod tests {
             Some((6, Some(0), Some(1), Some(7), Some("slurm-55.2".into())))
         );
         assert_eq!(
-            member("PMI_RANK=1 PMIX_RANK=1 SLURM_PROCID=1 SLURM_LOCALID=1 SLURM_NTASKS=2 SLURM_NNODES=1 SLURM_STEPID=0 SLURM_JOBID=9"),
+            member(
+                "PMI_RANK=1 PMIX_RANK=1 SLURM_PROCID=1 SLURM_LOCALID=1 SLURM_NTASKS=2 SLURM_NNODES=1 SLURM_STEPID=0 SLURM_JOBID=9"
+            ),
             Some((1, Some(1), Some(2), Some(2), Some("slurm-9.0".into())))
         );
         assert_eq!(
@@ -211,7 +213,10 @@ mod tests {
             member("FLUX_TASK_RANK=2 FLUX_TASK_LOCAL_ID=2 FLUX_JOB_SIZE=4 FLUX_JOB_NNODES=1 FLUX_JOB_ID=f1"),
             Some((2, Some(2), Some(4), Some(4), Some("FLUX-f1".into())))
         );
-        assert_eq!(member("PMIX_RANK=2 PMIX_NAMESPACE=prterun-h-1@1"), Some((2, None, None, None, Some("PMIX-prterun-h-1@1".into()))));
+        assert_eq!(
+            member("PMIX_RANK=2 PMIX_NAMESPACE=prterun-h-1@1"),
+            Some((2, None, None, None, Some("PMIX-prterun-h-1@1".into())))
+        );
     }
 
     #[test]
