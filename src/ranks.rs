@@ -28,6 +28,9 @@ const WAIT: Duration = Duration::from_secs(2);
 const QUIET: Duration = Duration::from_millis(200);
 const POLL: Duration = Duration::from_millis(5);
 
+/// `Order::cache_ppm` of cache mode.
+const ALL_PPM: u32 = 1_000_000;
+
 /// A rank before it has come to the broker.
 pub struct Rank {
     member: Member,
@@ -143,6 +146,7 @@ impl Rank {
             request.settings.order.near_limit = ranked.near_bytes;
         } else {
             request.settings.near_bytes = ranked.near_bytes;
+            ranked.keep_a_cache(request)?;
         }
         Ok(ranked)
     }
@@ -257,6 +261,25 @@ impl Ranked {
         if !self.quiet {
             say::line(format_args!("rank {}: {words}", self.come.rank));
         }
+    }
+
+    /// In flat and hybrid mode a part of near is cache, which has a least size: of a smaller near it may be a larger part.
+    fn keep_a_cache(&self, request: &mut RunRequest) -> anyhow::Result<()> {
+        let order = &mut request.settings.order;
+        let cache = |ppm: u32| u128::from(self.near_bytes) * u128::from(ppm) / u128::from(ALL_PPM);
+        if order.cache_ppm == ALL_PPM || cache(order.cache_ppm) >= u128::from(MIN_NEAR) {
+            return Ok(());
+        }
+        if self.near_bytes < 2 * MIN_NEAR {
+            return Err(refuse(format_args!(
+                "rank {}: its share of near is {}, too little for a cache and placed objects, {} each: write more for --near",
+                self.come.rank,
+                Bytes(self.near_bytes),
+                Bytes(MIN_NEAR).exact()
+            )));
+        }
+        order.cache_ppm = (MIN_NEAR * u64::from(ALL_PPM)).div_ceil(self.near_bytes) as u32;
+        Ok(())
     }
 
     fn record(&self, program: &Path) -> RankRecord {

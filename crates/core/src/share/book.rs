@@ -162,7 +162,7 @@ impl Book {
         let here = || self.guests.iter().filter(|guest| !guest.come.extra);
         let whole = here().filter(|guest| guest.come.claim != Claim::Off).map(|guest| guest.come.near).min();
         let whole = whole.or_else(|| self.guests.iter().map(|guest| guest.come.near).min()).unwrap_or(0);
-        let claim = |place| here().filter(|guest| guest.come.place == place).map(|guest| guest.come.claim).last();
+        let claim = |place| here().rfind(|guest| guest.come.place == place).map(|guest| guest.come.claim);
         let claims: Vec<Claim> = (0..self.places).map(|place| claim(place).unwrap_or_default()).collect();
         Event::Divided { whole, shares: divide(whole, &claims) }
     }
