@@ -14,6 +14,8 @@ mod threading;
 mod mpi;
 mod program;
 mod far_dir;
+mod pace;
+mod residence;
 mod outcome;
 mod together;
 mod summary;
@@ -21,12 +23,17 @@ mod live;
 mod target;
 mod runfile;
 mod trace_file;
+mod presets;
+mod node_file;
+mod tiers;
+mod plan_file;
+mod order;
+mod start;
+mod paging;
 mod request;
 mod broker;
 mod ranks;
 mod map;
-mod presets;
-mod node_file;
 mod chart;
 mod report;
 mod cmd;
@@ -112,6 +119,6 @@ mod tests {
     fn negative_sizes_reach_the_parser_that_explains_them() {
         let cli = Cli::try_parse_from(["nearfar", "run", "--near", "-5", "ls"]).expect("parsed");
         let Command::Run(args) = cli.command else { panic!("run") };
-        assert_eq!(args.near, "-5");
+        assert_eq!(args.near.as_deref(), Some("-5"));
     }
 }

@@ -1,6 +1,7 @@
 //! What one rank of a job came to, as it is handed to the last one to leave a node, and what the ranks of a node came to together.
 
 use crate::outcome::{End, Outcome};
+use crate::residence::{Residence, Resident};
 use nearfar_core::stats::{COUNTERS, Counter, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -32,6 +33,20 @@ pub struct RankRecord {
     pub still_running: u32,
     pub near_peak_bytes: u64,
     pub counters: BTreeMap<String, u64>,
+    /// Where its memory lay, of a run between nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<RankNodes>,
+}
+
+/// Memory of a rank on near and far nodes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RankNodes {
+    /// As in `nodes` of a run file.
+    pub looks: u32,
+    pub near_bytes: u64,
+    pub far_bytes: u64,
+    pub other_bytes: u64,
+    pub near_peak_bytes: u64,
 }
 
 /// What is reported: of one run, or of all ranks of a node.
@@ -62,6 +77,13 @@ impl RankRecord {
             still_running: outcome.still_running,
             near_peak_bytes: outcome.near_peak(),
             counters: COUNTERS.iter().map(|&counter| (counter.name().to_owned(), outcome.counters.get(counter))).collect(),
+            nodes: outcome.residence.as_ref().map(|residence| RankNodes {
+                looks: residence.looks,
+                near_bytes: residence.peak.near,
+                far_bytes: residence.peak.far,
+                other_bytes: residence.peak.other,
+                near_peak_bytes: residence.near_peak_bytes,
+            }),
             ..self
         }
     }
@@ -118,10 +140,25 @@ impl Together {
             unmanaged: ranks.iter().map(|rank| rank.unmanaged).sum(),
             still_running: ranks.iter().map(|rank| rank.still_running).sum(),
             near_peak_seen: ranks.iter().map(|rank| rank.near_peak_bytes).sum(),
+            residence: residence(&ranks),
         };
         let near_bytes = ranks.iter().map(|rank| rank.near_bytes).sum();
         Self { outcome, near_bytes, ranks }
     }
+}
+
+/// Peaks of all ranks added up, seen at as many looks as the rank that had most.
+fn residence(ranks: &[RankRecord]) -> Option<Residence> {
+    let nodes = || ranks.iter().filter_map(|rank| rank.nodes.as_ref());
+    nodes().next()?;
+    let sum = |of: fn(&RankNodes) -> u64| nodes().map(of).sum();
+    let peak = Resident {
+        near: sum(|nodes| nodes.near_bytes),
+        far: sum(|nodes| nodes.far_bytes),
+        other: sum(|nodes| nodes.other_bytes),
+    };
+    let looks = nodes().map(|nodes| nodes.looks).max().unwrap_or(0);
+    Some(Residence { looks, peak, near_peak_bytes: sum(|nodes| nodes.near_peak_bytes) })
 }
 
 #[cfg(test)]
@@ -141,6 +178,7 @@ mod tests {
             unmanaged: 0,
             still_running: 0,
             near_peak_seen: 100,
+            residence: None,
         };
         RankRecord { rank, near_bytes: 1000, ..RankRecord::default() }.with(&outcome)
     }
