@@ -4,6 +4,7 @@ use crate::exit::STOPPED_BY_NEARFAR;
 use crate::machine::Machine;
 use crate::outcome::{BOUND_METHOD, Derived, End, Outcome};
 use crate::residence::{Residence, Resident};
+use crate::together::RankRecord;
 use nearfar_core::mode::Mode;
 use nearfar_core::placement::{Full, Order};
 use nearfar_core::stats::{COUNTERS, Counter, Snapshot};
@@ -41,6 +42,8 @@ pub struct RunFile<'a> {
     counters: Values<'a>,
     units: Units,
     derived: Figures,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    ranks: &'a [RankRecord],
 }
 
 /// Where memory lay, of a run between nodes.
@@ -117,6 +120,8 @@ pub struct Ran<'a> {
     pub place: Option<&'a str>,
     /// What every process was told.
     pub settings: &'a Settings,
+    /// The ranks whose figures these are together; empty for a single run.
+    pub ranks: &'a [RankRecord],
 }
 
 impl RunFile<'_> {
@@ -164,6 +169,7 @@ impl<'a> RunFile<'a> {
                 useless_prefetch_share: derived.useless_prefetch_share,
                 mean_queue_depth: derived.mean_queue_depth,
             },
+            ranks: ran.ranks,
         }
     }
 }
@@ -227,7 +233,7 @@ mod tests {
         let settings = Settings::new(1 << 24, "/var/tmp").expect("short path");
         let args = &["-a".into()];
         let (program, settings) = (Path::new("/bin/x"), &settings);
-        let ran = Ran { program, args, near: "16M", far: "/var/tmp", mode: Mode::Cache, place: None, settings };
+        let ran = Ran { program, args, near: "16M", far: "/var/tmp", mode: Mode::Cache, place: None, settings, ranks: &[] };
         serde_json::to_value(RunFile::new(&ran, &machine, outcome)).expect("JSON")
     }
 

@@ -74,6 +74,8 @@ mod sensitivity;
 mod map;
 /// Put it here if it is about what programmers call: nearfar.h, its languages, the examples, an installed copy.
 mod api;
+/// Put it here if several `nearfar run` on one node are ranks of one job.
+mod ranks;
 /// Put it here if it is about NUMA nodes as near and far: what is chosen and refused, and where pages then lie.
 mod numa;
 /// Put it here if it is about libmemkind.so in the place of memkind's.

@@ -122,7 +122,7 @@ pub fn has(name: &str) -> Result<(), String> {
         Err(error) => Err(format!("{program}: {error}")),
     };
     match name {
-        "gcc" | "g++" | "gfortran" | "rustc" | "stress-ng" | "sqlite3" | "python3" | "java" | "gdb" => {
+        "mpirun" | "gcc" | "g++" | "gfortran" | "rustc" | "stress-ng" | "sqlite3" | "python3" | "java" | "gdb" => {
             answers(name, &["--version"])
         }
         // A wrapper without headers compiles nothing.

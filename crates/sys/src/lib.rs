@@ -40,6 +40,7 @@ pub mod numa_maps;
 pub mod proc_cgroup;
 pub mod uffd;
 pub mod file;
+pub mod private_file;
 pub mod append;
 pub mod page_cache;
 pub mod resident;
