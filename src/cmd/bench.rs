@@ -27,6 +27,7 @@ mod results;
 mod table;
 mod settings;
 mod policies;
+mod memkind;
 
 pub(super) use case::{Case, Effort, Sizes};
 pub(super) use cases::{gemm, triad};
@@ -58,7 +59,7 @@ const PROGRAM_LIMIT: Duration = Duration::from_secs(180);
 #[command(args_conflicts_with_subcommands = true)]
 pub struct BenchArgs {
     #[command(subcommand)]
-    replay: Option<Replay>,
+    apart: Option<Apart>,
     /// What to measure [default: everything]
     #[arg(value_enum, value_name = "SUITE")]
     suites: Vec<Suite>,
@@ -88,16 +89,19 @@ pub struct BenchArgs {
     json: Option<PathBuf>,
 }
 
-/// What is computed rather than measured.
+/// What has options of its own.
 #[derive(Debug, clap::Subcommand)]
-enum Replay {
+enum Apart {
     Policies(policies::PoliciesArgs),
+    Memkind(memkind::MemkindArgs),
 }
 
 /// Runs the suites. Exits with 1 when a run failed or gave wrong data; a missed target is a result, not a failure.
 pub fn run(args: BenchArgs) -> Result<ExitCode> {
-    if let Some(Replay::Policies(args)) = args.replay {
-        return policies::run(&args);
+    match &args.apart {
+        Some(Apart::Policies(args)) => return policies::run(args),
+        Some(Apart::Memkind(args)) => return memkind::run(args),
+        None => {}
     }
     let conditions = Conditions::here(&args.far);
     let effort = match (args.smoke, args.quick) {

@@ -59,4 +59,6 @@ pub mod hog;
 
 pub mod probe_overhead;
 
+pub mod allocator;
+
 pub mod service;

@@ -1,13 +1,14 @@
 //! What nearfar starts nearfar-kernel for beside workloads: things that need a process of their own. Arguments in, one line of JSON out.
 //!
 //! `hog`: see [`crate::hog`]; it says "ready" when it is at work, and stops at the end of its standard input, so that it never
-//! outlives who started it. `openmp`: loads an OpenMP runtime, whose threads would stay in the process that loads it.
+//! outlives who started it. `allocator`: see [`crate::allocator`]. `openmp`: loads an OpenMP runtime, whose threads would stay in the process that loads it.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
 
 use nearfar_core::units::Bytes;
 
+use crate::allocator::{self, Api};
 use crate::hog::{self, Takes};
 use crate::probe_overhead::{self, Effort};
 
@@ -20,6 +21,7 @@ pub fn run(arguments: &[String]) -> Option<Result<String, String>> {
     match name.as_str() {
         "hog" => Some(run_hog(options)),
         "openmp" => Some(run_openmp(options)),
+        "allocator" => Some(run_allocator(options)),
         _ => None,
     }
 }
@@ -41,6 +43,18 @@ fn run_hog(options: &[String]) -> Result<String, String> {
     };
     let taken = hog::hog(takes, bytes.0 as usize, ready, stop);
     Ok(format!("{{\"threads\":{},\"seconds\":{:.6},\"bytes\":{}}}", taken.threads, taken.seconds, taken.bytes))
+}
+
+fn run_allocator(options: &[String]) -> Result<String, String> {
+    let library = value(options, "--library");
+    let api = if library.is_some() { Api::Hbw } else { Api::Libc };
+    let library = library.unwrap_or_default();
+    if options.iter().any(|option| option == "--start") {
+        return allocator::start(api, library);
+    }
+    let seconds = value(options, "--seconds").unwrap_or("2");
+    let seconds = seconds.parse::<f64>().ok().filter(|s| s.is_finite() && *s > 0.0).ok_or("--seconds: a number above 0")?;
+    allocator::measure(api, library, seconds)
 }
 
 /// Samples are nanoseconds per construct; see [`probe_overhead::figure`]. A number of threads with which the runtime does not work

@@ -1,10 +1,14 @@
-//! NUMA nodes of memory: binding a range to one before it is touched, and asking where pages are.
+//! NUMA nodes of memory: which nodes pages of a range or of a thread come from, where pages are, and moving them.
 //!
 //! Kernels without NUMA answer ENOSYS, containers often EPERM (Docker's default profile does without CAP_SYS_NICE); both are meanings
-//! here, because the caller then goes on and says that placement was not verified. Moves no pages.
+//! here, because the caller then goes on and says that placement was not verified.
 
 use crate::errno::{Errno, call};
+use crate::root::Root;
+use libc::c_int;
 use nearfar_core::addr::Extent;
+use nearfar_core::placement::{MAX_NODES, NodeSet};
+use std::fmt;
 
 /// Why a node could not be chosen or asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,23 +42,222 @@ fn meaning(errno: Errno) -> NumaError {
     }
 }
 
-/// Pages of `range` that are touched from now on come from node `node` alone (mbind(2), MPOL_BIND). When the node is full, the
-/// kernel kills the process rather than taking another node: ask for no more than the node has free.
+/// How the kernel chooses a node for a page that is touched first (set_mempolicy(2)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PolicyMode {
+    /// As the thread's policy says; for a thread, the node of its CPU.
+    #[default]
+    Default,
+    /// From these nodes only, the nearest first. When they are full the kernel kills rather than takes another node.
+    Bind,
+    /// From the first of these nodes, then from anywhere.
+    Preferred,
+    /// From these nodes, the nearest first, then from anywhere (Linux 5.15; before, from the lowest of them first).
+    PreferredMany,
+    /// From these nodes in turn, page by page.
+    Interleave,
+    /// In turn, by the system's weights (Linux 6.9; before, all alike).
+    WeightedInterleave,
+    /// The node of the CPU that touches.
+    Local,
+}
+
+/// `libc` lacks the two youngest.
+const MPOL_PREFERRED_MANY: c_int = 5;
+const MPOL_WEIGHTED_INTERLEAVE: c_int = 6;
+
+impl PolicyMode {
+    const fn number(self) -> c_int {
+        match self {
+            Self::Default => libc::MPOL_DEFAULT,
+            Self::Bind => libc::MPOL_BIND,
+            Self::Preferred => libc::MPOL_PREFERRED,
+            Self::PreferredMany => MPOL_PREFERRED_MANY,
+            Self::Interleave => libc::MPOL_INTERLEAVE,
+            Self::WeightedInterleave => MPOL_WEIGHTED_INTERLEAVE,
+            Self::Local => libc::MPOL_LOCAL,
+        }
+    }
+
+    const fn of(number: c_int) -> Option<Self> {
+        // Flags (static nodes, relative nodes, balancing) are above.
+        Some(match number & 0xff {
+            libc::MPOL_DEFAULT => Self::Default,
+            libc::MPOL_BIND => Self::Bind,
+            libc::MPOL_PREFERRED => Self::Preferred,
+            MPOL_PREFERRED_MANY => Self::PreferredMany,
+            libc::MPOL_INTERLEAVE => Self::Interleave,
+            MPOL_WEIGHTED_INTERLEAVE => Self::WeightedInterleave,
+            libc::MPOL_LOCAL => Self::Local,
+            _ => return None,
+        })
+    }
+
+    /// What comes nearest to this mode on a kernel that does not know it.
+    const fn older(self) -> Option<Self> {
+        match self {
+            Self::PreferredMany => Some(Self::Preferred),
+            Self::WeightedInterleave => Some(Self::Interleave),
+            _ => None,
+        }
+    }
+
+    const fn takes_nodes(self) -> bool {
+        !matches!(self, Self::Default | Self::Local)
+    }
+}
+
+/// Where pages come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct MemoryPolicy {
+    /// How a node is chosen.
+    pub mode: PolicyMode,
+    /// The nodes that it is chosen from; for [`PolicyMode::Default`] and [`PolicyMode::Local`] they do not count.
+    pub nodes: NodeSet,
+}
+
+impl MemoryPolicy {
+    /// The policy of `mode` over `nodes`.
+    pub const fn new(mode: PolicyMode, nodes: NodeSet) -> Self {
+        Self { mode, nodes }
+    }
+
+    /// The same with a mode that older kernels know.
+    fn older(self) -> Option<Self> {
+        let mode = self.mode.older()?;
+        let first = || self.nodes.iter().take(1).collect();
+        Some(Self { mode, nodes: if mode == PolicyMode::Preferred { first() } else { self.nodes } })
+    }
+
+    /// Mask and its bits, as the kernel's calls take them.
+    fn mask(&self) -> (usize, usize) {
+        if !self.mode.takes_nodes() {
+            return (0, 0);
+        }
+        // The kernel looks at one bit less than it is told.
+        (self.nodes.words().as_ptr() as usize, MAX_NODES as usize + 1)
+    }
+
+    /// Calls `set` with mode, mask and bits; with an older mode again when the kernel does not know this one.
+    fn apply(self, set: impl Fn(usize, usize, usize) -> Result<usize, Errno>) -> Result<(), NumaError> {
+        let (mask, bits) = self.mask();
+        match set(self.mode.number() as usize, mask, bits) {
+            Ok(_) => Ok(()),
+            // A mode that the kernel does not know and a node that is not there look alike.
+            Err(Errno::EINVAL) => match self.older() {
+                Some(older) => older.apply(set),
+                None => Err(NumaError::NoSuchNode(self.nodes.first().unwrap_or(0))),
+            },
+            Err(errno) => Err(meaning(errno)),
+        }
+    }
+}
+
+/// "bind to nodes 1", "default".
+impl fmt::Display for MemoryPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nodes = if self.nodes.len() == 1 { "node" } else { "nodes" };
+        match self.mode {
+            PolicyMode::Default => f.write_str("default"),
+            PolicyMode::Local => f.write_str("local"),
+            PolicyMode::Bind => write!(f, "bound to {nodes} {}", self.nodes),
+            PolicyMode::Preferred | PolicyMode::PreferredMany => write!(f, "{nodes} {} preferred", self.nodes),
+            PolicyMode::Interleave => write!(f, "interleaved over {nodes} {}", self.nodes),
+            PolicyMode::WeightedInterleave => write!(f, "interleaved by weight over {nodes} {}", self.nodes),
+        }
+    }
+}
+
+/// Pages of `range` come from `node` alone (see [`set_range`]). Ask for no more than the node has free.
 ///
 /// # Errors
 /// See [`NumaError`].
 pub fn bind(range: Extent, node: u32) -> Result<(), NumaError> {
-    let mut mask = vec![0u64; node as usize / 64 + 1];
-    mask[node as usize / 64] = 1 << (node % 64);
-    // The kernel looks at one bit less than it is told.
-    let bits = mask.len() * 64 + 1;
-    let args = [range.start, range.len(), libc::MPOL_BIND as usize, mask.as_ptr() as usize, bits, 0];
-    // SAFETY: the kernel reads `bits - 1` bits of a local vector; the policy changes where pages come from, not what they hold.
-    match unsafe { call(libc::SYS_mbind, args) } {
-        Ok(_) => Ok(()),
-        Err(Errno::EINVAL) => Err(NumaError::NoSuchNode(node)),
-        Err(errno) => Err(meaning(errno)),
+    if node >= MAX_NODES {
+        return Err(NumaError::NoSuchNode(node));
     }
+    set_range(range, &MemoryPolicy::new(PolicyMode::Bind, NodeSet::from_iter([node])), false)
+}
+
+/// Pages of `range` that are touched from now on come from where `policy` says (mbind(2)); with `move_present`, those that are there
+/// already go there too, as far as the kernel can move them. `range` is whole pages, mapped; its contents do not change.
+///
+/// # Errors
+/// See [`NumaError`].
+pub fn set_range(range: Extent, policy: &MemoryPolicy, move_present: bool) -> Result<(), NumaError> {
+    const MPOL_MF_MOVE: usize = 2;
+    let flags = if move_present { MPOL_MF_MOVE } else { 0 };
+    policy.apply(|mode, mask, bits| {
+        let args = [range.start, range.len(), mode, mask, bits, flags];
+        // SAFETY: the kernel reads `bits - 1` bits of a mask of that many, which outlives the call; the policy changes where pages
+        // come from, not what they hold.
+        unsafe { call(libc::SYS_mbind, args) }
+    })
+}
+
+/// Pages that the calling thread touches first come from where `policy` says (set_mempolicy(2)), unless their range has a policy of
+/// its own. Threads and processes started by this thread inherit it, over exec as well.
+///
+/// # Errors
+/// See [`NumaError`].
+pub fn set_thread(policy: &MemoryPolicy) -> Result<(), NumaError> {
+    policy.apply(|mode, mask, bits| {
+        // SAFETY: as in `set_range`.
+        unsafe { call(libc::SYS_set_mempolicy, [mode, mask, bits, 0, 0, 0]) }
+    })
+}
+
+/// The policy of the calling thread.
+///
+/// # Errors
+/// See [`NumaError`].
+pub fn of_thread() -> Result<MemoryPolicy, NumaError> {
+    ask(0, 0)
+}
+
+/// The policy of the mapping at `addr`, the thread's where it has none of its own.
+///
+/// # Errors
+/// See [`NumaError`]; EFAULT when nothing is mapped there.
+pub fn of_address(addr: usize) -> Result<MemoryPolicy, NumaError> {
+    const MPOL_F_ADDR: usize = 2;
+    ask(addr, MPOL_F_ADDR)
+}
+
+fn ask(addr: usize, flags: usize) -> Result<MemoryPolicy, NumaError> {
+    let mut mode: c_int = 0;
+    let mut words = [0u64; (MAX_NODES / 64) as usize];
+    let args = [(&raw mut mode).addr(), words.as_mut_ptr() as usize, MAX_NODES as usize + 1, addr, flags, 0];
+    // SAFETY: the kernel writes a number and `MAX_NODES` bits, to locals of that size.
+    unsafe { call(libc::SYS_get_mempolicy, args) }.map_err(meaning)?;
+    let nodes = (0..MAX_NODES).filter(|node| words[(node / 64) as usize] & (1 << (node % 64)) != 0).collect();
+    let mode = PolicyMode::of(mode).ok_or(NumaError::Unsupported)?;
+    Ok(MemoryPolicy { mode, nodes })
+}
+
+/// The CPU that the calling thread runs on, and its node. Both may have changed when the caller looks.
+pub fn here() -> (u32, u32) {
+    let (mut cpu, mut node) = (0u32, 0u32);
+    // SAFETY: writes two locals; by the C library, which asks the kernel's fast page and takes some ns where that is possible.
+    unsafe { getcpu(&raw mut cpu, &raw mut node) };
+    (cpu, node)
+}
+
+unsafe extern "C" {
+    fn getcpu(cpu: *mut u32, node: *mut u32) -> c_int;
+}
+
+/// Bytes of `node` that are free; `None` when the kernel does not say. What page cache and slabs hold is not counted, though the kernel
+/// gives up clean page cache when memory is short.
+pub fn free_bytes(node: u32) -> Option<u64> {
+    free_bytes_under(&Root::this(), node)
+}
+
+fn free_bytes_under(root: &Root, node: u32) -> Option<u64> {
+    let text = root.text(&format!("/sys/devices/system/node/node{node}/meminfo"))?;
+    let line = text.lines().find(|line| line.contains("MemFree:"))?;
+    let number = line.split_whitespace().rev().find_map(|word| word.parse::<u64>().ok())?;
+    number.checked_mul(1 << 10)
 }
 
 /// The node of the page at each address of the calling process; `None` for an address without a page in memory (move_pages(2), as a
@@ -63,15 +266,51 @@ pub fn bind(range: Extent, node: u32) -> Result<(), NumaError> {
 /// # Errors
 /// See [`NumaError`].
 pub fn nodes_of(addresses: &[usize]) -> Result<Vec<Option<u32>>, NumaError> {
+    nodes_of_process(0, addresses)
+}
+
+/// The same for process `pid`; 0 is the caller. Another process needs its owner's rights.
+///
+/// # Errors
+/// See [`NumaError`].
+pub fn nodes_of_process(pid: u32, addresses: &[usize]) -> Result<Vec<Option<u32>>, NumaError> {
     let mut status = vec![-libc::ENOENT; addresses.len()];
     if addresses.is_empty() {
         return Ok(Vec::new());
     }
-    let args = [0, addresses.len(), addresses.as_ptr() as usize, 0, status.as_mut_ptr() as usize, 0];
+    let args = [pid as usize, addresses.len(), addresses.as_ptr() as usize, 0, status.as_mut_ptr() as usize, 0];
     // SAFETY: without target nodes nothing moves; the kernel reads one address and writes one status per entry of slices of that
     // length. The addresses are only looked up.
     unsafe { call(libc::SYS_move_pages, args) }.map_err(meaning)?;
     Ok(status.into_iter().map(|status| u32::try_from(status).ok()).collect())
+}
+
+/// Moves the page at each address of process `pid` (0: the caller) to the node of the same index (move_pages(2)); what the pages hold
+/// stays. `status` says for each where it is now, or a negative errno: EBUSY, ENOENT (no page), EACCES (shared), ENOMEM (node full).
+/// Returns how many did not move, as far as the kernel counts them.
+///
+/// # Errors
+/// See [`NumaError`]; the lists must be of one length (EINVAL).
+pub fn move_pages(pid: u32, addresses: &[usize], to: &[u32], status: &mut [i32]) -> Result<usize, NumaError> {
+    if addresses.len() != to.len() || addresses.len() != status.len() {
+        return Err(NumaError::Other(Errno::EINVAL));
+    }
+    if addresses.is_empty() {
+        return Ok(0);
+    }
+    status.fill(-libc::ENOENT);
+    const MPOL_MF_MOVE: usize = 2;
+    let args = [
+        pid as usize,
+        addresses.len(),
+        addresses.as_ptr() as usize,
+        to.as_ptr() as usize,
+        status.as_mut_ptr() as usize,
+        MPOL_MF_MOVE,
+    ];
+    // SAFETY: the kernel reads and writes one entry of slices of that length each; moving changes where pages lie, not what they hold.
+    let left = unsafe { call(libc::SYS_move_pages, args) }.map_err(meaning)?;
+    Ok(left)
 }
 
 #[cfg(test)]
@@ -79,6 +318,10 @@ mod tests {
     use super::*;
     use crate::map::OwnedMap;
     use nearfar_core::addr::PAGE;
+
+    fn nodes(list: &[u32]) -> NodeSet {
+        list.iter().copied().collect()
+    }
 
     #[test]
     fn pages_are_where_they_were_bound() {
@@ -89,12 +332,51 @@ mod tests {
             Err(NumaError::NoSuchNode(0)) => return println!("skipped: node 0 is not for us"),
             result => result.expect("bound"),
         }
+        assert_eq!(of_address(range.start), Ok(MemoryPolicy::new(PolicyMode::Bind, nodes(&[0]))));
         // SAFETY: the mapping is ours, and readable and writable.
         unsafe { (range.start as *mut u8).write_volatile(1) };
         match nodes_of(&[range.start, range.start + PAGE]) {
             Ok(nodes) => assert_eq!(nodes, [Some(0), None], "one page was touched, one was not"),
             Err(error) => assert!(error.is_unsupported(), "{error}"),
         }
+        let mut status = [0; 2];
+        if move_pages(0, &[range.start, range.start + PAGE], &[0, 0], &mut status).is_ok() {
+            assert_eq!(status, [0, -libc::ENOENT]);
+        }
+        assert!(move_pages(0, &[range.start], &[], &mut []).is_err());
+    }
+
+    #[test]
+    fn every_mode_is_taken_by_every_kernel() {
+        let map = OwnedMap::new(PAGE).expect("a page");
+        for mode in [
+            PolicyMode::Default,
+            PolicyMode::Bind,
+            PolicyMode::Preferred,
+            PolicyMode::PreferredMany,
+            PolicyMode::Interleave,
+            PolicyMode::WeightedInterleave,
+            PolicyMode::Local,
+        ] {
+            match set_range(map.range(), &MemoryPolicy::new(mode, nodes(&[0])), true) {
+                Err(error) if error.is_unsupported() => return println!("skipped: {error}"),
+                result => result.unwrap_or_else(|error| panic!("{mode:?}: {error}")),
+            }
+        }
+    }
+
+    #[test]
+    fn a_policy_of_the_thread_is_taken_and_left() {
+        // On a thread of its own: the policy ends with it.
+        let seen = std::thread::spawn(|| {
+            let policy = MemoryPolicy::new(PolicyMode::Preferred, nodes(&[0]));
+            set_thread(&policy).map(|()| (of_thread(), policy))
+        });
+        match seen.join().expect("no panic") {
+            Ok((seen, policy)) => assert_eq!(seen, Ok(policy)),
+            Err(error) => assert!(error.is_unsupported(), "{error}"),
+        }
+        assert!(here().0 < 1 << 20);
     }
 
     #[test]
@@ -105,5 +387,23 @@ mod tests {
             assert!(error == NumaError::NoSuchNode(node) || error.is_unsupported(), "{error}");
         }
         assert_eq!(nodes_of(&[]), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn what_a_node_has_free() {
+        let text = "=== /sys/devices/system/node/node3/meminfo\n Node 3 MemTotal:  16384 kB\n Node 3 MemFree:   1024 kB\n";
+        let root = Root::captured(text).expect("a capture");
+        assert_eq!((free_bytes_under(&root, 3), free_bytes_under(&root, 0)), (Some(1 << 20), None));
+    }
+
+    #[test]
+    fn words() {
+        for (policy, text) in [
+            (MemoryPolicy::default(), "default"),
+            (MemoryPolicy::new(PolicyMode::Bind, nodes(&[1])), "bound to node 1"),
+            (MemoryPolicy::new(PolicyMode::PreferredMany, nodes(&[2, 3])), "nodes 2,3 preferred"),
+        ] {
+            assert_eq!(policy.to_string(), text);
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! Modules are listed lowest first; a module uses only modules above it in this list.
 
 pub mod sync;
+pub mod pool;
 pub mod bits;
 pub mod frame_bytes;
 pub mod hash_map;

@@ -189,7 +189,8 @@ impl Runner {
 }
 
 /// The workloads' program: beside this one, as cargo builds and packages install them.
-fn find_kernel(nearfar: &Path) -> Result<PathBuf> {
+/// The program with the workloads, beside the command.
+pub fn find_kernel(nearfar: &Path) -> Result<PathBuf> {
     let beside = nearfar.with_file_name("nearfar-kernel");
     if !beside.is_file() {
         bail!("{} is missing; build all of nearfar: cargo build --release --workspace", beside.display());

@@ -1,0 +1,94 @@
+//! Large blocks that a thread has freed and may soon want again. mimalloc looks for room and gives memory back for each such block,
+//! which takes some hundred ns to tens of µs; programs that allocate their work arrays in a loop pay that in every round.
+//!
+//! Little is kept: 8 MiB per thread and 64 MiB per process, so that freed memory is freed. Blocks go back when the thread ends.
+
+use super::{ffi, threads};
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Blocks above this are large; mimalloc is quick up to here.
+pub const LEAST: usize = 64 << 10;
+/// Larger ones are not kept.
+const MOST: usize = 4 << 20;
+/// Blocks kept per thread.
+const SLOTS: usize = 16;
+const MOST_PER_THREAD: usize = 8 << 20;
+const MOST_PER_PROCESS: usize = 64 << 20;
+
+#[derive(Clone, Copy)]
+struct Kept {
+    block: *mut c_void,
+    bytes: usize,
+    pool: usize,
+}
+
+const NOTHING: Kept = Kept { block: null_mut(), bytes: 0, pool: 0 };
+
+thread_local! {
+    static KEPT: [Cell<Kept>; SLOTS] = const { [const { Cell::new(NOTHING) }; SLOTS] };
+    static BYTES: Cell<usize> = const { Cell::new(0) };
+    /// The slot that is replaced next.
+    static NEXT: Cell<usize> = const { Cell::new(0) };
+}
+
+static PROCESS_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// A kept block of `pool` for `size` bytes; at most a quarter of it is wasted.
+pub fn take(pool: usize, size: usize) -> Option<*mut c_void> {
+    if BYTES.with(Cell::get) < size {
+        return None;
+    }
+    KEPT.with(|kept| {
+        let fits = |one: &Kept| one.pool == pool && one.bytes >= size && one.bytes - size <= one.bytes / 4;
+        let slot = kept.iter().find(|slot| fits(&slot.get()))?;
+        Some(empty(slot).block)
+    })
+}
+
+fn empty(slot: &Cell<Kept>) -> Kept {
+    let kept = slot.replace(NOTHING);
+    BYTES.with(|bytes| bytes.set(bytes.get() - kept.bytes));
+    PROCESS_BYTES.fetch_sub(kept.bytes, Ordering::Relaxed);
+    kept
+}
+
+/// Keeps `block`, of `bytes` and of `pool`; false when it is not to be kept.
+pub fn keep(pool: usize, block: *mut c_void, bytes: usize) -> bool {
+    if bytes > MOST || PROCESS_BYTES.load(Ordering::Relaxed) + bytes > MOST_PER_PROCESS {
+        return false;
+    }
+    KEPT.with(|kept| {
+        // Older ones make room, from the oldest.
+        for _ in 0..SLOTS {
+            let next = NEXT.with(Cell::get);
+            let slot = &kept[next];
+            if slot.get().block.is_null() && BYTES.with(Cell::get) + bytes <= MOST_PER_THREAD {
+                slot.set(Kept { block, bytes, pool });
+                BYTES.with(|all| all.set(all.get() + bytes));
+                PROCESS_BYTES.fetch_add(bytes, Ordering::Relaxed);
+                NEXT.with(|next| next.set((next.get() + 1) % SLOTS));
+                // A thread that only frees has no heap, and must give its blocks back when it ends as well.
+                threads::watch();
+                return true;
+            }
+            NEXT.with(|next| next.set((next.get() + 1) % SLOTS));
+            free(slot);
+        }
+        false
+    })
+}
+
+fn free(slot: &Cell<Kept>) {
+    if !slot.get().block.is_null() {
+        // SAFETY: a live block that was given to `keep`, and taken out here.
+        unsafe { ffi::mi_free(empty(slot).block) };
+    }
+}
+
+/// Gives all blocks of this thread back.
+pub fn give_up() {
+    KEPT.with(|kept| kept.iter().for_each(free));
+}

@@ -1,0 +1,325 @@
+//! Pools: heaps whose memory obeys a memory policy, for data that are placed rather than paged.
+//!
+//! A pool is one range of reserved addresses with one policy (mbind(2)), set once: no system call per allocation, and whose a block is
+//! can be told from its address. mimalloc keeps the heap, in an arena of its own that nothing else comes from; large blocks pass a
+//! small cache per thread (`large`). What is freed goes back to the kernel, apart from that cache.
+//!
+//! A pool does not judge whether its nodes have room: a block is addresses, pages come at first touch. Callers who must know ask
+//! `sys::numa::free_bytes` first. Pools live as long as the process. Rejected: binding every large block by itself, which is a
+//! system call and a kernel mapping per block, as memkind has it.
+
+mod ffi;
+mod large;
+mod threads;
+
+use nearfar_core::addr::{Extent, round_down, round_up};
+use nearfar_sys::errno::Errno;
+use nearfar_sys::map;
+use nearfar_sys::numa::{self, MemoryPolicy};
+use nearfar_sys::rlimit::{self, Limit};
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicUsize, Ordering};
+
+/// Most pools of a process.
+pub const MOST_POOLS: usize = 64;
+/// Pools begin and end at multiples of this, mimalloc's segment.
+const UNIT: usize = 32 << 20;
+/// Address space of a pool where nothing limits it; blocks of all sizes together cannot be more.
+const ROOM: usize = 1 << 40;
+/// mimalloc aligns blocks below this to 8 bytes, and programs rely on 16 (they tag pointers).
+const LEAST: usize = 16;
+/// Largest request that makes sense: differences of pointers into the block must fit.
+const LARGEST: usize = isize::MAX as usize;
+
+/// Largest alignment that a pool gives: mimalloc cannot go beyond half of its segment in a given arena.
+pub const MOST_ALIGN: usize = UNIT / 2;
+
+/// Which pages a pool is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PoolPages {
+    /// As the system's setting of transparent huge pages has it.
+    #[default]
+    Default,
+    /// Small ones only: interleaving goes by page.
+    NoHuge,
+    /// From the kernel's reserve of 2 MiB pages; all of them are taken from the reserve when the pool is made.
+    HugeTlb,
+}
+
+/// What a pool is to be.
+#[derive(Clone, Debug, Default)]
+pub struct PoolSpec {
+    /// Where its pages come from; `None`: as the thread that touches them first has it.
+    pub policy: Option<MemoryPolicy>,
+    /// Their size.
+    pub pages: PoolPages,
+    /// Bytes of address space; `None`: plenty.
+    pub most: Option<usize>,
+}
+
+/// A heap with a policy.
+pub struct Pool {
+    id: usize,
+    range: Extent,
+    arena: ffi::ArenaId,
+    spec: PoolSpec,
+    /// Bytes of blocks above [`large::LEAST`] that are given out.
+    live: AtomicI64,
+}
+
+static POOLS: [AtomicPtr<Pool>; MOST_POOLS] = [const { AtomicPtr::new(null_mut()) }; MOST_POOLS];
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+static MAKING: Mutex<()> = Mutex::new(());
+
+impl Pool {
+    /// Makes a pool, for the life of the process.
+    ///
+    /// # Errors
+    /// ENOMEM without address space (or huge pages), EAGAIN when there are [`MOST_POOLS`], and what mbind(2) says: EINVAL for a node
+    /// that is not there, EPERM and ENOSYS where NUMA calls are not to be had.
+    pub fn create(spec: &PoolSpec) -> Result<&'static Self, Errno> {
+        let _making = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let id = COUNT.load(Ordering::Relaxed);
+        if id >= MOST_POOLS {
+            return Err(Errno::EAGAIN);
+        }
+        ffi::configure();
+        let range = reserve(spec)?;
+        let pool = prepare(range, spec).and_then(|()| {
+            let arena = ffi::new_arena(range).ok_or(Errno::ENOMEM)?;
+            Ok(Box::leak(Box::new(Self { id, range, arena, spec: spec.clone(), live: AtomicI64::new(0) })))
+        });
+        let pool: &'static Self = pool.inspect_err(|_| {
+            // SAFETY: reserved just now, and nobody has it.
+            let _ = unsafe { map::munmap(range) };
+        })?;
+        POOLS[id].store(std::ptr::from_ref(pool).cast_mut(), Ordering::Release);
+        COUNT.store(id + 1, Ordering::Release);
+        Ok(pool)
+    }
+
+    /// The pool that `addr` lies in. Some ns: one comparison per pool.
+    #[inline]
+    pub fn of(addr: usize) -> Option<&'static Self> {
+        Self::all().find(|pool| addr.wrapping_sub(pool.range.start) < pool.range.len())
+    }
+
+    /// All pools of the process.
+    #[inline]
+    pub fn all() -> impl Iterator<Item = &'static Self> {
+        let count = COUNT.load(Ordering::Acquire);
+        POOLS[..count].iter().filter_map(|slot| {
+            // SAFETY: published after it was built, never changed or freed.
+            unsafe { slot.load(Ordering::Acquire).as_ref() }
+        })
+    }
+
+    /// Number of this pool in the process.
+    pub fn id(&self) -> usize {
+        self.id
+    }
+
+    /// Where its blocks lie.
+    pub fn range(&self) -> Extent {
+        self.range
+    }
+
+    /// What it was made of.
+    pub fn spec(&self) -> &PoolSpec {
+        &self.spec
+    }
+
+    /// Bytes that are given out in blocks above 64 KiB. Small blocks are not counted: it would cost as much as allocating them.
+    pub fn live_bytes(&self) -> u64 {
+        u64::try_from(self.live.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    /// A block, aligned to 16 bytes; null when there is no more room. `errno` is not set.
+    #[inline]
+    pub fn malloc(&self, size: usize) -> *mut c_void {
+        if size > large::LEAST {
+            return self.large(size, false);
+        }
+        // SAFETY: the heap is this thread's, and lives until the thread ends.
+        unsafe { ffi::mi_heap_malloc(threads::heap(self), size.max(LEAST)) }
+    }
+
+    /// A block of zeros.
+    #[inline]
+    pub fn zalloc(&self, size: usize) -> *mut c_void {
+        if size > large::LEAST {
+            return self.large(size, true);
+        }
+        // SAFETY: as for `malloc`.
+        unsafe { ffi::mi_heap_zalloc(threads::heap(self), size.max(LEAST)) }
+    }
+
+    #[cold]
+    fn large(&self, size: usize, zeroed: bool) -> *mut c_void {
+        if size > LARGEST {
+            return null_mut();
+        }
+        if let Some(block) = large::take(self.id, size) {
+            if zeroed {
+                // SAFETY: a block of at least `size` bytes that nobody else has.
+                unsafe { block.cast::<u8>().write_bytes(0, size) };
+            }
+            self.count(block, true);
+            return block;
+        }
+        let heap = threads::heap(self);
+        // SAFETY: as for `malloc`. Zeroed memory that is fresh from the kernel is not touched.
+        let block = unsafe { if zeroed { ffi::mi_heap_zalloc(heap, size) } else { ffi::mi_heap_malloc(heap, size) } };
+        self.count(block, true);
+        block
+    }
+
+    /// A block aligned to `align`, a power of two; null for more than [`MOST_ALIGN`].
+    pub fn memalign(&self, align: usize, size: usize) -> *mut c_void {
+        if align <= LEAST {
+            return self.malloc(size);
+        }
+        if size > LARGEST || align > MOST_ALIGN {
+            return null_mut();
+        }
+        // SAFETY: as for `malloc`.
+        let block = unsafe { ffi::mi_heap_malloc_aligned(threads::heap(self), size.max(LEAST), align) };
+        self.count(block, true);
+        block
+    }
+
+    /// Counts a block that is given out or comes back, if it is large.
+    fn count(&self, block: *const c_void, out: bool) {
+        if block.is_null() {
+            return;
+        }
+        // SAFETY: a live block.
+        let bytes = unsafe { ffi::mi_usable_size(block) };
+        if bytes > large::LEAST {
+            self.live.fetch_add(if out { bytes as i64 } else { -(bytes as i64) }, Ordering::Relaxed);
+        }
+    }
+
+    /// `block` with room for `size` bytes, in this pool; null when there is no room, and `block` is then as it was.
+    ///
+    /// # Safety
+    /// `block` is null or a live block of any pool; unless the result is null it is not used afterwards.
+    pub unsafe fn realloc(&self, block: *mut c_void, size: usize) -> *mut c_void {
+        if block.is_null() {
+            return self.malloc(size);
+        }
+        // SAFETY: passed on to the caller.
+        let old = unsafe { Self::usable_size(block) };
+        let here = block.addr().wrapping_sub(self.range.start) < self.range.len();
+        // In place while at least half of it is used.
+        if here && size <= old && size >= old / 2 {
+            return block;
+        }
+        let new = self.malloc(size);
+        if !new.is_null() {
+            // SAFETY: two blocks of at least so many bytes, one of them new; the caller gives up the old one.
+            unsafe {
+                new.cast::<u8>().copy_from_nonoverlapping(block.cast(), old.min(size));
+                Self::free(block);
+            }
+        }
+        new
+    }
+
+    /// Gives a block back.
+    ///
+    /// # Safety
+    /// `block` is a live block of any pool, not used afterwards.
+    #[inline]
+    pub unsafe fn free(block: *mut c_void) {
+        // SAFETY: passed on to the caller.
+        let bytes = unsafe { ffi::mi_usable_size(block) };
+        if bytes > large::LEAST {
+            // SAFETY: passed on to the caller.
+            return unsafe { Self::free_large(block, bytes) };
+        }
+        // SAFETY: passed on to the caller.
+        unsafe { ffi::mi_free(block) }
+    }
+
+    #[cold]
+    unsafe fn free_large(block: *mut c_void, bytes: usize) {
+        let Some(pool) = Self::of(block.addr()) else { return };
+        pool.live.fetch_sub(bytes as i64, Ordering::Relaxed);
+        if !large::keep(pool.id, block, bytes) {
+            // SAFETY: passed on to the caller.
+            unsafe { ffi::mi_free(block) }
+        }
+    }
+
+    /// Bytes that the block has room for.
+    ///
+    /// # Safety
+    /// `block` is a live block of any pool.
+    #[inline]
+    pub unsafe fn usable_size(block: *const c_void) -> usize {
+        // SAFETY: passed on to the caller.
+        unsafe { ffi::mi_usable_size(block) }
+    }
+
+    /// Gives back to the kernel what this thread and the pools hold without using it.
+    pub fn trim() {
+        large::give_up();
+        // SAFETY: takes no pointer; works on the heaps of this thread and on what belongs to none.
+        unsafe { ffi::mi_collect(true) };
+    }
+}
+
+/// Address space for a pool: less where it is limited.
+fn reserve(spec: &PoolSpec) -> Result<Extent, Errno> {
+    // Four times the limit would be refused for one pool, and several must fit beside the program.
+    let limited = rlimit::limit(Limit::AddressSpace).map(|bytes| round_down(bytes as usize / 8, UNIT).max(2 * UNIT));
+    let mut bytes = spec.most.or(limited).unwrap_or(ROOM);
+    loop {
+        let len = round_up(bytes, UNIT).ok_or(Errno::ENOMEM)?;
+        match reserve_exactly(len, spec.pages) {
+            Err(errno) if errno == Errno::ENOMEM && spec.most.is_none() && bytes > 4 * UNIT => bytes /= 4,
+            result => return result,
+        }
+    }
+}
+
+fn reserve_exactly(len: usize, pages: PoolPages) -> Result<Extent, Errno> {
+    let huge = if pages == PoolPages::HugeTlb { libc::MAP_HUGETLB } else { libc::MAP_NORESERVE };
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | huge;
+    // One unit more, to begin at a multiple of it; huge pages are not wasted on that.
+    let (ask, prot) = if pages == PoolPages::HugeTlb { (len, map::RW) } else { (len + UNIT, map::RW) };
+    // SAFETY: at no fixed address.
+    let start = unsafe { map::mmap(0, ask, prot, flags, -1, 0)? };
+    if pages == PoolPages::HugeTlb {
+        return Ok(Extent::new(start, len));
+    }
+    let whole = Extent::new(start, ask);
+    let first = round_up(start, UNIT).ok_or(Errno::ENOMEM)?;
+    for rest in [Extent { start: whole.start, end: first }, Extent { start: first + len, end: whole.end }] {
+        if !rest.is_empty() {
+            // SAFETY: reserved just now, and nobody has it.
+            unsafe { map::munmap(rest)? };
+        }
+    }
+    Ok(Extent::new(first, len))
+}
+
+fn prepare(range: Extent, spec: &PoolSpec) -> Result<(), Errno> {
+    if spec.pages == PoolPages::NoHuge {
+        // SAFETY: ours; the advice concerns the size of pages to come. Kernels without huge pages refuse it, and need it not.
+        let _ = unsafe { map::madvise(range, libc::MADV_NOHUGEPAGE) };
+    }
+    let Some(policy) = &spec.policy else { return Ok(()) };
+    numa::set_range(range, policy, false).map_err(|error| match error {
+        numa::NumaError::Unsupported => Errno(libc::ENOSYS),
+        numa::NumaError::Denied => Errno(libc::EPERM),
+        numa::NumaError::NoSuchNode(_) => Errno::EINVAL,
+        numa::NumaError::Other(errno) => errno,
+    })
+}
+
+#[cfg(test)]
+mod tests;
