@@ -22,6 +22,7 @@ mod runfile;
 mod trace_file;
 mod request;
 mod map;
+mod mover;
 mod presets;
 mod node_file;
 mod chart;

@@ -352,9 +352,11 @@ impl Migrate {
         (all > 0.0).then(|| near / all)
     }
 
-    /// Bytes in near of the groups that are kept in mind.
+    /// Bytes in near of the groups that are kept in mind; those never looked at are taken to be like the others.
     pub fn near_bytes(&self) -> u64 {
-        self.groups.values().filter(|group| group.near).map(|group| group.bytes).sum()
+        let known = self.groups.values().filter(|group| group.bytes > 0).count().max(1);
+        let sum: u64 = self.groups.values().filter(|group| group.near).map(|group| group.bytes).sum();
+        (sum as f64 * self.groups.len() as f64 / known as f64) as u64
     }
 
     /// The interval between looks that tells groups apart best, given what was seen: shorter when nearly everything that is visited at all is

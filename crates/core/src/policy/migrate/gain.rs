@@ -53,8 +53,7 @@ impl Gain {
         let latency = near.latency_ns.zip(far.latency_ns).map(|(near, far)| (far - near) * LINES);
         let bandwidth = near.bytes_per_s.zip(far.bytes_per_s).filter(|&(near, far)| near > 0.0 && far > 0.0);
         // While all CPUs wait for one memory, a line takes each of them as long as it takes the memory to serve them all.
-        let bandwidth =
-            bandwidth.map(|(near, far)| (1e9 / far - 1e9 / near) * LINE * LINES_PER_PAGE * f64::from(cpus.max(1)));
+        let bandwidth = bandwidth.map(|(near, far)| (1e9 / far - 1e9 / near) * LINE * LINES_PER_PAGE * f64::from(cpus.max(1)));
         let ns_per_visit = match (latency, bandwidth) {
             (Some(latency), Some(bandwidth)) => latency.max(bandwidth),
             (one, other) => one.or(other)?,
