@@ -22,12 +22,14 @@ pub struct Carried {
 }
 
 impl Carried {
-    /// Adds another one.
-    pub fn add(&mut self, other: &Self) {
-        self.bytes += other.bytes;
-        self.busy += other.busy;
-        self.shared += other.shared;
-        self.full += other.full;
+    /// Pages did not move, with this status.
+    fn refused(&mut self, status: i32, pages: usize) {
+        let count = match -status {
+            libc_errno::ACCES => &mut self.shared,
+            libc_errno::NOMEM => &mut self.full,
+            _ => &mut self.busy,
+        };
+        *count += pages as u64;
     }
 }
 
@@ -48,39 +50,38 @@ pub fn carry(pid: u32, range: Extent, from: &NodeSet, to: u32) -> Result<Carried
 }
 
 fn carry_block(pid: u32, block: Extent, from: &NodeSet, to: u32, carried: &mut Carried) -> Result<(), NumaError> {
-    let wrong = wrong_pages(pid, block, from)?;
-    let Some(&first) = wrong.first() else { return Ok(()) };
-    // Where the first page is part of a huge page all others come with it; asking for them too would count as busy.
+    let pages: Vec<usize> = (block.start..block.end).step_by(PAGE).collect();
+    let wrong = wrong_pages(pid, &pages, from)?;
+    let Some((&first, rest)) = wrong.split_first() else { return Ok(()) };
     let mut status = vec![0; wrong.len()];
     numa::move_pages(pid, &[first], &[to], &mut status[..1])?;
-    let left = wrong_pages(pid, block, from)?;
-    if left.len() + 1 == wrong.len() {
-        let targets = vec![to; left.len()];
-        numa::move_pages(pid, &left, &targets, &mut status[..left.len()])?;
-        let failed = |errno: i32| status[..left.len()].iter().filter(|&&code| code == -errno).count() as u64;
-        carried.busy += failed(libc_errno::BUSY);
-        carried.shared += failed(libc_errno::ACCES);
-        carried.full += failed(libc_errno::NOMEM);
-    } else if left.len() == wrong.len() {
-        // Not even the first: one answer stands for all, rather than trying each.
-        let pages = wrong.len() as u64;
-        match -status[0] {
-            libc_errno::ACCES => carried.shared += pages,
-            libc_errno::NOMEM => carried.full += pages,
-            _ => carried.busy += pages,
-        }
+    let [first_status, status @ ..] = status.as_mut_slice() else { return Ok(()) };
+    if wrong_pages(pid, &[first], from)?.len() == 1 {
+        // Not even the first: its answer stands for all, rather than trying each.
+        carried.refused(*first_status, wrong.len());
+        return Ok(());
     }
-    let left = wrong_pages(pid, block, from)?;
-    carried.bytes += ((wrong.len().saturating_sub(left.len())) * PAGE) as u64;
+    // Where the first page is part of a huge page all others have come with it; asking for them again would count as busy.
+    let came_along = match rest.last() {
+        Some(&last) => wrong_pages(pid, &[last], from)?.is_empty(),
+        None => true,
+    };
+    let mut left = 0;
+    if !came_along && numa::move_pages(pid, rest, &vec![to; rest.len()], status)? > 0 {
+        // The kernel says how many at least, not which.
+        left = wrong_pages(pid, rest, from)?.len();
+        let mut told = status.iter().filter(|&&code| code < 0);
+        (0..left).for_each(|_| carried.refused(told.next().copied().unwrap_or(-libc_errno::BUSY), 1));
+    }
+    carried.bytes += ((wrong.len() - left) * PAGE) as u64;
     Ok(())
 }
 
-/// Addresses of the pages of `block` that are on nodes of `from`.
-fn wrong_pages(pid: u32, block: Extent, from: &NodeSet) -> Result<Vec<usize>, NumaError> {
-    let pages: Vec<usize> = (block.start..block.end).step_by(PAGE).collect();
-    let nodes = numa::nodes_of_process(pid, &pages)?;
+/// Those of `pages` that are on nodes of `from`.
+fn wrong_pages(pid: u32, pages: &[usize], from: &NodeSet) -> Result<Vec<usize>, NumaError> {
+    let nodes = numa::nodes_of_process(pid, pages)?;
     let wrong = |node: &Option<u32>| node.is_some_and(|node| from.contains(node));
-    Ok(pages.into_iter().zip(nodes).filter(|(_, node)| wrong(node)).map(|(page, _)| page).collect())
+    Ok(pages.iter().copied().zip(nodes).filter(|(_, node)| wrong(node)).map(|(page, _)| page).collect())
 }
 
 /// The command has no libc of its own; these numbers are the same on all architectures of Linux.

@@ -25,7 +25,7 @@ const LOOKS: u32 = 10;
 /// Time between looks at first.
 const INTERVAL_S: f64 = 0.02;
 /// Groups that are looked at in a round: bounds, and the start.
-const GROUPS: (usize, usize) = (64, 512);
+const GROUPS: (usize, usize) = (128, 512);
 const GROUPS_AT_FIRST: usize = 256;
 /// CPU time of a round above which fewer groups are looked at, and below which more are.
 const ROUND_S: (f64, f64) = (0.005, 0.03);
@@ -36,7 +36,7 @@ const FIRST_AFTER_S: f64 = 0.5;
 /// Looking takes one part of this many of the time.
 const PART: f64 = 100.0;
 /// Besides, for the first rounds.
-const CREDIT_S: f64 = 0.15;
+const CREDIT_S: f64 = 0.5;
 /// Steps round the address spaces in a round.
 const STEPS: usize = 2048;
 /// What moving a byte costs until it has been measured.
@@ -202,6 +202,9 @@ impl Rounds {
         let now = self.now();
         let seen = self.seen(&groups, &looked);
         self.policy.observe(now, self.interval_s, &seen);
+        if let Some(share) = self.policy.near_share() {
+            self.report.share(now, share);
+        }
         let mut free = self.pair.free();
         let room = self.pair.room(&free, self.policy.near_bytes());
         for one in self.policy.decide(now, room) {
@@ -211,9 +214,6 @@ impl Rounds {
             self.carry(&one, &mut free);
         }
         self.interval_s = self.policy.better_interval(&seen);
-        if let Some(share) = self.policy.near_share() {
-            self.report.share(now, share);
-        }
         Some(self.policy.verdict())
     }
 
