@@ -11,4 +11,5 @@ mod pair;
 mod rounds;
 mod plan;
 
-pub use plan::{Migration, NumaCache};
+pub use plan::{Migration, Mover, NumaCache, Wanted};
+pub use report::Report;

@@ -2,7 +2,7 @@
 
 use super::pair::Pair;
 use super::report::Report;
-use super::rounds::{Rounds, Shared};
+use super::rounds::{Limits, Rounds, Shared};
 use crate::exit::refuse;
 use nearfar_core::node::{Node, Topology};
 use nearfar_core::placement::{NodeSet, Order};
@@ -26,15 +26,23 @@ pub enum Migration {
     Off,
 }
 
-/// Bytes per second that are moved at most, unless `--migrate-rate` says otherwise.
-pub const DEFAULT_RATE: &str = "256M";
+/// What was typed of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// `--migrate`.
+    pub who: Migration,
+    /// `--migrate-rate`: bytes per second.
+    pub rate: &'a str,
+    /// `--migrate-cpu`: per cent of one CPU.
+    pub cpu_percent: f64,
+}
 
 /// What is done in cache mode among nodes.
 #[derive(Debug)]
 pub struct NumaCache {
     pair: Pair,
     sampler: Option<Sampler>,
-    bytes_per_s: f64,
+    limits: Limits,
     kernel: bool,
     /// What the user should know before the program starts.
     pub notes: Vec<String>,
@@ -48,13 +56,12 @@ impl NumaCache {
     pub fn plan(order: &Order, topology: &Topology, measured: Option<&Node>, who: Migration, rate: &str) -> anyhow::Result<Self> {
         let bytes_per_s: Bytes = rate.parse().map_err(|error| refuse(format_args!("--migrate-rate: {error}")))?;
         if bytes_per_s.0 < 1 << 20 {
-            return Err(refuse(format_args!(
-                "--migrate-rate {rate} is too little to move a page group in time; write 1M or more"
-            )));
+            return Err(refuse(format_args!("--migrate-rate {rate} is too little; write 1M or more (per second)")));
         }
         let pair = Pair::of(order, topology, measured)?;
+        let limits = Limits { bytes_per_s: bytes_per_s.0 as f64, cpu_share: cpu_percent / 100.0 };
         let tiering = Tiering::of(&Root::this());
-        let mut cache = Self { pair, sampler: None, bytes_per_s: bytes_per_s.0 as f64, kernel: false, notes: Vec::new() };
+        let mut cache = Self { pair, sampler: None, limits, kernel: false, notes: Vec::new() };
         let Pair { near, far, gain, .. } = &cache.pair;
         let first = format!("cache mode: new memory goes to near (nodes {near}) while it has room, then to far (nodes {far})");
         let note = match who {
@@ -101,7 +108,7 @@ impl NumaCache {
         let shared = Arc::new(Shared::default());
         let gain = self.pair.gain;
         let works = self.sampler.is_some_and(|sampler| {
-            let rounds = Rounds::new(self.pair, sampler, leader, self.bytes_per_s);
+            let rounds = Rounds::new(self.pair, sampler, leader, self.limits);
             let shared = Arc::clone(&shared);
             std::thread::Builder::new().name("mover".to_owned()).spawn(move || rounds.run(&shared)).is_ok()
         });

@@ -1,7 +1,7 @@
 //! The mover at work: rounds of looking, deciding and moving, until it is told to stop.
 //!
-//! Looking takes at most 1 % of one CPU, our thread's and the kernel's together, besides a small credit for the first rounds; what
-//! moves take is bounded by their rate.
+//! Looking takes at most a share of one CPU (1 % unless the user says otherwise), our thread's and the kernel's together, besides a small
+//! credit for the first rounds; what moves take is bounded by their rate.
 
 use super::carry;
 use super::pair::Pair;
@@ -33,14 +33,21 @@ const ROUND_S: (f64, f64) = (0.005, 0.03);
 const ROUND_EVERY_S: f64 = 1.0;
 /// A program that ends sooner is left alone.
 const FIRST_AFTER_S: f64 = 0.5;
-/// Looking takes one part of this many of the time.
-const PART: f64 = 100.0;
 /// Besides, for the first rounds.
 const CREDIT_S: f64 = 0.5;
 /// Steps round the address spaces in a round.
 const STEPS: usize = 2048;
 /// What moving a byte costs until it has been measured.
 const MOVE_NS_PER_BYTE: f64 = 0.5;
+
+/// What the rounds may take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Bytes per second that are moved.
+    pub bytes_per_s: f64,
+    /// Of one CPU, for looking.
+    pub cpu_share: f64,
+}
 
 /// How the rounds are told to stop, and what they have to tell.
 #[derive(Default)]
@@ -100,14 +107,16 @@ pub struct Rounds {
     nodes: BTreeMap<GroupId, u32>,
     /// Processes whose pages may not be asked for or moved.
     denied: BTreeSet<u32>,
+    limits: Limits,
     looking_s: f64,
     report: Report,
 }
 
 impl Rounds {
-    /// For process `leader` and what descends from it; `bytes_per_s` may be moved.
-    pub fn new(pair: Pair, sampler: Sampler, leader: u32, bytes_per_s: f64) -> Self {
-        let terms = Terms { gain_ns: pair.gain.ns_per_visit, bytes_per_s, move_ns_per_byte: MOVE_NS_PER_BYTE };
+    /// For process `leader` and what descends from it.
+    pub fn new(pair: Pair, sampler: Sampler, leader: u32, limits: Limits) -> Self {
+        let (gain_ns, bytes_per_s) = (pair.gain.ns_per_visit, limits.bytes_per_s);
+        let terms = Terms { gain_ns, bytes_per_s, move_ns_per_byte: MOVE_NS_PER_BYTE };
         Self {
             tree: Tree::new(Root::this(), leader),
             root: Root::this(),
@@ -119,6 +128,7 @@ impl Rounds {
             groups: GROUPS_AT_FIRST,
             nodes: BTreeMap::new(),
             denied: BTreeSet::new(),
+            limits,
             looking_s: 0.0,
             report: Report::default(),
         }
@@ -150,7 +160,7 @@ impl Rounds {
                     seconds
                 }
             };
-            due_s = (before + rest).max((self.looking_s - CREDIT_S) * PART);
+            due_s = (before + rest).max((self.looking_s - CREDIT_S) / self.limits.cpu_share);
             if matches!(verdict, Verdict::Rest(..)) {
                 self.report.paused_s += (due_s - now).max(0.0);
             }

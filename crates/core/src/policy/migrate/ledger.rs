@@ -10,7 +10,7 @@ use crate::placement::Tier;
 pub const WATCH_S: f64 = 8.0;
 /// Over this time a move must pay: what is hot stays hot for about that long, or it is not worth moving.
 pub const HORIZON_S: f64 = 30.0;
-/// Judgement needs that many settled moves.
+/// Judgement needs that many settled promotions.
 const FEWEST: u32 = 6;
 
 /// A move under watch.
@@ -45,7 +45,7 @@ impl Watched {
 /// Settled moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ledger {
-    moves: u32,
+    promotions: u32,
     cost_ns: f64,
     saved_ns: f64,
 }
@@ -54,7 +54,8 @@ impl Ledger {
     /// Settles a move when it has been watched long enough.
     pub fn settle(&mut self, watched: Watched) -> bool {
         if watched.is_ripe() {
-            self.moves += 1;
+            // What made room is judged with what came into it, not by itself.
+            self.promotions += u32::from(watched.to == Tier::Near);
             self.cost_ns += watched.cost_ns;
             self.saved_ns += watched.saved_ns * HORIZON_S / (watched.seen_s - watched.at_s);
         }
@@ -63,13 +64,13 @@ impl Ledger {
 
     /// Whether moves have paid; `None` as long as too few are settled.
     pub fn pays(&self) -> Option<bool> {
-        (self.moves >= FEWEST).then_some(self.saved_ns > self.cost_ns)
+        (self.promotions >= FEWEST).then_some(self.saved_ns > self.cost_ns)
     }
 
     /// What was long ago says less and less.
     pub fn age(&mut self) {
-        if self.moves > 8 * FEWEST {
-            self.moves /= 2;
+        if self.promotions > 8 * FEWEST {
+            self.promotions /= 2;
             self.cost_ns /= 2.0;
             self.saved_ns /= 2.0;
         }
@@ -82,7 +83,7 @@ mod tests {
 
     fn settled(promoted_gain: f64, demoted_gain: f64, cost_ns: f64) -> Option<bool> {
         let mut ledger = Ledger::default();
-        for _ in 0..4 {
+        for _ in 0..FEWEST {
             for (to, gain) in [(Tier::Near, promoted_gain), (Tier::Far, demoted_gain)] {
                 let mut watched = Watched::new(to, 0.0, cost_ns);
                 watched.see(4.0, gain);
@@ -100,5 +101,12 @@ mod tests {
         assert_eq!(settled(1e6, 1e6, 1e6), Some(false));
         assert_eq!(settled(1e6, 0.0, 1e9), Some(false), "dear moves");
         assert_eq!(Ledger::default().pays(), None);
+        let mut making_room = Ledger::default();
+        for _ in 0..100 {
+            let mut watched = Watched::new(Tier::Far, 0.0, 1e6);
+            watched.see(10.0, 0.0);
+            making_room.settle(watched);
+        }
+        assert_eq!(making_room.pays(), None, "nothing was promoted yet");
     }
 }
