@@ -8,6 +8,8 @@
 #[macro_use]
 mod macros;
 mod util;
+/// Not tests: a virtual machine with other NUMA nodes, for those that need one.
+mod guest;
 
 /// Put it here if a program that people really use, or one in another language, must give the same result.
 mod real_programs;
@@ -70,3 +72,7 @@ mod probe;
 mod sensitivity;
 /// Put it here if it is about what `nearfar map` shows of threads and pages.
 mod map;
+/// Put it here if it is about NUMA nodes as near and far: what is chosen and refused, and where pages then lie.
+mod numa;
+/// Put it here if it is about cache mode between NUMA nodes: which pages move, and when none do.
+mod numa_cache;

@@ -4,19 +4,22 @@ use crate::args::DoctorArgs;
 use crate::far_dir::FarDir;
 use crate::library;
 use crate::machine::{self, Machine};
-use crate::request::{self, HOW_TO_GET_UFFD};
+use crate::paging::{self, HOW_TO_GET_UFFD};
 use comfy_table::{ContentArrangement, Table, presets};
 use nearfar_core::units::Bytes;
 use nearfar_sys::kernel::{self, Denied, Paging};
 use nearfar_sys::rlimit::{Limit, limit};
+use nearfar_sys::root::Root;
 use nearfar_sys::seccomp;
+use nearfar_sys::tiering::Tiering;
 use nearfar_sys::uffd::Reach;
+use nearfar_sys::visits;
 use std::path::Path;
 use std::process::ExitCode;
 
 /// Prints the table; succeeds when `nearfar run` would work.
 pub fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
-    let denied = request::parse_denied(&args.deny)?;
+    let denied = paging::parse_denied(&args.deny)?;
     let machine = Machine::this();
     let rows = examine(&args.far, denied);
     let table = table(&rows);
@@ -73,7 +76,7 @@ fn table(rows: &[Row]) -> Table {
 }
 
 fn examine(far: &Path, denied: Denied) -> Vec<Row> {
-    let paging = request::paging(denied);
+    let paging = paging::paging(denied);
     let mut rows = vec![
         userfaultfd(paging, seccomp::is_available()),
         moving(paging.filter(|_| !denied.has("move"))),
@@ -91,6 +94,7 @@ fn examine(far: &Path, denied: Denied) -> Vec<Row> {
     rows.push(mappings(&read("/proc/sys/vm/max_map_count")));
     rows.push(limits(limit(Limit::AddressSpace), limit(Limit::LockedMemory), limit(Limit::FileSize)));
     rows.push(swap_comparison());
+    rows.extend(migration(&Root::this()));
     rows
 }
 
@@ -245,6 +249,30 @@ fn limits(address_space: Option<u64>, locked: Option<u64>, file: Option<u64>) ->
         return row(what, State::Note, format!("{words}; {why}"));
     }
     row(what, State::Good, words)
+}
+
+/// Cache mode between NUMA nodes: who could move pages, and by what visits can be seen. Nothing on machines with one node.
+fn migration(root: &Root) -> Option<Row> {
+    let what = "cache on nodes";
+    if root.numbered("/sys/devices/system/node", "node").len() < 2 {
+        return None;
+    }
+    let tiering = Tiering::of(root);
+    let kernel = if tiering.promotes() {
+        "the kernel's tiering is on (kernel.numa_balancing has 2), and is left to do it between its tiers; "
+    } else {
+        ""
+    };
+    let offers = visits::offers();
+    let best = offers.iter().find(|(_, offer)| offer.is_ok());
+    Some(match best {
+        Some((means, _)) => row(what, State::Good, format!("{kernel}nearfar sees which pages are visited by {means}")),
+        None => {
+            let why: Vec<&str> = offers.iter().filter_map(|(_, offer)| Some(offer.as_ref().err()?.as_str())).collect();
+            let why = why.join("; ");
+            row(what, State::Note, format!("{kernel}pages stay where they were touched first: {why}; see docs/numa-cache.md"))
+        }
+    })
 }
 
 /// Whether `nearfar bench` can put kernel swap beside nearfar: it takes a memory cgroup, of either version, and root.

@@ -11,5 +11,5 @@ mod pair;
 mod rounds;
 mod plan;
 
-pub use plan::{Migration, Mover, NumaCache, Wanted};
+pub use plan::{Mover, NumaCache, Wanted};
 pub use report::Report;

@@ -3,6 +3,7 @@
 use super::pair::Pair;
 use super::report::Report;
 use super::rounds::{Limits, Rounds, Shared};
+use crate::args::Migration;
 use crate::exit::refuse;
 use nearfar_core::node::{Node, Topology};
 use nearfar_core::placement::{NodeSet, Order};
@@ -13,18 +14,6 @@ use nearfar_sys::root::Root;
 use nearfar_sys::tiering::Tiering;
 use nearfar_sys::visits::Sampler;
 use std::sync::Arc;
-
-/// Who moves pages (`--migrate`).
-#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Migration {
-    /// The kernel where its tiering is on, otherwise nearfar
-    #[default]
-    Auto,
-    /// Nearfar, even where the kernel's tiering is on
-    Force,
-    /// Nobody: memory stays where it was touched first
-    Off,
-}
 
 /// What was typed of it.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +42,11 @@ impl NumaCache {
     ///
     /// # Errors
     /// A refusal when there are no two sets of nodes, or the rate is none.
-    pub fn plan(order: &Order, topology: &Topology, measured: Option<&Node>, who: Migration, rate: &str) -> anyhow::Result<Self> {
+    pub fn plan(order: &Order, topology: &Topology, measured: Option<&Node>, wanted: &Wanted<'_>) -> anyhow::Result<Self> {
+        let Wanted { who, rate, cpu_percent } = *wanted;
+        if !(0.01..=100.0).contains(&cpu_percent) {
+            return Err(refuse(format_args!("--migrate-cpu {cpu_percent} is not between 0.01 and 100 (per cent of one CPU)")));
+        }
         let bytes_per_s: Bytes = rate.parse().map_err(|error| refuse(format_args!("--migrate-rate: {error}")))?;
         if bytes_per_s.0 < 1 << 20 {
             return Err(refuse(format_args!("--migrate-rate {rate} is too little; write 1M or more (per second)")));

@@ -61,6 +61,14 @@ pub enum Error {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// Not a placement policy.
+    #[error("place \"{input}\" is not understood: {why}; write all, size:1M..5M,10M.. (sizes of objects), plan:FILE or calls")]
+    Place {
+        /// The text as given.
+        input: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// Not a list of faults.
     #[error("faults \"{input}\" are not understood: {why}; write for example read-eio=once@100,slow=5ms (see CONTRIBUTING.md)")]
     Faults {

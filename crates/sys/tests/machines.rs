@@ -3,6 +3,7 @@
 
 use nearfar_core::node::detect::{findings, tiers};
 use nearfar_core::node::{Certainty, CpuList, MemoryKind, Subject, Topology};
+use nearfar_core::placement::{NodeSet, nodes};
 use nearfar_sys::machine;
 use nearfar_sys::root::{Entry, Root};
 use proptest::prelude::*;
@@ -188,6 +189,41 @@ fn what_distorts_figures_is_said() {
         assert!(all.contains(said), "{name}: {said}\n{all}");
     }
     assert_eq!(cautions("rome-l3-as-numa"), "");
+}
+
+/// What `nearfar run` takes when nobody says: as the findings have it, but only nodes that may be used.
+#[test]
+fn default_tiers_of_every_machine() {
+    for expected in MACHINES {
+        let topology = machine::topology(&root(expected.file));
+        let found = nodes::tiers_of(&topology);
+        let plural = |set: &NodeSet| if set.len() == 1 { "" } else { "s" };
+        let list = |set: &NodeSet| format!("node{} {}", plural(set), set.iter().collect::<CpuList>());
+        let value = found.as_ref().map(|tiers| format!("near: {}, far: {}", list(&tiers.near), list(&tiers.far)));
+        let wanted = Some(expected.tiers.to_owned()).filter(|tiers| tiers.starts_with("near"));
+        assert_eq!(value, wanted, "{}", expected.file);
+        if let Some(tiers) = found {
+            assert!(!tiers.why.is_empty() && tiers.certainty != Unknown, "{}", expected.file);
+            assert_eq!(nodes::check_pair(&topology, &tiers.near, &tiers.far, None), Ok(()), "{}", expected.file);
+        }
+    }
+    let snc4 = machine::topology(&root("knl-snc4-flat"));
+    let near = nodes::tiers_of(&snc4).expect("two tiers").near;
+    for cpus in 0..4 {
+        assert_eq!(nodes::nearest(&snc4, cpus, &near).iter().collect::<Vec<_>>(), [cpus + 4], "each quadrant has its own MCDRAM");
+    }
+    let restricted = machine::topology(&root("snc2-slurm-job"));
+    assert_eq!(nodes::usable(&restricted).to_string(), "1");
+}
+
+#[test]
+fn claimed_bandwidths_become_weights() {
+    let weights = |name: &str, set: &[u32]| {
+        let found = nodes::rates(&machine::topology(&root(name)), None, &set.iter().copied().collect());
+        found.map(|(rates, _)| nodes::weights(&rates))
+    };
+    assert_eq!(weights("booted-cxl", &[0, 1]), Some(vec![13, 2]), "200 and 30 GB/s");
+    assert_eq!(weights("booted-cxl-no-hmat", &[0, 1]), None);
 }
 
 #[test]

@@ -5,6 +5,12 @@
 
 mod node_set;
 mod order;
+mod choice;
+pub mod plan;
+pub mod table;
+pub mod nodes;
 
+pub use choice::Choice;
 pub use node_set::{MAX_NODES, NodeSet};
 pub use order::{Full, MAX_SIZE_RANGES, ObjectKind, Order, Policy, SizeRange, Spread, Tier};
+pub use plan::MAX_BUILD_ID;
