@@ -40,9 +40,22 @@ pub struct RunArgs {
     #[arg(long, requires = "interleave")]
     pub weighted: bool,
 
-    /// With --weighted: this machine as "nearfar probe -o FILE" measured it
-    #[arg(long, value_name = "FILE", requires = "weighted")]
+    /// This machine as "nearfar probe -o FILE" measured it: for --weighted, and for what moves are worth in cache mode between nodes
+    #[arg(long, value_name = "FILE")]
     pub machine: Option<PathBuf>,
+
+    /// In cache mode between nodes, who moves hot pages to near and cold ones to far. auto: the kernel where its own tiering is on,
+    /// otherwise nearfar, if it may see which pages are visited; force: nearfar in any case; off: nobody (see docs/numa-cache.md)
+    #[arg(long, value_name = "WHO", default_value = "auto")]
+    pub migrate: Migration,
+
+    /// In cache mode between nodes: bytes per second that nearfar moves at most
+    #[arg(long, value_name = "SIZE", default_value = "256M", allow_hyphen_values = true)]
+    pub migrate_rate: String,
+
+    /// In cache mode between nodes: per cent of one CPU that looking for visited pages may take
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, allow_hyphen_values = true)]
+    pub migrate_cpu: f64,
 
     /// Run on these CPUs only: 0-3,8 or those of nodes: node:0
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
@@ -128,6 +141,17 @@ pub enum Commit {
     Lazy,
     /// For all that may be written, at allocation
     Strict,
+}
+
+/// Who moves pages in cache mode between nodes.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Migration {
+    /// The kernel where its tiering is on, otherwise nearfar
+    Auto,
+    /// Nearfar, even where the kernel's tiering is on
+    Force,
+    /// Nobody: memory stays where it was touched first
+    Off,
 }
 
 /// What happens when near is full.

@@ -16,6 +16,7 @@ mod program;
 mod far_dir;
 mod pace;
 mod residence;
+mod mover;
 mod outcome;
 mod together;
 mod summary;

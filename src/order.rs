@@ -150,7 +150,7 @@ impl Ordered {
 }
 
 /// The description at `path`, if it is of this machine as far as can be told.
-fn this_machine(path: &Path, topology: &Topology) -> anyhow::Result<Node> {
+pub fn this_machine(path: &Path, topology: &Topology) -> anyhow::Result<Node> {
     let node = node_file::load(path)?;
     let (theirs, ours) = (&node.topology.cpu_model, &topology.cpu_model);
     if theirs != ours && !theirs.is_empty() && !ours.is_empty() {

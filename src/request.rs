@@ -4,6 +4,7 @@
 
 use crate::args::{Commit, Full as FullArg, Heap, RunArgs};
 use crate::exit::refuse;
+use crate::mover::{NumaCache, Wanted};
 use crate::order::{self, Ordered};
 use crate::paging::PagedJob;
 use crate::plan_file::PlanFile;
@@ -15,7 +16,7 @@ use crate::{library, program};
 use nearfar_core::addr::PAGE;
 use nearfar_core::mode::Mode;
 use nearfar_core::node::Topology;
-use nearfar_core::placement::{Choice, Policy, nodes};
+use nearfar_core::placement::{Choice, Order, Policy, nodes};
 use nearfar_core::tier::{FarSpec, NearSpec};
 use nearfar_core::units::Bytes;
 use nearfar_sys::affinity;
@@ -39,6 +40,8 @@ pub struct RunRequest {
     pub plan: Option<PlanFile>,
     /// What the program inherits.
     pub start: Start,
+    /// Who moves pages between nodes in cache mode; taken when the program starts.
+    pub migration: Option<NumaCache>,
     /// How the near tier is named in files and messages.
     pub near: String,
     /// How the far tier is named in files and messages.
@@ -65,6 +68,7 @@ struct Made {
     settings: Settings,
     plan: Option<PlanFile>,
     memory: Option<MemoryPolicy>,
+    migration: Option<NumaCache>,
     near: String,
     far: String,
     mode: Mode,
@@ -98,10 +102,10 @@ impl RunRequest {
                 let job = PagedJob::new(paged, choice.clone(), &args, topology, &mut notes)?;
                 let (near, far) = (Bytes(job.settings.near_bytes).exact(), job.far_name());
                 let PagedJob { settings, plan, memory } = job;
-                Made { library, settings, plan, memory, near, far, mode: paged.mode }
+                Made { library, settings, plan, memory, migration: None, near, far, mode: paged.mode }
             }
         };
-        let Made { library, mut settings, plan, memory, near, far, mode } = made;
+        let Made { library, mut settings, plan, memory, migration, near, far, mode } = made;
         settings.min_size = min_size;
         let start = Start { cpus, memory };
         start.check()?;
@@ -113,7 +117,24 @@ impl RunRequest {
         }
         let place = (settings.order.policy != Policy::None).then(|| choice.unwrap_or_default().to_string());
         let (argv, live, quiet) = (args.program, args.live, args.quiet);
-        Ok(Self { program, argv, library, settings, plan, start, near, far, mode, place, stats, trace, live, quiet, notes })
+        Ok(Self {
+            program,
+            argv,
+            library,
+            settings,
+            plan,
+            start,
+            migration,
+            near,
+            far,
+            mode,
+            place,
+            stats,
+            trace,
+            live,
+            quiet,
+            notes,
+        })
     }
 
     /// True when near and far are nodes: nothing is paged.
@@ -166,6 +187,8 @@ fn on_nodes(
     let Ordered { order, plan, notes: found } = Ordered::of_nodes(tiers, choice, args, topology)?;
     notes.extend(found);
     let library = match program::preloadable(program)? {
+        // Pages are moved from outside, and any program will do.
+        _ if tiers.cache => None,
         Ok(()) => Some(library::find()?),
         // The kernel's policy for the whole process is all that everything-near takes, but for waiting.
         Err(obstacle) if order.policy == Policy::All && args.full != Some(FullArg::Wait) => {
@@ -183,14 +206,21 @@ fn on_nodes(
     let near_bytes = tiers.limit.unwrap_or_else(|| nodes::bytes(topology, &tiers.near));
     let mut settings = Settings::new(near_bytes, "").map_err(|errno| refuse(format_args!("--far: {errno}")))?;
     settings.order = order;
-    let memory = start::memory_of(&settings.order);
+    let migration = if tiers.cache { Some(numa_cache(&settings.order, args, topology)?) } else { None };
+    let memory = match &migration {
+        Some(migration) => migration.memory(),
+        None => start::memory_of(&settings.order),
+    };
+    notes.extend(migration.iter().flat_map(|migration| migration.notes.clone()));
     let near = NearSpec::Node { nodes: tiers.near.iter().collect(), limit: tiers.limit }.to_string();
     let far = FarSpec::Node { nodes: tiers.far.iter().collect() }.to_string();
-    let mode = if tiers.cache { numa_cache(tiers)? } else { Mode::Flat };
-    Ok(Made { library, settings, plan, memory, near, far, mode })
+    let mode = if tiers.cache { Mode::Cache } else { Mode::Flat };
+    Ok(Made { library, settings, plan, memory, migration, near, far, mode })
 }
 
 /// Cache mode between nodes: hot pages move to near, cold ones back.
-fn numa_cache(_tiers: &Nodes) -> anyhow::Result<Mode> {
-    Err(refuse("--mode cache between nodes is not available yet; write --mode flat"))
+fn numa_cache(order: &Order, args: &RunArgs, topology: &Topology) -> anyhow::Result<NumaCache> {
+    let wanted = Wanted { who: args.migrate, rate: &args.migrate_rate, cpu_percent: args.migrate_cpu };
+    let measured = args.machine.as_deref().map(|path| order::this_machine(path, topology)).transpose()?;
+    NumaCache::plan(order, topology, measured.as_ref(), &wanted)
 }

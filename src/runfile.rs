@@ -2,6 +2,7 @@
 
 use crate::exit::STOPPED_BY_NEARFAR;
 use crate::machine::Machine;
+use crate::mover::Report;
 use crate::outcome::{BOUND_METHOD, Derived, End, Outcome};
 use crate::residence::{Residence, Resident};
 use crate::together::RankRecord;
@@ -29,6 +30,8 @@ pub struct RunFile<'a> {
     far: &'a str,
     mode: String,
     place: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    migration: Option<&'a Report>,
     #[serde(skip_serializing_if = "Option::is_none")]
     nodes: Option<Nodes<'a>>,
     machine: &'a Machine,
@@ -122,6 +125,8 @@ pub struct Ran<'a> {
     pub settings: &'a Settings,
     /// The ranks whose figures these are together; empty for a single run.
     pub ranks: &'a [RankRecord],
+    /// What was moved between nodes in cache mode.
+    pub migration: Option<&'a Report>,
 }
 
 impl RunFile<'_> {
@@ -146,6 +151,7 @@ impl<'a> RunFile<'a> {
             far: ran.far,
             mode: ran.mode.to_string(),
             place: ran.place,
+            migration: ran.migration,
             nodes: outcome.residence.as_ref().map(|residence| Nodes::of(&ran.settings.order, residence)),
             machine,
             wall_s: outcome.wall.as_secs_f64(),
@@ -233,7 +239,7 @@ mod tests {
         let settings = Settings::new(1 << 24, "/var/tmp").expect("short path");
         let args = &["-a".into()];
         let (program, settings) = (Path::new("/bin/x"), &settings);
-        let ran = Ran { program, args, near: "16M", far: "/var/tmp", mode: Mode::Cache, place: None, settings, ranks: &[] };
+        let ran = Ran { program, args, near: "16M", far: "/var/tmp", mode: Mode::Cache, place: None, settings, ranks: &[], migration: None };
         serde_json::to_value(RunFile::new(&ran, &machine, outcome)).expect("JSON")
     }
 

@@ -82,3 +82,5 @@ mod numa;
 mod memkind_abi;
 /// Put it here if it is about libautohbw.so, libmemtier.so or the command-line tools of memkind.
 mod autohbw;
+/// Put it here if it is about cache mode between NUMA nodes: which pages move, and when none do.
+mod numa_cache;

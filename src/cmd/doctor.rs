@@ -16,7 +16,9 @@ use nearfar_sys::numa::{self, MemoryPolicy, NumaError, PolicyMode};
 use nearfar_sys::rlimit::{Limit, limit};
 use nearfar_sys::root::Root;
 use nearfar_sys::seccomp;
+use nearfar_sys::tiering::Tiering;
 use nearfar_sys::uffd::Reach;
+use nearfar_sys::visits;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -98,6 +100,7 @@ fn examine(far: &Path, denied: Denied) -> Vec<Row> {
     rows.push(limits(limit(Limit::AddressSpace), limit(Limit::LockedMemory), limit(Limit::FileSize)));
     rows.extend(nodes_rows(&nearfar_sys::machine::topology(&Root::this()), placing(), std::env::var("MEMKIND_HBW_NODES").ok()));
     rows.push(swap_comparison());
+    rows.extend(migration(&Root::this()));
     rows
 }
 
@@ -330,6 +333,30 @@ fn limits(address_space: Option<u64>, locked: Option<u64>, file: Option<u64>) ->
         return row(what, State::Note, format!("{words}; {why}"));
     }
     row(what, State::Good, words)
+}
+
+/// Cache mode between NUMA nodes: who could move pages, and by what visits can be seen. Nothing on machines with one node.
+fn migration(root: &Root) -> Option<Row> {
+    let what = "cache on nodes";
+    if root.numbered("/sys/devices/system/node", "node").len() < 2 {
+        return None;
+    }
+    let tiering = Tiering::of(root);
+    let kernel = if tiering.promotes() {
+        "the kernel's tiering is on (kernel.numa_balancing has 2), and is left to do it between its tiers; "
+    } else {
+        ""
+    };
+    let offers = visits::offers();
+    let best = offers.iter().find(|(_, offer)| offer.is_ok());
+    Some(match best {
+        Some((means, _)) => row(what, State::Good, format!("{kernel}nearfar sees which pages are visited by {means}")),
+        None => {
+            let why: Vec<&str> = offers.iter().filter_map(|(_, offer)| Some(offer.as_ref().err()?.as_str())).collect();
+            let why = why.join("; ");
+            row(what, State::Note, format!("{kernel}pages stay where they were touched first: {why}; see docs/numa-cache.md"))
+        }
+    })
 }
 
 /// Whether `nearfar bench` can put kernel swap beside nearfar: it takes a memory cgroup, of either version, and root.

@@ -4,6 +4,7 @@ use crate::args::RunArgs;
 use crate::exit;
 use crate::live::Live;
 use crate::machine::Machine;
+use crate::mover::{Mover, Report};
 use crate::outcome::{End, Outcome};
 use crate::plan_file::PlanFile;
 use crate::request::RunRequest;
@@ -56,6 +57,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(if missing { exit::NOT_FOUND } else { exit::CANNOT_EXECUTE }));
         }
     };
+    let mover = request.migration.take().map(|migration| migration.start(child.id()));
     let paged = !request.is_on_nodes();
     let live = (request.live && !request.quiet && paged).then(|| Live::new(request.settings.near_bytes));
     let order = &request.settings.order;
@@ -63,8 +65,9 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let mut watch = Watch { job, child, signals, live, observer, last_tick: start, near_peak_seen: 0 };
     let end = watch.until_end()?;
     let outcome = watch.outcome(start.elapsed(), end);
-    let write = |of: &Together, target: &Target| write(&request, of, target);
-    let tell = |of: &Together| tell(&request, of);
+    let moved = mover.and_then(Mover::stop);
+    let write = |of: &Together, target: &Target| write(&request, of, moved.as_ref().map(|(report, _)| report), target);
+    let tell = |of: &Together| tell(&request, of, moved.as_ref().map_or(&[], |(_, lines)| lines));
     match ranked {
         Some(ranked) => ranked.leave(&request, outcome, &write, &tell),
         None => {
@@ -167,7 +170,7 @@ impl Watch {
 }
 
 /// Writes the summary.
-fn tell(request: &RunRequest, of: &Together) {
+fn tell(request: &RunRequest, of: &Together, moved: &[String]) {
     if request.quiet {
         return;
     }
@@ -184,13 +187,14 @@ fn tell(request: &RunRequest, of: &Together) {
         Some(residence) => summary::on_nodes(&outcome, residence, &settings.order, request.library.is_some()),
         None => summary::summary(&outcome, of.near_bytes, &request.far, settings.kernel_paging),
     });
+    moved.iter().for_each(say::line);
     if let Some(trace) = &request.trace {
         say::line(trace.summary());
     }
 }
 
 /// Writes the run file. The program has ended: a failure here is told but does not replace its status.
-fn write(request: &RunRequest, of: &Together, target: &Target) {
+fn write(request: &RunRequest, of: &Together, migration: Option<&Report>, target: &Target) {
     let mut settings = request.settings.clone();
     if !of.ranks.is_empty() && request.is_on_nodes() {
         settings.order.near_limit = of.near_bytes;
@@ -206,6 +210,7 @@ fn write(request: &RunRequest, of: &Together, target: &Target) {
         place: request.place.as_deref(),
         settings: &settings,
         ranks: &of.ranks,
+        migration,
     };
     let machine = Machine::this();
     let file = RunFile::new(&ran, &machine, &of.outcome);

@@ -58,6 +58,43 @@ impl Pagemap {
         Ok(Self { fd: aside::put(unsafe { OwnedFd::from_raw_fd(fd as i32) }), can_scan: true })
     }
 
+    /// That of another process: needs its owner's rights.
+    pub fn of_process(pid: u32) -> Result<Self, Errno> {
+        let fd = std::fs::File::open(format!("/proc/{pid}/pagemap"))
+            .map_err(|error| Errno(error.raw_os_error().unwrap_or(libc::EIO)))?;
+        Ok(Self { fd: fd.into(), can_scan: true })
+    }
+
+    /// The first address in `range` that has a page in memory. Where the kernel cannot search (before Linux 6.7) it is the first address of
+    /// `range`, page or not.
+    pub fn next_present(&mut self, range: Extent) -> Result<Option<usize>, Errno> {
+        let mut region = ScanRegion::default();
+        let mut from = range.start;
+        while self.can_scan && from < range.end {
+            let mut args = ScanArgs {
+                size: size_of::<ScanArgs>() as u64,
+                start: from as u64,
+                end: range.end as u64,
+                vec: (&raw mut region).addr() as u64,
+                vec_len: 1,
+                max_pages: 1,
+                category_mask: SCAN_PRESENT,
+                return_mask: SCAN_PRESENT,
+                ..Default::default()
+            };
+            // SAFETY: reads and writes a local, and writes at most one entry to a local.
+            match unsafe { call(libc::SYS_ioctl, [self.raw(), PAGEMAP_SCAN, &raw mut args as usize, 0, 0, 0]) } {
+                Ok(0) if args.walk_end as usize > from => from = args.walk_end as usize,
+                Err(Errno::EINTR) => {}
+                Ok(0) => return Ok(None),
+                Ok(_) => return Ok(Some(region.start as usize)),
+                Err(Errno(libc::ENOTTY)) => self.can_scan = false,
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(Some(range.start).filter(|_| !self.can_scan && range.start < range.end))
+    }
+
     /// Tells `each` of the pages of `range` that the program has in view, in ascending runs, and whether they are a file's.
     pub fn mapped(&mut self, range: Extent, each: &mut dyn FnMut(Extent, bool)) -> Result<(), Errno> {
         if self.can_scan {
@@ -252,5 +289,21 @@ mod tests {
         assert_eq!(seen(&mut pagemap), [0, 1, 2, 7, 63]);
         pagemap.can_scan = false;
         assert_eq!(seen(&mut pagemap), [0, 1, 2, 7, 63]);
+    }
+
+    #[test]
+    fn the_next_page_of_a_process() {
+        let map = OwnedMap::new(64 * PAGE).expect("memory");
+        let start = map.range().start;
+        // SAFETY: a page of our own mapping.
+        unsafe { ((start + 9 * PAGE) as *mut u8).write_volatile(1) };
+        let mut pagemap = Pagemap::of_process(process::pid()).expect("own");
+        let mut next = |from: usize| pagemap.next_present(Extent { start: start + from * PAGE, end: start + 64 * PAGE });
+        let first = next(0).expect("looked");
+        if first == Some(start) {
+            return println!("skipped: this kernel cannot search");
+        }
+        assert_eq!((first, next(9), next(10)), (Some(start + 9 * PAGE), Ok(Some(start + 9 * PAGE)), Ok(None)));
+        assert!(Pagemap::of_process(u32::MAX).is_err());
     }
 }

@@ -166,6 +166,11 @@ pub fn own_cpu_ns(root: &Root) -> Option<u64> {
     Some(parse_scheduled(&root.text("/proc/self/schedstat")?)?.run_ns)
 }
 
+/// The same for the calling thread.
+pub fn own_thread_cpu_ns(root: &Root) -> Option<u64> {
+    Some(parse_scheduled(&root.text("/proc/thread-self/schedstat")?)?.run_ns)
+}
+
 /// The command line of a process, its arguments separated by spaces; empty for threads of the kernel.
 pub fn command(root: &Root, pid: u32) -> String {
     let bytes = root.bytes(&format!("/proc/{pid}/cmdline")).unwrap_or_default();

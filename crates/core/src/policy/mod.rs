@@ -16,6 +16,7 @@ pub mod fetch_chunk;
 pub mod stream;
 pub mod replay;
 pub mod learned;
+pub mod migrate;
 pub mod traces;
 #[cfg(test)]
 mod judge;
