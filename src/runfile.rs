@@ -239,7 +239,17 @@ mod tests {
         let settings = Settings::new(1 << 24, "/var/tmp").expect("short path");
         let args = &["-a".into()];
         let (program, settings) = (Path::new("/bin/x"), &settings);
-        let ran = Ran { program, args, near: "16M", far: "/var/tmp", mode: Mode::Cache, place: None, settings, ranks: &[], migration: None };
+        let ran = Ran {
+            program,
+            args,
+            near: "16M",
+            far: "/var/tmp",
+            mode: Mode::Cache,
+            place: None,
+            settings,
+            ranks: &[],
+            migration: None,
+        };
         serde_json::to_value(RunFile::new(&ran, &machine, outcome)).expect("JSON")
     }
 

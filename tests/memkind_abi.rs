@@ -220,7 +220,9 @@ fn headers_compile_without_warnings() {
         let text: String = headers.iter().map(|header| format!("#include <{header}>\n")).collect();
         let language = if compiler == "cc" { "c" } else { "c++" };
         let mut command = Command::new("sh");
-        let line = format!("printf '%s' \"$0\" | {compiler} -std={standard} -Wall -Wextra -pedantic -Werror -x {language} -c - -o /dev/null");
+        let line = format!(
+            "printf '%s' \"$0\" | {compiler} -std={standard} -Wall -Wextra -pedantic -Werror -x {language} -c - -o /dev/null"
+        );
         let output = command.arg("-c").arg(format!("{line} -I {}", ours().display())).arg(text).output().expect("a compiler");
         assert!(output.status.success(), "{standard} {headers:?}: {}", String::from_utf8_lossy(&output.stderr));
     };

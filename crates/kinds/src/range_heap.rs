@@ -179,7 +179,13 @@ impl RangeHeap {
         let is_huge = matches!(heap.allocator().backing, Backing::Huge(_));
         // An area may be small; huge pages come whole.
         heap.set_granularity(if is_huge { HUGE } else { PAGE });
-        Self { range, lock: Lock::new(), heap: UnsafeCell::new(heap), live: AtomicU64::new(0), give_back_from: AtomicUsize::new(LARGE) }
+        Self {
+            range,
+            lock: Lock::new(),
+            heap: UnsafeCell::new(heap),
+            live: AtomicU64::new(0),
+            give_back_from: AtomicUsize::new(LARGE),
+        }
     }
 
     /// Where its blocks lie.
