@@ -72,6 +72,12 @@ void nearfar_free(void *block);
 /* Bytes that may be used, at least what was asked for; 0 for NULL. */
 size_t nearfar_usable_size(void *block);
 
+/* Functions and structures share names, as stat(2) and its structure do, which -Wshadow of C++ takes for a mistake. */
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
+
 /* ---- Questions. ---------------------------------------------------------------------------------------------------------------- */
 
 /* Where the pages of a range are. The four add up to the length of the range. */
@@ -106,6 +112,10 @@ const char *nearfar_describe(void);
 
 /* NEARFAR_VERSION of the library. */
 unsigned nearfar_version(void);
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #ifdef __cplusplus
 }

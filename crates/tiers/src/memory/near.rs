@@ -3,9 +3,9 @@
 
 use super::commit::Paging;
 use super::{Memory, inner::Inner};
+use crate::block::PageState;
 use crate::job::Slot;
 use crate::pager::LEAST_FRAMES;
-use crate::block::PageState;
 use nearfar_core::addr::{BLOCK, BLOCK_PAGES, Extent, PAGE};
 use nearfar_core::stats::Counter;
 use nearfar_sys::event::{now_ns, wait_readable};
