@@ -94,7 +94,8 @@ int nearfar_where(const void *start, size_t len, struct nearfar_where *out);
 
 /* How large a tier is. Figures of this moment; others allocate too. */
 struct nearfar_capacity {
-    uint64_t total_bytes; /* the tier, or the part of it that this job may use; UINT64_MAX: not limited or not known */
+    uint64_t total_bytes; /* the tier, or the part of it that this job may use (in cache mode none of near, which is a cache);
+                             UINT64_MAX: not limited or not known */
     uint64_t free_bytes;  /* of that, what is left; UINT64_MAX: not known */
     uint64_t used_bytes;  /* given out by this process through the functions above, and not freed */
     uint64_t reserved[5]; /* 0 */
