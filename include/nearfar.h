@@ -72,6 +72,12 @@ void nearfar_free(void *block);
 /* Bytes that may be used, at least what was asked for; 0 for NULL. */
 size_t nearfar_usable_size(void *block);
 
+/* Functions and structures share names, as stat(2) and its structure do, which -Wshadow of C++ takes for a mistake. */
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
+
 /* ---- Questions. ---------------------------------------------------------------------------------------------------------------- */
 
 /* Where the pages of a range are. The four add up to the length of the range. */
@@ -88,7 +94,8 @@ int nearfar_where(const void *start, size_t len, struct nearfar_where *out);
 
 /* How large a tier is. Figures of this moment; others allocate too. */
 struct nearfar_capacity {
-    uint64_t total_bytes; /* the tier, or the part of it that this job may use; UINT64_MAX: not limited or not known */
+    uint64_t total_bytes; /* the tier, or the part of it that this job may use (in cache mode none of near, which is a cache);
+                             UINT64_MAX: not limited or not known */
     uint64_t free_bytes;  /* of that, what is left; UINT64_MAX: not known */
     uint64_t used_bytes;  /* given out by this process through the functions above, and not freed */
     uint64_t reserved[5]; /* 0 */
@@ -106,6 +113,10 @@ const char *nearfar_describe(void);
 
 /* NEARFAR_VERSION of the library. */
 unsigned nearfar_version(void);
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #ifdef __cplusplus
 }

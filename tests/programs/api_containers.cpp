@@ -164,6 +164,8 @@ int main() {
     resources();
     pointers();
     refusals();
-    must(nearfar::capacity(nearfar::tier::near).total_bytes > 0 && !nearfar::describe().empty());
+    // In cache mode nothing can be placed near.
+    must(std::getenv("NEARFAR_JOB") != nullptr || nearfar::capacity(nearfar::tier::near).total_bytes > 0);
+    must(!nearfar::describe().empty());
     std::puts("OK");
 }

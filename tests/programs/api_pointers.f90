@@ -104,7 +104,7 @@ contains
   end subroutine refusals
 
   subroutine questions()
-    call must(nf_total(nf_near) > 0 .and. nf_left(nf_far) /= 0 .and. nf_total(99) == -1, 'capacity')
+    call must(nf_total(nf_near) >= 0 .and. nf_left(nf_far) /= 0 .and. nf_total(99) == -1, 'capacity')
     call must(len(nf_describe()) > 10 .and. index(nf_describe(), 'near') > 0, 'describe')
     call must(nf_tiers() == 1 .or. nf_tiers() == 2, 'tiers')
   end subroutine questions
