@@ -220,13 +220,15 @@ fn headers_compile_without_warnings() {
         let text: String = headers.iter().map(|header| format!("#include <{header}>\n")).collect();
         let language = if compiler == "cc" { "c" } else { "c++" };
         let mut command = Command::new("sh");
-        let line = format!("printf '%s' \"$0\" | {compiler} -std={standard} -Wall -Wextra -pedantic -Werror -x {language} -c - -o /dev/null");
+        let line = format!(
+            "printf '%s' \"$0\" | {compiler} -std={standard} -Wall -Wextra -pedantic -Werror -x {language} -c - -o /dev/null"
+        );
         let output = command.arg("-c").arg(format!("{line} -I {}", ours().display())).arg(text).output().expect("a compiler");
         assert!(output.status.success(), "{standard} {headers:?}: {}", String::from_utf8_lossy(&output.stderr));
     };
     for header in ["hbwmalloc.h", "memkind.h", "memkind_memtier.h"] {
-        ["c99", "c11"].map(|standard| compile("cc", standard, &[header]));
-        ["c++98", "c++11", "c++17"].map(|standard| compile("g++", standard, &[header]));
+        ["c99", "c11"].iter().for_each(|standard| compile("cc", standard, &[header]));
+        ["c++98", "c++11", "c++17"].iter().for_each(|standard| compile("g++", standard, &[header]));
     }
     compile("g++", "c++98", &["hbw_allocator.h"]);
     for standard in ["c++11", "c++14", "c++17", "c++20", "c++23"] {

@@ -183,7 +183,13 @@ impl RangeHeap {
             Backing::Huge(_) => HUGE,
         };
         heap.set_granularity(unit);
-        Self { range, lock: Lock::new(), heap: UnsafeCell::new(heap), live: AtomicU64::new(0), give_back_from: AtomicUsize::new(LARGE) }
+        Self {
+            range,
+            lock: Lock::new(),
+            heap: UnsafeCell::new(heap),
+            live: AtomicU64::new(0),
+            give_back_from: AtomicUsize::new(LARGE),
+        }
     }
 
     /// Where its blocks lie.

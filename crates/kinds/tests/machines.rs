@@ -1,9 +1,9 @@
 //! The captured machines (tests/machines/*.capture): which nodes each kind is made of there.
 
+use nearfar_core::node::Topology;
 use nearfar_kinds::choice::{Choice, choose};
 use nearfar_kinds::environment::Environment;
 use nearfar_kinds::static_kind::StaticKind;
-use nearfar_core::node::Topology;
 use nearfar_sys::machine;
 use nearfar_sys::root::Root;
 use std::path::{Path, PathBuf};
@@ -122,7 +122,11 @@ fn what_is_chosen_is_there_on_every_machine() {
             }
             for set in &choice.by_cpu_node {
                 assert_eq!(set.and(&choice.nodes), *set, "{name}: {}", kind.name());
-                assert!(kind.reach() != nearfar_kinds::static_kind::Reach::Preferred || set.len() <= 1, "{name}: {}", kind.name());
+                assert!(
+                    kind.reach() != nearfar_kinds::static_kind::Reach::Preferred || set.len() <= 1,
+                    "{name}: {}",
+                    kind.name()
+                );
             }
             let is_free = choice.mode == nearfar_sys::numa::PolicyMode::Default;
             assert!(is_free || choice.bytes > 0, "{name}: {}", kind.name());
