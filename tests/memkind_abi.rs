@@ -227,8 +227,8 @@ fn headers_compile_without_warnings() {
         assert!(output.status.success(), "{standard} {headers:?}: {}", String::from_utf8_lossy(&output.stderr));
     };
     for header in ["hbwmalloc.h", "memkind.h", "memkind_memtier.h"] {
-        ["c99", "c11"].map(|standard| compile("cc", standard, &[header]));
-        ["c++98", "c++11", "c++17"].map(|standard| compile("g++", standard, &[header]));
+        ["c99", "c11"].iter().for_each(|standard| compile("cc", standard, &[header]));
+        ["c++98", "c++11", "c++17"].iter().for_each(|standard| compile("g++", standard, &[header]));
     }
     compile("g++", "c++98", &["hbw_allocator.h"]);
     for standard in ["c++11", "c++14", "c++17", "c++20", "c++23"] {

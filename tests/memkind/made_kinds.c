@@ -72,6 +72,14 @@ int main(int argc, char **argv)
     CHECK(memkind_create_pmem(dir, LIMIT, &kind) == 0);
     CHECK(memkind_get_capacity(kind) == LIMIT);
     use(kind, LIMIT);
+    /* From an example of memkind's: 16 MB fit beside 8 MB and a little, twice 16 MB do not. */
+    {
+        void *little = memkind_malloc(kind, 512), *eight = memkind_malloc(kind, 8 << 20), *sixteen = memkind_malloc(kind, 16 << 20);
+        CHECK(little && eight && sixteen && memkind_malloc(kind, 16 << 20) == NULL);
+        memkind_free(kind, little);
+        memkind_free(kind, eight);
+        memkind_free(kind, sixteen);
+    }
     /* A child must not find a lock that somebody held; it may not use the parent's file. */
     child = fork();
     if (child == 0) {

@@ -249,7 +249,7 @@ impl Machine<'_> {
             });
             return one(&local);
         }
-        let (claimed, rank): (&dyn Fn(&MemoryNode) -> Option<f64>, fn(MemoryKind) -> Option<u32>) = match family {
+        let (claimed, rank): (&Claimed, Rank) = match family {
             Family::LowestLatencyLocal => (&latency, latency_rank),
             _ => (&bandwidth, bandwidth_rank),
         };
@@ -268,6 +268,11 @@ impl Machine<'_> {
         one(&local)
     }
 }
+
+/// What the firmware claims of a node.
+type Claimed = dyn Fn(&MemoryNode) -> Option<f64>;
+/// Order of kinds of memory, the best first.
+type Rank = fn(MemoryKind) -> Option<u32>;
 
 /// Order of latency where nothing is claimed: HBM answers a little later than DDR.
 fn latency_rank(kind: MemoryKind) -> Option<u32> {

@@ -18,15 +18,19 @@ struct Slot {
     heap: AtomicPtr<RangeHeap>,
 }
 
-const FREE: Slot = Slot {
-    start: AtomicUsize::new(0),
-    end: AtomicUsize::new(0),
-    kind: AtomicPtr::new(null_mut()),
-    heap: AtomicPtr::new(null_mut()),
-};
+impl Slot {
+    const fn free() -> Self {
+        Self {
+            start: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+            kind: AtomicPtr::new(null_mut()),
+            heap: AtomicPtr::new(null_mut()),
+        }
+    }
+}
 
 /// Slots below `COUNT` are not used: the slot of a kind that a program made is its partition.
-static SLOTS: [Slot; code::MAX_KINDS + MOST_HUGE] = [const { FREE }; code::MAX_KINDS + MOST_HUGE];
+static SLOTS: [Slot; code::MAX_KINDS + MOST_HUGE] = [const { Slot::free() }; code::MAX_KINDS + MOST_HUGE];
 /// Heaps of huge pages, for kinds that are there from the start.
 const MOST_HUGE: usize = 64;
 /// One past the last slot that was ever used.

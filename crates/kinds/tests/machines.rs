@@ -41,7 +41,7 @@ const EXPECTED: &[(&str, &[(StaticKind, &str)])] = &[
         (StaticKind::Hbw, "Bind 1"), (StaticKind::HbwPreferred, "Preferred 1"), (StaticKind::HbwAll, "Bind 1"),
         (StaticKind::HbwInterleave, "Interleave 1"), (StaticKind::Regular, "Bind 0"), (StaticKind::Interleave, "Interleave 0,1"),
         (StaticKind::HighestCapacity, "Bind 0"), (StaticKind::HighestBandwidthLocal, "Bind 1"),
-        (StaticKind::LowestLatencyLocal, "Bind 0"), (StaticKind::DaxKmem, "-1"), (StaticKind::Default, "Default "),
+        (StaticKind::LowestLatencyLocal, "Bind 0"), (StaticKind::DaxKmem, "-1"), (StaticKind::Default, "Default 0,1"),
         (StaticKind::HbwGbtlb, "-1"),
     ]),
     // No HMAT: what the processor is decides.
