@@ -42,8 +42,18 @@ fn exports(path: &str) -> Vec<String> {
 fn the_libraries_export_what_is_documented_and_no_more() {
     needs!("gcc");
     let family = [
-        "malloc", "calloc", "realloc", "reallocarray", "memalign", "aligned_alloc", "posix_memalign", "valloc", "pvalloc",
-        "malloc_usable_size", "free", "cfree",
+        "malloc",
+        "calloc",
+        "realloc",
+        "reallocarray",
+        "memalign",
+        "aligned_alloc",
+        "posix_memalign",
+        "valloc",
+        "pvalloc",
+        "malloc_usable_size",
+        "free",
+        "cfree",
     ];
     let sorted = |mut names: Vec<String>| {
         names.sort();
@@ -57,7 +67,10 @@ fn the_libraries_export_what_is_documented_and_no_more() {
     for name in ["autohbw", "memtier"] {
         let output = Command::new("objdump").args(["-p", &library(&format!("lib{name}.so"))]).output().expect("objdump");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(text.lines().any(|line| line.trim().starts_with("SONAME") && line.ends_with(&format!("lib{name}.so.0"))), "{text}");
+        assert!(
+            text.lines().any(|line| line.trim().starts_with("SONAME") && line.ends_with(&format!("lib{name}.so.0"))),
+            "{text}"
+        );
     }
 }
 
@@ -98,7 +111,9 @@ fn threads_and_forks() {
 fn aligned_new_of_cpp() {
     needs!("g++");
     let plain = is_ok(TestProgram::source("aligned_new.cpp").plain());
-    for under in [autohbw(TestProgram::source("aligned_new.cpp"), "64"), memtier(TestProgram::source("aligned_new.cpp"), TWO_TIERS)] {
+    for under in
+        [autohbw(TestProgram::source("aligned_new.cpp"), "64"), memtier(TestProgram::source("aligned_new.cpp"), TWO_TIERS)]
+    {
         assert_eq!(is_ok(under.plain()).stdout, plain.stdout);
     }
 }
@@ -182,7 +197,8 @@ fn every_level_prints_what_is_documented() {
 
 #[test]
 fn every_kind_can_be_chosen_and_what_is_not_there_is_said() {
-    let said = |kind: &str| autohbw(shell("true"), "1M").env("AUTO_HBW_LOG", "0").env("AUTO_HBW_MEM_TYPE", kind).plain().ok().stderr;
+    let said =
+        |kind: &str| autohbw(shell("true"), "1M").env("AUTO_HBW_LOG", "0").env("AUTO_HBW_MEM_TYPE", kind).plain().ok().stderr;
     for kind in ["memkind_hbw", "MEMKIND_HBW_ALL", "memkind_hbw_interleave", "memkind_regular", "memkind_interleave"] {
         let text = said(kind);
         assert!(text.contains(&format!("go to {} (node", kind.to_lowercase())), "{kind}: {text}");
@@ -197,7 +213,10 @@ fn every_kind_can_be_chosen_and_what_is_not_there_is_said() {
 #[test]
 fn the_library_can_be_linked_and_opened_late() {
     needs!("python3");
-    let code = format!("import ctypes; a = ctypes.CDLL('{}'); a.disableAutoHBW(); a.enableAutoHBW(); print('OK')", library("libautohbw.so"));
+    let code = format!(
+        "import ctypes; a = ctypes.CDLL('{}'); a.disableAutoHBW(); a.enableAutoHBW(); print('OK')",
+        library("libautohbw.so")
+    );
     is_ok(TestProgram::command([python().into_os_string(), "-c".into(), code.into()]).env("MEMKIND_HBW_NODES", "0").plain());
 }
 
@@ -209,7 +228,11 @@ fn memtier_keeps_the_ratio_and_the_tier_of_a_block() {
     }
     is_ok(memtier(TestProgram::source("autohbw_blocks.c"), TWO_TIERS).plain());
     let thresholds = "KIND:DRAM,RATIO:1;KIND:NODE:0,RATIO:1;POLICY:DYNAMIC_THRESHOLD";
-    is_ok(memtier(TestProgram::source("autohbw_blocks.c"), thresholds).env("MEMKIND_MEM_THRESHOLDS", "INIT_VAL:64,MIN_VAL:1,MAX_VAL:10000").plain());
+    is_ok(
+        memtier(TestProgram::source("autohbw_blocks.c"), thresholds)
+            .env("MEMKIND_MEM_THRESHOLDS", "INIT_VAL:64,MIN_VAL:1,MAX_VAL:10000")
+            .plain(),
+    );
     let hbw = "KIND:HBW,RATIO:1;POLICY:STATIC_RATIO";
     is_ok(memtier(TestProgram::source("autohbw_blocks.c").args(["0"]), hbw).env("MEMKIND_HBW_NODES", "0").plain());
 }
@@ -217,7 +240,10 @@ fn memtier_keeps_the_ratio_and_the_tier_of_a_block() {
 #[test]
 fn memtier_on_a_file() {
     let scratch = Scratch::new();
-    let tiers = format!("KIND:DRAM,RATIO:1;KIND:FS_DAX,PATH:{},PMEM_SIZE_LIMIT:256M,RATIO:1;POLICY:STATIC_RATIO", scratch.work().display());
+    let tiers = format!(
+        "KIND:DRAM,RATIO:1;KIND:FS_DAX,PATH:{},PMEM_SIZE_LIMIT:256M,RATIO:1;POLICY:STATIC_RATIO",
+        scratch.work().display()
+    );
     is_ok(memtier(TestProgram::source("autohbw_blocks.c"), &tiers).plain());
     assert!(std::fs::read_dir(scratch.work()).expect("the directory").next().is_none(), "the file has no name");
 }
@@ -227,7 +253,11 @@ fn memtier_without_good_tiers_aborts_and_tells() {
     let aborted = |program: TestProgram, said: &str| {
         let outcome = program.plain();
         assert_eq!(outcome.end().1, Some(6), "{said}: {:?} {}", outcome.status, outcome.stderr);
-        assert!(outcome.stderr.starts_with("MEMKIND_MEM_TIERING_LOG_ERROR: ") && outcome.stderr.contains(said), "{said}: {}", outcome.stderr);
+        assert!(
+            outcome.stderr.starts_with("MEMKIND_MEM_TIERING_LOG_ERROR: ") && outcome.stderr.contains(said),
+            "{said}: {}",
+            outcome.stderr
+        );
     };
     let program = || TestProgram::command(["/bin/true"]);
     aborted(program().env("LD_PRELOAD", &library("libmemtier.so")), "MEMKIND_MEM_TIERS is not set");
@@ -271,12 +301,18 @@ fn the_tools_print_and_end_as_documented() {
         assert_eq!(run(name, &["--nonsense"], none).0, Some(2), "{name}");
     }
     let (status, out, why) = run("memkind-auto-dax-kmem-nodes", &[], none);
-    assert!(matches!((status, out.is_empty(), why.is_empty()), (Some(3), true, false) | (Some(0), false, true)), "{status:?} {out} {why}");
+    assert!(
+        matches!((status, out.is_empty(), why.is_empty()), (Some(3), true, false) | (Some(0), false, true)),
+        "{status:?} {out} {why}"
+    );
     let (status, out, said) = run("memtier", &["-v", "-r", "1:2", "echo", "hi"], ("MEMKIND_DAX_KMEM_NODES", "0"));
     assert_eq!((status, out.as_str()), (Some(0), "hi\n"), "{said}");
     assert!(said.contains("setting MEMKIND_MEM_TIERS=KIND:DRAM,RATIO:1;KIND:KMEM_DAX,RATIO:2;POLICY:STATIC_RATIO"), "{said}");
     let thresholds = "INIT_VAL=1024,MIN_VAL=512,MAX_VAL=65536";
-    assert_eq!(run("memtier", &["-t", thresholds, "-r", "1:2", "grep", "-c", "root:", "/etc/passwd"], ("MEMKIND_DAX_KMEM_NODES", "0")).1, "1\n");
+    assert_eq!(
+        run("memtier", &["-t", thresholds, "-r", "1:2", "grep", "-c", "root:", "/etc/passwd"], ("MEMKIND_DAX_KMEM_NODES", "0")).1,
+        "1\n"
+    );
     assert_eq!(run("memtier", &["-r", "1:0", "sh", "-c", "exit 9"], none).0, Some(9));
     assert_eq!(run("memtier", &["-r", "1", "true"], none).0, Some(2));
     assert_eq!(run("memtier", &["-r", "1:0", "no-such-program"], none).0, Some(127));

@@ -75,7 +75,8 @@ pub fn commands() -> [clap::Command; 3] {
 pub fn dispatch(args: &[OsString]) -> Option<anyhow::Result<ExitCode>> {
     let is_tool = |name: &OsStr| commands().iter().any(|command| name == command.get_name());
     let called = Path::new(args.first()?).file_name()?;
-    let args = if is_tool(called) { args } else { args.get(1..).filter(|rest| rest.first().is_some_and(|name| is_tool(name)))? };
+    let args =
+        if is_tool(called) { args } else { args.get(1..).filter(|rest| rest.first().is_some_and(|name| is_tool(name)))? };
     let called = Path::new(args.first()?).file_name()?;
     Some(match called.to_str()? {
         "memkind-hbw-nodes" => {

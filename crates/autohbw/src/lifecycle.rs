@@ -1,6 +1,6 @@
 //! Start, fork and exit.
 
-use crate::{heap, tally, talk, window};
+use crate::{heap, talk, tally, window};
 use nearfar_kinds::autohbw::{self, Level, Settings};
 use nearfar_kinds::environment::variable;
 use nearfar_kinds::placed::Placed;

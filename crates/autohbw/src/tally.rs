@@ -90,11 +90,8 @@ pub fn summary(kind: &dyn fmt::Display, sizes: &dyn fmt::Display) -> Vec<String>
     let count = |index| u64::try_from(COUNTERS.exact(index)).unwrap_or(0);
     let (blocks, bytes) = (count(BLOCKS), count(BYTES));
     let peak = Bytes(u64::try_from(PEAK.load(Relaxed)).unwrap_or(0));
-    let mut lines = vec![format!(
-        "{} of {sizes} placed in {kind}: {} in all, {peak} at most at a time",
-        allocations(blocks),
-        Bytes(bytes)
-    )];
+    let mut lines =
+        vec![format!("{} of {sizes} placed in {kind}: {} in all, {peak} at most at a time", allocations(blocks), Bytes(bytes))];
     for (why, text) in [
         (Missed::Full, "not placed, since the memory was full"),
         (Missed::Refused, "not placed, since the kind gave no block"),
@@ -124,7 +121,10 @@ mod tests {
         placed(500, 768);
         missed(Missed::Full, 1 << 20);
         let lines = summary(&"memkind_hbw (node 1)", &"at least 1M");
-        assert_eq!(lines[0], "3 allocations of at least 1M placed in memkind_hbw (node 1): 3.4 KiB in all, 3.0 KiB at most at a time");
+        assert_eq!(
+            lines[0],
+            "3 allocations of at least 1M placed in memkind_hbw (node 1): 3.4 KiB in all, 3.0 KiB at most at a time"
+        );
         assert_eq!(lines[1], "1 allocation, 1.0 MiB: not placed, since the memory was full");
         forget();
         let lines = summary(&"memkind_hbw (node 1)", &"at least 1M");

@@ -101,10 +101,7 @@ pub fn parse<M: Copy>(
 /// `LEAST`, `LEAST:` or `LEAST:MOST`.
 fn parse_window(text: &str) -> Result<Window, String> {
     let (least, most) = text.split_once(':').unwrap_or((text, ""));
-    let window = Window {
-        least: parse_size(least)?,
-        most: if most.trim().is_empty() { usize::MAX } else { parse_size(most)? },
-    };
+    let window = Window { least: parse_size(least)?, most: if most.trim().is_empty() { usize::MAX } else { parse_size(most)? } };
     if window.least > window.most {
         return Err(format!("\"{text}\" holds no size: the first must not be larger than the second; write for example 1M:5M"));
     }
@@ -192,7 +189,10 @@ mod tests {
     #[test]
     fn levels_and_kinds() {
         for (text, level) in [("-2", Level::Nothing), ("-1", Level::Warnings), ("0", Level::Info), ("1", Level::Allocations)] {
-            assert_eq!(parse(None, Some(text), None, KINDS), (Settings { window: Some(Window::default()), level, kind: None }, vec![]));
+            assert_eq!(
+                parse(None, Some(text), None, KINDS),
+                (Settings { window: Some(Window::default()), level, kind: None }, vec![])
+            );
         }
         let (settings, refused) = parse(None, Some("3"), Some("Memkind_Hbw"), KINDS);
         assert_eq!((settings.level, settings.kind, refused.len()), (Level::Warnings, Some(1), 1));

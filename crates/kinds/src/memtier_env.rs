@@ -78,9 +78,8 @@ pub fn parse(tiers: Option<&str>, thresholds: Option<&str>) -> Result<Tiers, Str
         Some(_) if policy == Policy::StaticRatio => {
             return Err("MEMKIND_MEM_THRESHOLDS goes with POLICY:DYNAMIC_THRESHOLD only; unset it, or change the policy".into());
         }
-        Some(text) => parse_thresholds(text, tiers.len() - 1).map_err(|why| {
-            format!("MEMKIND_MEM_THRESHOLDS: {why}; write for example \"INIT_VAL:64,MIN_VAL:1,MAX_VAL:10000\"")
-        })?,
+        Some(text) => parse_thresholds(text, tiers.len() - 1)
+            .map_err(|why| format!("MEMKIND_MEM_THRESHOLDS: {why}; write for example \"INIT_VAL:64,MIN_VAL:1,MAX_VAL:10000\""))?,
     };
     Ok(Tiers { tiers, policy, thresholds })
 }
@@ -94,9 +93,9 @@ pub fn parse_log(text: Option<&str>) -> Result<LogLevel, String> {
         None | Some("0") => Ok(LogLevel::Error),
         Some("1") => Ok(LogLevel::Info),
         Some("2") => Ok(LogLevel::Debug),
-        Some(other) => {
-            Err(format!("MEMKIND_MEM_TIERING_LOG_LEVEL: \"{other}\" is not a level; write 0 (errors), 1 (information) or 2 (every call)"))
-        }
+        Some(other) => Err(format!(
+            "MEMKIND_MEM_TIERING_LOG_LEVEL: \"{other}\" is not a level; write 0 (errors), 1 (information) or 2 (every call)"
+        )),
     }
 }
 
@@ -176,7 +175,11 @@ fn parse_tier(group: &str) -> Result<Tier, String> {
             "RATIO" => once(&mut ratio, "RATIO", group, parse_ratio(value)?)?,
             "PATH" => once(&mut path, "PATH", group, value.to_owned())?,
             "PMEM_SIZE_LIMIT" => once(&mut limit, "PMEM_SIZE_LIMIT", group, parse_limit(value)?)?,
-            _ => return Err(format!("\"{name}\" in \"{group}\" is not a parameter: there are KIND, RATIO, PATH and PMEM_SIZE_LIMIT")),
+            _ => {
+                return Err(format!(
+                    "\"{name}\" in \"{group}\" is not a parameter: there are KIND, RATIO, PATH and PMEM_SIZE_LIMIT"
+                ));
+            }
         }
     }
     let kind = kind.ok_or_else(|| format!("KIND is missing in \"{group}\""))?;
@@ -190,7 +193,11 @@ fn parse_tier(group: &str) -> Result<Tier, String> {
         ("DRAM", ..) => TierKind::Dram,
         ("KMEM_DAX", ..) => TierKind::KmemDax,
         ("HBW", ..) => TierKind::Hbw,
-        _ => return Err(format!("\"{kind}\" is not a kind of memory: there are DRAM, KMEM_DAX, FS_DAX, HBW and NODE:LIST (NODE:1,3)")),
+        _ => {
+            return Err(format!(
+                "\"{kind}\" is not a kind of memory: there are DRAM, KMEM_DAX, FS_DAX, HBW and NODE:LIST (NODE:1,3)"
+            ));
+        }
     };
     Ok(Tier { kind, ratio })
 }
@@ -204,7 +211,9 @@ fn parse_ratio(value: &str) -> Result<u32, String> {
 fn parse_limit(value: &str) -> Result<Option<usize>, String> {
     match parse_size(value)? {
         0 => Ok(None),
-        limit if (limit as u64) < LEAST_FILE => Err(format!("PMEM_SIZE_LIMIT:{value} is too little: 16M at least, or 0 for no limit")),
+        limit if (limit as u64) < LEAST_FILE => {
+            Err(format!("PMEM_SIZE_LIMIT:{value} is too little: 16M at least, or 0 for no limit"))
+        }
         limit => Ok(Some(limit)),
     }
 }

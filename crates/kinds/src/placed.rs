@@ -3,11 +3,11 @@
 //! Other than `memory`, which programs call by kind, this knows what is left: a block that would end the process at its first touch is
 //! not given out, and one that may lie elsewhere is told apart.
 
+use crate::environment::Environment;
 use crate::kind::{self, Kind};
 use crate::memory::{self, Owner};
 use crate::static_kind::StaticKind;
 use crate::{choice, code, create, place};
-use crate::environment::Environment;
 use nearfar_core::placement::NodeSet;
 use nearfar_sys::numa::{self, MemoryPolicy, PolicyMode};
 use nearfar_tiers::pool::{Pool, PoolSpec};

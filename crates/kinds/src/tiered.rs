@@ -297,7 +297,10 @@ mod tests {
         unsafe {
             let builder = new_builder(0);
             assert_eq!((add_tier(builder, near, 1), add_tier(builder, far, 4), add_tier(builder, far, 4)), (0, 0, -1));
-            assert_eq!((add_tier(builder, null_mut(), 4), set(builder, c"nonsense".as_ptr(), (&raw const near).cast())), (-1, -1));
+            assert_eq!(
+                (add_tier(builder, null_mut(), 4), set(builder, c"nonsense".as_ptr(), (&raw const near).cast())),
+                (-1, -1)
+            );
             let memory = build(builder);
             delete_builder(builder);
             let blocks: Vec<_> = (0..1000).map(|_| calloc(memory, 100, 10)).collect();

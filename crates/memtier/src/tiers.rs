@@ -52,7 +52,8 @@ pub fn start(tiers: &Tiers) -> Result<&'static Open, String> {
         builder.add(number, *ratio).map_err(|why| why.to_string())?;
     }
     for (index, threshold) in tiers.thresholds.iter().enumerate() {
-        for (what, size) in [(Ctl::Val(index), threshold.val), (Ctl::Min(index), threshold.min), (Ctl::Max(index), threshold.max)] {
+        for (what, size) in [(Ctl::Val(index), threshold.val), (Ctl::Min(index), threshold.min), (Ctl::Max(index), threshold.max)]
+        {
             builder.set(what, Value::Size(size)).map_err(|why| why.to_string())?;
         }
     }

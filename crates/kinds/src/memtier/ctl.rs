@@ -60,11 +60,23 @@ mod tests {
     #[test]
     fn names_as_documented() {
         let of = |name: &str| Ctl::of(&format!("policy.dynamic_threshold.{name}"));
-        assert_eq!([of("check_cnt"), of("trigger"), of("degree")], [Some(Ctl::CheckCount), Some(Ctl::Trigger), Some(Ctl::Degree)]);
+        assert_eq!(
+            [of("check_cnt"), of("trigger"), of("degree")],
+            [Some(Ctl::CheckCount), Some(Ctl::Trigger), Some(Ctl::Degree)]
+        );
         assert_eq!(of("thresholds[0].val"), Some(Ctl::Val(0)));
         assert_eq!(of("thresholds[17].min"), Some(Ctl::Min(17)));
         assert_eq!(of("thresholds[1].max"), Some(Ctl::Max(1)));
-        for name in ["", "check_cnt2", "thresholds", "thresholds[].val", "thresholds[-1].val", "thresholds[1]val", "thresholds[1].mid", "thresholds[+1].val"] {
+        for name in [
+            "",
+            "check_cnt2",
+            "thresholds",
+            "thresholds[].val",
+            "thresholds[-1].val",
+            "thresholds[1]val",
+            "thresholds[1].mid",
+            "thresholds[+1].val",
+        ] {
             assert_eq!(of(name), None, "{name}");
         }
         assert_eq!(Ctl::of("check_cnt"), None);
