@@ -72,3 +72,5 @@ mod sensitivity;
 mod map;
 /// Put it here if it is about libautohbw.so, libmemtier.so or the command-line tools of memkind.
 mod autohbw;
+/// Put it here if it is about libmemkind.so in the place of memkind's.
+mod memkind_abi;

@@ -98,7 +98,8 @@ pub fn choose(topology: &Topology, environment: &Environment, kind: StaticKind) 
         PolicyMode::Default => members,
         _ => by_cpu_node.iter().flat_map(NodeSet::iter).collect(),
     };
-    let bytes = topology.nodes.iter().filter(|node| nodes.contains(node.id)).fold(0, |sum: u64, node| sum.saturating_add(node.bytes));
+    let bytes =
+        topology.nodes.iter().filter(|node| nodes.contains(node.id)).fold(0, |sum: u64, node| sum.saturating_add(node.bytes));
     Ok(Choice { mode, nodes, by_cpu_node, bytes })
 }
 

@@ -135,7 +135,7 @@ pub unsafe fn verify(start: Void, size: usize, flags: c_int) -> c_int {
     if start.is_null() || size == 0 || flags & !TOUCH != 0 || start.addr().checked_add(size).is_none() {
         return libc::EINVAL;
     }
-    let nodes = place::nodes(StaticKind::Hbw).and_then(|_| place::nodes(StaticKind::HbwAll)).unwrap_or(NodeSet::EMPTY);
+    let nodes = place::nodes(StaticKind::HbwAll).unwrap_or(NodeSet::EMPTY);
     let end = start.addr() + size;
     let mut is_high = true;
     let mut at = start.addr() & !(PAGE - 1);

@@ -91,7 +91,9 @@ fn make_plan(kind: StaticKind) -> Result<Plan, Unavailable> {
         choice::choose(topology_for(kind, environment), environment, kind)
     };
     let choice = choice.and_then(|choice| if kind.is_huge() { has_huge_pages().map(|()| choice) } else { Ok(choice) });
-    let is_named = |problem: &Unavailable| problem.code == code::ENVIRON && !environment.problems().iter().any(|bad| problem.why == bad.to_string());
+    let is_named = |problem: &Unavailable| {
+        problem.code == code::ENVIRON && !environment.problems().iter().any(|bad| problem.why == bad.to_string())
+    };
     match &choice {
         // What cannot be parsed was said when the variables were read.
         Err(problem) if is_named(problem) => say_once(&problem.why),

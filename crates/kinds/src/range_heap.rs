@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Bytes of a huge page that the kernel reserves.
 const HUGE: usize = 2 << 20;
-/// The range grows by at least this.
-const STEP: usize = 4 << 20;
+/// The range grows by at least this, and by no more than is asked for: what is left at the end serves no larger block.
+const STEP: usize = 64 << 10;
 /// What lies before a block.
 const HEAD: usize = 16;
 /// Freed blocks from this size give their pages back at once.
@@ -109,7 +109,7 @@ unsafe impl Allocator for Grower {
         let wish = match self.backing {
             // All at once: it costs nothing, and no odd piece is left at the end.
             Backing::Area => left,
-            _ => round_up(size, STEP).unwrap_or(size).min(left),
+            _ => round_up(size.max(STEP), self.step()).unwrap_or(size).min(left),
         };
         for len in [wish, round_up(size, self.step()).unwrap_or(size).min(left)] {
             let range = Extent::new(self.end.get(), len);
@@ -176,10 +176,20 @@ impl RangeHeap {
     pub unsafe fn new(range: Extent, backing: Backing) -> Self {
         let range = Extent { start: round_up(range.start, HEAD).unwrap_or(range.end), end: round_down(range.end, HEAD) };
         let mut heap = Dlmalloc::new_with_allocator(Grower { range, end: Cell::new(range.start), backing });
-        let is_huge = matches!(heap.allocator().backing, Backing::Huge(_));
-        // An area may be small; huge pages come whole.
-        heap.set_granularity(if is_huge { HUGE } else { PAGE });
-        Self { range, lock: Lock::new(), heap: UnsafeCell::new(heap), live: AtomicU64::new(0), give_back_from: AtomicUsize::new(LARGE) }
+        let unit = match heap.allocator().backing {
+            // It may be small.
+            Backing::Area => 64,
+            Backing::File(_) => PAGE,
+            Backing::Huge(_) => HUGE,
+        };
+        heap.set_granularity(unit);
+        Self {
+            range,
+            lock: Lock::new(),
+            heap: UnsafeCell::new(heap),
+            live: AtomicU64::new(0),
+            give_back_from: AtomicUsize::new(LARGE),
+        }
     }
 
     /// Where its blocks lie.
@@ -234,8 +244,17 @@ impl RangeHeap {
         if whole > self.range.len() {
             return null_mut();
         }
-        // SAFETY: a power of two.
-        let base = self.with(|heap| unsafe { heap.c_memalign(align, whole) });
+        let base = self.with(|heap| {
+            // SAFETY: a power of two.
+            let base = unsafe { heap.c_memalign(align, whole) };
+            // What lies free at the end of what was taken counts only when the range grows from there.
+            // SAFETY: gives back what is not in use.
+            if base.is_null() && unsafe { heap.trim(0) } {
+                // SAFETY: as above.
+                return unsafe { heap.c_memalign(align, whole) };
+            }
+            base
+        });
         if base.is_null() {
             return null_mut();
         }
@@ -399,10 +418,52 @@ mod tests {
 
     #[test]
     fn small_areas_work() {
-        for len in [256, 1024, 4096, 20_000] {
+        for len in [0, 16, 64, 256, 1024, 4096, 20_000] {
             let (_memory, heap) = area(len);
-            let block = heap.memalign(16, 8);
-            println!("{len}: {}", !block.is_null());
+            let mut bytes = 0;
+            loop {
+                let block = heap.memalign(16, 24);
+                if block.is_null() {
+                    break;
+                }
+                assert!(heap.range().contains_extent(Extent::new(block.addr(), 32)));
+                bytes += 32;
+            }
+            assert!(len < 1024 || bytes >= len / 3, "{len}: {bytes}");
         }
+    }
+
+    #[test]
+    fn files_grow_to_their_limit_and_shrink() {
+        use std::os::fd::FromRawFd;
+        // SAFETY: a C string; a fresh descriptor, ours alone.
+        let file = unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"kind".as_ptr(), 0)) };
+        let range = map::reserve(16 << 20).expect("addresses");
+        // SAFETY: reserved just now.
+        let heap = unsafe { RangeHeap::new(range, Backing::File(file)) };
+        for _ in 0..3 {
+            let blocks: Vec<_> = std::iter::from_fn(|| {
+                let block = heap.memalign(16, 1 << 20);
+                // SAFETY: a live block.
+                (!block.is_null()).then(|| unsafe { block.cast::<u8>().write_bytes(1, 1 << 20) })?;
+                Some(block)
+            })
+            .collect();
+            assert_eq!(blocks.len(), 15, "16 MiB less the books");
+            assert!(heap.file_bytes() >= Some(15 << 20));
+            // SAFETY: live blocks, once.
+            blocks.into_iter().for_each(|block| unsafe { heap.free(block) });
+            assert!(heap.file_bytes() < Some(5 << 20), "{:?}", heap.file_bytes());
+        }
+        // Nearly all, whatever lay there before.
+        for size in [1_900_000, 15 << 20, 100, 15 << 20] {
+            let block = heap.memalign(16, size);
+            assert!(!block.is_null(), "{size}");
+            // SAFETY: a live block, once.
+            unsafe { heap.free(block) };
+        }
+        let zeros = heap.zalloc(3 << 20);
+        // SAFETY: a live block.
+        assert!((0..3 << 20).all(|at| unsafe { zeros.cast::<u8>().add(at).read() } == 0));
     }
 }

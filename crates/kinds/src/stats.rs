@@ -120,7 +120,8 @@ pub unsafe fn print(writer: Writer, opaque: *mut c_void, options: c_uint) -> c_i
 fn report(is_json: bool) -> String {
     let fixed = StaticKind::ALL.into_iter().filter(|&kind| place::pools(kind).next().is_some());
     let kinds: Vec<*const Kind> = fixed.map(|kind| kind::pointer(kind).cast_const()).chain(registry::kinds()).collect();
-    let mut text = if is_json { "{\"nearfar\":[".to_owned() } else { "nearfar kinds: name, resident, active, allocated\n".to_owned() };
+    let mut text =
+        if is_json { "{\"nearfar\":[".to_owned() } else { "nearfar kinds: name, resident, active, allocated\n".to_owned() };
     for (at, &kind) in kinds.iter().enumerate() {
         // SAFETY: kinds of ours, in the books just now.
         let (name, held) = unsafe { ((*kind).name(), held(kind).unwrap_or_default()) };

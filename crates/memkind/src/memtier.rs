@@ -2,8 +2,8 @@
 
 use crate::functions::exports;
 use nearfar_kinds::kind::Kind;
-use nearfar_kinds::tiered::{self, KindBuilder, KindMemory};
 use nearfar_kinds::memory;
+use nearfar_kinds::tiered::{self, KindBuilder, KindMemory};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 type Void = *mut c_void;
