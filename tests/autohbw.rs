@@ -1,22 +1,22 @@
 //! libautohbw.so, libmemtier.so and memkind's command-line tools: what is documented works, and what the originals got wrong does not.
 //! Node 0 stands for the high-bandwidth memory; what is placed there is told by its memory policy.
 
-use crate::util::{Outcome, Scratch, TestProgram, nearfar_bin, python};
+use crate::util::{Outcome, Scratch, TestProgram, nearfar_bin, python, release_library};
 use std::path::PathBuf;
 use std::process::Command;
 
 fn library(name: &str) -> String {
-    nearfar_bin().with_file_name(name).display().to_string()
+    release_library(name).display().to_string()
 }
 
 /// `program` under AutoHBW with these sizes, node 0 as high-bandwidth memory.
 fn autohbw(program: TestProgram, size: &str) -> TestProgram {
-    program.env("LD_PRELOAD", &library("libautohbw.so")).env("MEMKIND_HBW_NODES", "0").env("AUTO_HBW_SIZE", size)
+    program.env("LD_PRELOAD", &library("autohbw")).env("MEMKIND_HBW_NODES", "0").env("AUTO_HBW_SIZE", size)
 }
 
 /// `program` under libmemtier with these tiers.
 fn memtier(program: TestProgram, tiers: &str) -> TestProgram {
-    program.env("LD_PRELOAD", &library("libmemtier.so")).env("MEMKIND_MEM_TIERS", tiers)
+    program.env("LD_PRELOAD", &library("memtier")).env("MEMKIND_MEM_TIERS", tiers)
 }
 
 const TWO_TIERS: &str = "KIND:DRAM,RATIO:1;KIND:NODE:0,RATIO:4;POLICY:STATIC_RATIO";
@@ -61,11 +61,11 @@ fn the_libraries_export_what_is_documented_and_no_more() {
     };
     let plain = family.iter().map(|name| (*name).to_owned());
     let switches = ["enableAutoHBW", "disableAutoHBW"].map(str::to_owned);
-    assert_eq!(sorted(exports(&library("libautohbw.so"))), sorted(plain.clone().chain(switches).collect()));
+    assert_eq!(sorted(exports(&library("autohbw"))), sorted(plain.clone().chain(switches).collect()));
     let twins = family.iter().map(|name| format!("je_{name}"));
-    assert_eq!(sorted(exports(&library("libmemtier.so"))), sorted(plain.chain(twins).collect()));
+    assert_eq!(sorted(exports(&library("memtier"))), sorted(plain.chain(twins).collect()));
     for name in ["autohbw", "memtier"] {
-        let output = Command::new("objdump").args(["-p", &library(&format!("lib{name}.so"))]).output().expect("objdump");
+        let output = Command::new("objdump").args(["-p", &library(name)]).output().expect("objdump");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(
             text.lines().any(|line| line.trim().starts_with("SONAME") && line.ends_with(&format!("lib{name}.so.0"))),
@@ -206,17 +206,15 @@ fn every_kind_can_be_chosen_and_what_is_not_there_is_said() {
     assert!(said("memkind_default").contains("ordinary memory"));
     assert!(said("MEMKIND_HBM").contains("is not a kind of memory"));
     assert!(said("MEMKIND_HBW_GBTLB").contains("_HUGETLB"));
-    let none = shell("true").env("LD_PRELOAD", &library("libautohbw.so")).env("MEMKIND_HBW_NODES", "999").plain().ok();
+    let none = shell("true").env("LD_PRELOAD", &library("autohbw")).env("MEMKIND_HBW_NODES", "999").plain().ok();
     assert!(none.stderr.contains("stays in ordinary memory"), "{}", none.stderr);
 }
 
 #[test]
 fn the_library_can_be_linked_and_opened_late() {
     needs!("python3");
-    let code = format!(
-        "import ctypes; a = ctypes.CDLL('{}'); a.disableAutoHBW(); a.enableAutoHBW(); print('OK')",
-        library("libautohbw.so")
-    );
+    let code =
+        format!("import ctypes; a = ctypes.CDLL('{}'); a.disableAutoHBW(); a.enableAutoHBW(); print('OK')", library("autohbw"));
     is_ok(TestProgram::command([python().into_os_string(), "-c".into(), code.into()]).env("MEMKIND_HBW_NODES", "0").plain());
 }
 
@@ -260,7 +258,7 @@ fn memtier_without_good_tiers_aborts_and_tells() {
         );
     };
     let program = || TestProgram::command(["/bin/true"]);
-    aborted(program().env("LD_PRELOAD", &library("libmemtier.so")), "MEMKIND_MEM_TIERS is not set");
+    aborted(program().env("LD_PRELOAD", &library("memtier")), "MEMKIND_MEM_TIERS is not set");
     for (tiers, said) in [
         ("KIND:DRAM,RATIO:1", "POLICY"),
         ("KIND:MCDRAM,RATIO:1;POLICY:STATIC_RATIO", "MCDRAM"),
@@ -273,18 +271,19 @@ fn memtier_without_good_tiers_aborts_and_tells() {
 }
 
 /// A tool by its own name, as an installation has it.
-fn tool(scratch: &Scratch, name: &str) -> PathBuf {
+fn tool(name: &str) -> PathBuf {
     let link = nearfar_bin().with_file_name(name);
+    // It may be there from another run.
     let _ = std::os::unix::fs::symlink("nearfar", &link);
-    let _ = scratch;
     link
 }
 
 #[test]
 fn the_tools_print_and_end_as_documented() {
-    let scratch = Scratch::new();
+    // memtier looks for its library beside the command.
+    library("memtier");
     let run = |name: &str, args: &[&str], env: (&str, &str)| {
-        let by_name = TestProgram::command([tool(&scratch, name)]).args(args).env(env.0, env.1).plain();
+        let by_name = TestProgram::command([tool(name)]).args(args).env(env.0, env.1).plain();
         let by_command = TestProgram::command([nearfar_bin()]).args([name]).args(args).env(env.0, env.1).plain();
         assert_eq!((by_name.status.code(), &by_name.stdout), (by_command.status.code(), &by_command.stdout), "{name} {args:?}");
         (by_name.status.code(), by_name.stdout, by_name.stderr)

@@ -70,7 +70,6 @@ pub fn nearfar_bin() -> PathBuf {
         let mut build = Command::new(cargo);
         build
             .args(["build", "--release", "--quiet", "-p", "nearfar", "-p", "nearfar-preload", "-p", "nearfar-kernels"])
-            .args(["-p", "nearfar-autohbw", "-p", "nearfar-memtier"])
             .current_dir(root());
         assert!(build.status().expect("cargo runs").success(), "the release build failed");
         root().join("target/release/nearfar")

@@ -76,7 +76,7 @@ pub fn malloc<H: Heap>(size: usize) -> Void {
 /// calloc(3).
 #[inline(always)]
 pub fn calloc<H: Heap>(count: usize, size: usize) -> Void {
-    let bytes = count.checked_mul(size).unwrap_or(usize::MAX);
+    let bytes = count.saturating_mul(size);
     checked(bytes, || H::zalloc(bytes))
 }
 

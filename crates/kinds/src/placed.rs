@@ -86,8 +86,9 @@ impl Placed {
         if probe.is_null() {
             return Err(format!("no heap on {} can be made", text_of(&nodes)));
         }
-        // SAFETY: the block from above; in a job of ours that pages, it is not a block of a kind, and stays.
+        // In a job of ours that pages, it is not a block of a kind, and stays.
         if Self::owns(probe.addr()) {
+            // SAFETY: the block from above.
             unsafe { Self::free(probe) };
         }
         Ok(placed)
