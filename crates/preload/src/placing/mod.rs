@@ -478,7 +478,7 @@ pub fn fork_prepare() {
     }
 }
 
-/// After fork, in the parent.
+/// After fork, in the parent; in the child before memory is set up again, which makes and ends mappings.
 pub fn fork_parent() {
     if let Some(placing) = get() {
         placing.maps.release();
