@@ -7,21 +7,46 @@ use std::path::PathBuf;
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_long_help = RUN_NOTES)]
 pub struct RunArgs {
-    /// Fast memory that the program and its children may use together: 800M, 16GiB or 50% (of this machine's memory)
-    #[arg(long, value_name = "SPEC", default_value = "50%", allow_hyphen_values = true)]
-    pub near: String,
+    /// Fast memory that the program and its children may use together: 800M, 16GiB or 50% (of this machine's memory); or NUMA
+    /// nodes: node:1, node:1,3:12G. Without it: the fast memory of a machine with two kinds, otherwise 50%
+    #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
+    pub near: Option<String>,
 
-    /// Where the rest goes: a directory on a fast disk, or emu:bw=4G,lat=10us (memory made slow, for trials)
-    #[arg(long, value_name = "SPEC", default_value = DEFAULT_FAR)]
-    pub far: OsString,
+    /// Where the rest goes: a directory on a fast disk, emu:bw=4G,lat=10us (memory made slow, for trials), or NUMA nodes: node:0.
+    /// Without it: the other nodes when near is nodes, otherwise /var/tmp
+    #[arg(long, value_name = "SPEC")]
+    pub far: Option<OsString>,
 
-    /// How near is used; cache: everything lives in far, near is a cache that the program does not see
-    #[arg(long, value_name = "MODE", default_value = "cache")]
-    pub mode: String,
+    /// How near is used. cache: everything lives in far, near is a cache that the program does not see; flat: --place decides for
+    /// each object; hybrid=0.25: this share of near is cache. Without it: flat between nodes and with --place, otherwise cache
+    #[arg(long, value_name = "MODE")]
+    pub mode: Option<String>,
 
-    /// Which allocations are managed
-    #[arg(long, value_name = "POLICY", default_value = "all")]
-    pub place: String,
+    /// In flat and hybrid mode, which objects go near: all; size:1M..5M,10M.. (by their size); plan:FILE (by where they are
+    /// allocated); calls (only what the program places itself)
+    #[arg(long, value_name = "POLICY", allow_hyphen_values = true)]
+    pub place: Option<String>,
+
+    /// In flat and hybrid mode, when near is full: spill to far, fail (malloc returns NULL), or wait until there is room.
+    /// Without it: spill
+    #[arg(long, value_name = "HOW")]
+    pub full: Option<Full>,
+
+    /// Spread pages over all nodes of near, of far or of both in turn, instead of using the nearest
+    #[arg(long, value_name = "WHICH")]
+    pub interleave: Option<Interleave>,
+
+    /// With --interleave: in proportion to the nodes' bandwidths, as --machine has measured them or the firmware claims
+    #[arg(long, requires = "interleave")]
+    pub weighted: bool,
+
+    /// With --weighted: this machine as "nearfar probe -o FILE" measured it
+    #[arg(long, value_name = "FILE", requires = "weighted")]
+    pub machine: Option<PathBuf>,
+
+    /// Run on these CPUs only: 0-3,8 or those of nodes: node:0
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    pub cpus: Option<String>,
 
     /// Smallest allocation that gets a range of pages of its own; smaller ones share pages
     #[arg(long, value_name = "SIZE", default_value = "1M", allow_hyphen_values = true)]
@@ -99,6 +124,28 @@ pub enum Commit {
     Strict,
 }
 
+/// What happens when near is full.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// Further objects go far
+    Spill,
+    /// Allocations fail
+    Fail,
+    /// Allocations wait
+    Wait,
+}
+
+/// Nodes of which tier take pages in turn.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interleave {
+    /// Those of near
+    Near,
+    /// Those of far
+    Far,
+    /// Those of near in turn, and those of far
+    Both,
+}
+
 /// Where far is when nobody says: unlike /tmp it is a disk everywhere.
 pub const DEFAULT_FAR: &str = "/var/tmp";
 
@@ -117,8 +164,15 @@ signal makes nearfar die of the same signal. Otherwise:
   126  the program could not be executed
   127  the program or its interpreter vanished before it was executed
 
-Example:
-  nearfar run --near 800M --far /scratch -- python3 job.py";
+On a machine with two kinds of memory (HBM and DDR, DDR and CXL) a plain
+\"nearfar run -- PROGRAM\" puts everything into the faster one as long as it has
+room, and says so. docs/placement.md tells about nodes, modes and placement.
+
+Examples:
+  nearfar run --near 800M --far /scratch -- python3 job.py
+  nearfar run --near node:1 --far node:0 --place size:1M..5M -- ./solver
+  nearfar run --cpus node:0 --near node:0 --far node:1 -- ./solver
+      (two sockets: the own one stands for HBM, the other one for DDR)";
 
 /// `nearfar map`.
 #[derive(clap::Args, Clone, Debug)]

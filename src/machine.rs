@@ -1,7 +1,8 @@
 //! This machine in a few facts: processor, kernel, memory. Reads files of /proc and /sys; measures nothing.
 
+use nearfar_sys::proc_cgroup::limits;
+use nearfar_sys::root::Root;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
 
 /// What a run file says about where it was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -46,30 +47,11 @@ pub struct MemoryLimit {
 /// The machine's memory, or less where a memory cgroup (of either version) says so.
 pub fn memory_limit() -> MemoryLimit {
     let ram = nearfar_sys::process::memory_total();
-    let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let smallest = limit_files(&own, Path::new("/sys/fs/cgroup"))
-        .filter_map(|file| std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok())
-        .min();
+    let smallest = limits(&Root::this(), std::process::id()).memory_bytes;
     match smallest {
         Some(bytes) if bytes < ram => MemoryLimit { bytes, by_cgroup: true },
         _ => MemoryLimit { bytes: ram, by_cgroup: false },
     }
-}
-
-/// Files that may limit a process's memory, from its group up to the root, given the text of /proc/PID/cgroup.
-fn limit_files(own: &str, root: &Path) -> impl Iterator<Item = PathBuf> {
-    own.lines().flat_map(move |line| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (controllers, group) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
-        let (root, file) = match controllers {
-            "" => (root.to_owned(), "memory.max"),
-            _ => (root.join("memory"), "memory.limit_in_bytes"),
-        };
-        let ours = controllers.is_empty() || controllers.split(',').any(|name| name == "memory");
-        let leaf = root.join(group.trim_start_matches('/'));
-        let upward: Vec<_> = leaf.ancestors().take_while(|dir| dir.starts_with(&root)).map(|dir| dir.join(file)).collect();
-        upward.into_iter().filter(move |_| ours)
-    })
 }
 
 #[cfg(test)]
@@ -80,14 +62,5 @@ mod tests {
     fn processors() {
         assert_eq!(cpu_model("processor\t: 0\nmodel name\t: AMD EPYC 9R14\n"), Some("AMD EPYC 9R14"));
         assert_eq!(cpu_model("processor\t: 0\n"), None);
-    }
-
-    #[test]
-    fn limits_from_leaf_to_root() {
-        let files = |own| limit_files(own, Path::new("/c")).map(|path| path.display().to_string()).collect::<Vec<_>>();
-        assert_eq!(files("0::/user.slice/job\n"), ["/c/user.slice/job/memory.max", "/c/user.slice/memory.max", "/c/memory.max"]);
-        let v1 = "5:cpu,cpuacct:/x\n4:memory:/job\n";
-        assert_eq!(files(v1), ["/c/memory/job/memory.limit_in_bytes", "/c/memory/memory.limit_in_bytes"]);
-        assert!(files("").is_empty());
     }
 }

@@ -14,16 +14,23 @@ mod threading;
 mod mpi;
 mod program;
 mod far_dir;
+mod pace;
+mod residence;
 mod outcome;
 mod summary;
 mod live;
 mod target;
 mod runfile;
 mod trace_file;
-mod request;
-mod map;
 mod presets;
 mod node_file;
+mod tiers;
+mod plan_file;
+mod order;
+mod start;
+mod paging;
+mod request;
+mod map;
 mod chart;
 mod report;
 mod cmd;
@@ -109,6 +116,6 @@ mod tests {
     fn negative_sizes_reach_the_parser_that_explains_them() {
         let cli = Cli::try_parse_from(["nearfar", "run", "--near", "-5", "ls"]).expect("parsed");
         let Command::Run(args) = cli.command else { panic!("run") };
-        assert_eq!(args.near, "-5");
+        assert_eq!(args.near.as_deref(), Some("-5"));
     }
 }

@@ -1,5 +1,6 @@
 //! What a run came to: measured facts, and the figures derived from them in one place for the summary and the run file.
 
+use crate::residence::Residence;
 use nearfar_core::stats::{Counter, Snapshot};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -47,6 +48,8 @@ pub struct Outcome {
     pub still_running: u32,
     /// Highest near memory of all processes together that was seen at a tick.
     pub near_peak_seen: u64,
+    /// Where memory lay, of a run between nodes.
+    pub residence: Option<Residence>,
 }
 
 impl Outcome {
@@ -133,6 +136,7 @@ mod tests {
             unmanaged: 0,
             still_running: 0,
             near_peak_seen: 0,
+            residence: None,
         }
     }
 

@@ -52,6 +52,11 @@ fn may_run(path: &Path) -> anyhow::Result<()> {
 
 /// Fails with the reason when a preloaded library would not be loaded into the program at `path`.
 pub fn check_preloadable(path: &Path) -> anyhow::Result<()> {
+    preloadable(path)?.map_err(refuse)
+}
+
+/// Why a preloaded library would not be loaded into the program at `path`, if so; an error when it cannot be run at all.
+pub fn preloadable(path: &Path) -> anyhow::Result<Result<(), String>> {
     let mut path = path.to_owned();
     for _ in 0..MAX_INTERPRETERS {
         match look(&path)? {
@@ -61,9 +66,10 @@ pub fn check_preloadable(path: &Path) -> anyhow::Result<()> {
                 })?;
                 path = interpreter;
             }
-            Head::Unreadable | Head::Elf(Linkage::Dynamic) => return Ok(()),
+            Head::Unreadable | Head::Elf(Linkage::Dynamic) => return Ok(Ok(())),
             Head::Elf(linkage) => {
-                return Err(refuse(format_args!("program {} {}", path.display(), linkage.why_not())));
+                let words = format!("program {} {}", path.display(), linkage.why_not());
+                return if linkage == Linkage::WrongMachine { Err(refuse(words)) } else { Ok(Err(words)) };
             }
             Head::Unknown => {
                 let shown = path.display();

@@ -2,28 +2,28 @@
 //!
 //! Everything is checked before anything is created, so that status 2 always means "nothing happened".
 
-use crate::args::{Commit, Heap, RunArgs};
+use crate::args::{Commit, Full as FullArg, Heap, RunArgs};
 use crate::exit::refuse;
-use crate::far_dir::FarDir;
-use crate::machine::{self, MemoryLimit};
+use crate::order::{self, Ordered};
+use crate::paging::PagedJob;
+use crate::plan_file::PlanFile;
+use crate::start::{self, Start};
 use crate::target::Target;
+use crate::tiers::{self, Nodes, Tiers, Typed};
 use crate::trace_file::TraceFile;
 use crate::{library, program};
 use nearfar_core::addr::PAGE;
 use nearfar_core::mode::Mode;
+use nearfar_core::node::Topology;
+use nearfar_core::placement::{Choice, Policy, nodes};
 use nearfar_core::tier::{FarSpec, NearSpec};
 use nearfar_core::units::Bytes;
-use nearfar_sys::kernel::{self, DENY_NAMES, Denied, Paging};
-use nearfar_sys::place;
-use nearfar_sys::seccomp;
-use nearfar_sys::uffd::Reach;
+use nearfar_sys::affinity;
+use nearfar_sys::numa::MemoryPolicy;
+use nearfar_sys::root::Root;
 use nearfar_tiers::job::Settings;
-use nearfar_tiers::mapped::Mapped;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-
-/// Less near than this cannot hold the pager's own tables and a few blocks in flight.
-const MIN_NEAR: u64 = 16 << 20;
 
 /// A program to run and how.
 pub struct RunRequest {
@@ -31,12 +31,22 @@ pub struct RunRequest {
     pub program: PathBuf,
     /// The program's name as typed, then its arguments.
     pub argv: Vec<OsString>,
-    /// libnearfar.so.
-    pub library: PathBuf,
+    /// libnearfar.so; `None` for a program that cannot be preloaded and is placed by the kernel's policy alone.
+    pub library: Option<PathBuf>,
     /// What every process of the job is told.
     pub settings: Settings,
+    /// The plan, which `settings` name once it is published.
+    pub plan: Option<PlanFile>,
+    /// What the program inherits.
+    pub start: Start,
+    /// How the near tier is named in files and messages.
+    pub near: String,
     /// How the far tier is named in files and messages.
     pub far: String,
+    /// How near is used.
+    pub mode: Mode,
+    /// Which objects go near, as `--place` has it; nothing in cache mode.
+    pub place: Option<String>,
     /// Where the counters go.
     pub stats: Option<Target>,
     /// Where visits are recorded.
@@ -49,271 +59,134 @@ pub struct RunRequest {
     pub notes: Vec<String>,
 }
 
+/// What one kind of job has in its own way; the rest is alike.
+struct Made {
+    library: Option<PathBuf>,
+    settings: Settings,
+    plan: Option<PlanFile>,
+    memory: Option<MemoryPolicy>,
+    near: String,
+    far: String,
+    mode: Mode,
+}
+
 impl RunRequest {
     /// Checks `args` against this machine.
     pub fn new(args: RunArgs) -> anyhow::Result<Self> {
-        let near = near_bytes(&args.near, machine::memory_limit())?;
-        check_mode(&args.mode)?;
-        check_place(&args.place)?;
+        let topology = || nearfar_sys::machine::topology(&Root::this());
+        let choice = order::choice(&args)?;
+        let tiers = tiers::settle(&typed(&args, choice.clone())?, several_nodes(), topology)?;
+        let cpus = match &args.cpus {
+            Some(text) => {
+                let allowed = affinity::of(0).map_err(|error| refuse(format_args!("--cpus: {error}")))?;
+                Some(start::cpus(text, &allowed, topology)?)
+            }
+            None => None,
+        };
         let min_size = args.min_size.parse::<Bytes>().map_err(|error| refuse(format_args!("--min-size: {error}")))?.0;
         if min_size < PAGE as u64 {
             return Err(refuse(format_args!("--min-size {} is below a page; write {PAGE} or more", args.min_size)));
         }
-        let denied = parse_denied(&args.deny)?;
-        let way = check_paging(denied);
-
         let name = args.program.first().map(OsString::as_os_str).unwrap_or_default();
         let program = program::find(name, std::env::var_os("PATH").as_deref())?;
-        program::check_preloadable(&program)?;
-        let library = library::find()?;
-
         let mut notes = Vec::new();
-        if matches!(way, Way::Caught) {
-            notes.push(USER_ONLY.to_owned());
-        }
-        let mut settings = far_settings(near, &args.far, denied, &mut notes)?;
+        let made = match &tiers {
+            Tiers::Nodes(nodes) => on_nodes(nodes, choice.clone(), &args, &program, &topology(), &mut notes)?,
+            Tiers::Paged(paged) => {
+                program::check_preloadable(&program)?;
+                let library = Some(library::find()?);
+                let job = PagedJob::new(paged, choice.clone(), &args, topology, &mut notes)?;
+                let (near, far) = (Bytes(job.settings.near_bytes).exact(), job.far_name());
+                let PagedJob { settings, plan, memory } = job;
+                Made { library, settings, plan, memory, near, far, mode: paged.mode }
+            }
+        };
+        let Made { library, mut settings, plan, memory, near, far, mode } = made;
         settings.min_size = min_size;
-        settings.heap_all = args.heap == Heap::All;
-        settings.strict = args.commit == Commit::Strict;
-        settings.denied = denied.0;
-        settings.check_rounds = check_rounds()?;
-        settings.core_on_stop = std::env::var_os("NEARFAR_CORE").is_some_and(|text| text == "1");
-        settings.encrypt = args.encrypt;
-        settings.faults = args.faults.parse().map_err(|error| refuse(format_args!("{error}")))?;
-        if settings.faults.any() {
-            notes.push(format!("far fails on purpose: {}", settings.faults));
-        }
-        settings.user_only = matches!(way, Way::Caught);
-        if let Way::Kernel(why) = &way {
-            settings.kernel_paging = true;
-            check_far_for_kernel(&settings)?;
-            if args.trace.is_some() {
-                return Err(refuse(format_args!(
-                    "{why}: the kernel would page a mapped file, and nobody would see which pages are visited; {HOW_TO_GET_UFFD}"
-                )));
-            }
-            if settings.encrypt || settings.faults.any() {
-                return Err(refuse(format_args!(
-                    "{why}: the kernel would page a mapped file, which cannot be encrypted; {HOW_TO_GET_UFFD}"
-                )));
-            }
-            notes.push(format!(
-                "{why}: the kernel pages a mapped file in {}, which is slower and holds near less closely (docs/limits.md)",
-                settings.far_dir()
-            ));
-        }
-        let far = far_name(&settings);
+        let start = Start { cpus, memory };
+        start.check()?;
         let stats = args.stats.map(|path| Target::new("--stats", path)).transpose()?;
-        let trace = args.trace.map(|path| TraceFile::new(&path, &args.trace_window, near, &mut settings)).transpose()?;
+        let near_bytes = settings.near_bytes;
+        let trace = args.trace.map(|path| TraceFile::new(&path, &args.trace_window, near_bytes, &mut settings)).transpose()?;
         if trace.is_some() {
             notes.push("a trace is recorded: the program is slowed down, and this run's figures say nothing of others".into());
         }
-        let (live, quiet) = (args.live, args.quiet);
-        Ok(Self { program, argv: args.program, library, settings, far, stats, trace, live, quiet, notes })
+        let place = (settings.order.policy != Policy::None).then(|| choice.unwrap_or_default().to_string());
+        let (argv, live, quiet) = (args.program, args.live, args.quiet);
+        Ok(Self { program, argv, library, settings, plan, start, near, far, mode, place, stats, trace, live, quiet, notes })
+    }
+
+    /// True when near and far are nodes: nothing is paged.
+    pub fn is_on_nodes(&self) -> bool {
+        self.settings.order.is_numa()
     }
 }
 
-fn near_bytes(text: &str, limit: MemoryLimit) -> anyhow::Result<u64> {
-    let spec: NearSpec = text.parse().map_err(|error| refuse(format_args!("--near: {error}")))?;
-    let bytes = match spec.budget(limit.bytes) {
-        Some(bytes) if !matches!(spec, NearSpec::Node { .. }) => bytes,
-        _ => {
-            return Err(refuse(format_args!(
-                "--near {text}: NUMA nodes are not available yet; write a size such as 800M or a share such as 50%"
-            )));
-        }
-    };
-    if bytes > limit.bytes {
-        let what = if limit.by_cgroup { "the memory limit of this cgroup" } else { "this machine's memory" };
-        return Err(refuse(format_args!("--near {text} is more than {what} ({}); write less, or 50%", Bytes(limit.bytes))));
-    }
-    if bytes < MIN_NEAR {
-        return Err(refuse(format_args!("--near {text} is too little to work with; write {} or more", Bytes(MIN_NEAR).exact())));
-    }
-    Ok(bytes / PAGE as u64 * PAGE as u64)
-}
-
-/// Tests and people who look for a bug have the page table checked in every so many rounds of each pager.
-fn check_rounds() -> anyhow::Result<u32> {
-    let Some(text) = std::env::var_os("NEARFAR_CHECK") else { return Ok(0) };
-    let number = text.to_str().and_then(|text| text.parse().ok());
-    number.ok_or_else(|| refuse(format_args!("NEARFAR_CHECK={} is not a number of rounds", text.display())))
-}
-
-fn check_mode(text: &str) -> anyhow::Result<()> {
-    match text.parse::<Mode>().map_err(|error| refuse(format_args!("--mode: {error}")))? {
-        Mode::Cache => Ok(()),
-        mode => Err(refuse(format_args!("--mode {mode} is not available yet; leave it out or write cache"))),
-    }
-}
-
-fn check_place(text: &str) -> anyhow::Result<()> {
-    match text {
-        "all" => Ok(()),
-        _ if text.starts_with("size:") || text.starts_with("plan:") => {
-            Err(refuse(format_args!("--place {text} is not available yet; leave it out or write all")))
-        }
-        _ => Err(refuse(format_args!("--place {text} is not understood; write all"))),
-    }
-}
-
-/// The facilities named in a `--deny` list.
-pub fn parse_denied(list: &str) -> anyhow::Result<Denied> {
-    Denied::parse(list).map_err(|word| {
-        let known: Vec<_> = DENY_NAMES.iter().map(|(name, _)| *name).collect();
-        refuse(format_args!("--deny: \"{word}\" is not a facility; known are {}", known.join(", ")))
+/// What was typed of tiers, understood.
+fn typed(args: &RunArgs, choice: Option<Choice>) -> anyhow::Result<Typed> {
+    let near = args.near.as_deref().map(str::parse::<NearSpec>).transpose();
+    let far = args.far.as_deref().map(far_text).transpose()?.map(str::parse::<FarSpec>).transpose();
+    let mode = args.mode.as_deref().map(str::parse::<Mode>).transpose();
+    let of_pager = [
+        (args.trace.is_some(), "--trace"),
+        (args.encrypt, "--encrypt"),
+        (args.commit == Commit::Strict, "--commit strict"),
+        (args.heap == Heap::Large, "--heap large"),
+        (!args.faults.is_empty(), "--faults"),
+    ];
+    Ok(Typed {
+        near: near.map_err(|error| refuse(format_args!("--near: {error}")))?,
+        far: far.map_err(|error| refuse(format_args!("--far: {error}")))?,
+        mode: mode.map_err(|error| refuse(format_args!("--mode: {error}")))?,
+        choice,
+        interleaved: args.interleave.is_some(),
+        of_pager: of_pager.into_iter().find(|(given, _)| *given).map(|(_, name)| name),
     })
 }
 
-/// What the kernel lets the pager do, less what is denied.
-pub fn paging(denied: Denied) -> Option<Paging> {
-    (!denied.has("uffd")).then(|| kernel::paging(denied))
+fn far_text(far: &OsStr) -> anyhow::Result<&str> {
+    far.to_str().ok_or_else(|| refuse("--far: the path is not UTF-8; name another directory"))
 }
 
-/// How an ordinary user gets a userfaultfd that also serves the kernel's own accesses.
-pub const HOW_TO_GET_UFFD: &str = "as root: \"sysctl vm.unprivileged_userfaultfd=1\", or give the user access to /dev/userfaultfd, \
-                                   or run with CAP_SYS_PTRACE";
-
-/// How this run pages.
-enum Way {
-    /// By a userfaultfd that serves the program and the kernel's own accesses.
-    Full,
-    /// By one that misses the kernel's own accesses: system calls on paged memory are caught.
-    Caught,
-    /// The kernel pages a mapped file; why.
-    Kernel(String),
+/// A quick look, so that nothing more is read on machines with one node.
+fn several_nodes() -> bool {
+    let file = |name: &str| Root::this().text(&format!("/sys/devices/system/node/{name}"));
+    file("has_memory").or_else(|| file("online")).is_some_and(|list| list.contains([',', '-']))
 }
 
-/// Said where system calls are caught.
-const USER_ONLY: &str = "this user's userfaultfd misses the kernel's own accesses, so system calls on paged memory are caught one \
-                         by one, which costs some microseconds each; \"nearfar doctor\" tells what is not covered and how to get \
-                         the other kind";
-
-fn check_paging(denied: Denied) -> Way {
-    let Some(paging) = paging(denied) else {
-        return Way::Kernel("userfaultfd is switched off by --deny".to_owned());
-    };
-    match paging.reach {
-        Ok(Reach::UserAndKernel) => Way::Full,
-        Ok(Reach::UserOnly) if seccomp::is_available() => Way::Caught,
-        Ok(Reach::UserOnly) => Way::Kernel(
-            "this user's userfaultfd misses the kernel's own accesses, and system calls cannot be caught here".to_owned(),
-        ),
-        Err(errno) => Way::Kernel(format!("there is no userfaultfd here ({errno})")),
-    }
-}
-
-/// The kernel can page only what is a file on a disk.
-fn check_far_for_kernel(settings: &Settings) -> anyhow::Result<()> {
-    if settings.emulated {
-        return Err(refuse(format_args!(
-            "--far {}: emulated far memory needs userfaultfd; name a directory",
-            far_name(settings)
-        )));
-    }
-    let dir = settings.far_dir();
-    let file_system = place::file_system(Path::new(dir)).map_err(|error| refuse(format_args!("far {dir}: {error}")))?;
-    if file_system.in_memory {
-        return Err(refuse(format_args!(
-            "far {dir} is a file system in memory, and without userfaultfd nothing would leave memory; name a directory on a disk"
-        )));
-    }
-    // As `Mapped::new` does it.
-    Mapped::new(Path::new(dir)).map_err(|error| {
-        refuse(format_args!("far {dir}: no large sparse file can be created there: {error}; is `ulimit -f` set?"))
-    })?;
-    Ok(())
-}
-
-fn far_settings(near: u64, text: &OsStr, denied: Denied, notes: &mut Vec<String>) -> anyhow::Result<Settings> {
-    let text = text.to_str().ok_or_else(|| refuse("--far: the path is not UTF-8; name another directory"))?;
-    let spec: FarSpec = text.parse().map_err(|error| refuse(format_args!("--far: {error}")))?;
-    let named = match spec {
-        FarSpec::Path(path) => PathBuf::from(path),
-        FarSpec::Node { .. } => {
-            return Err(refuse(format_args!(
-                "--far {text}: NUMA nodes are not available yet; write a directory or emu:bw=4G,lat=10us"
-            )));
+/// Both tiers are nodes.
+fn on_nodes(
+    tiers: &Nodes,
+    choice: Option<Choice>,
+    args: &RunArgs,
+    program: &Path,
+    topology: &Topology,
+    notes: &mut Vec<String>,
+) -> anyhow::Result<Made> {
+    let Ordered { order, plan, notes: found } = Ordered::of_nodes(tiers, choice, args, topology)?;
+    notes.extend(found);
+    let library = match program::preloadable(program)? {
+        Ok(()) => Some(library::find()?),
+        // The kernel's policy for the whole process is all that everything-near takes, but for waiting.
+        Err(why) if order.policy == Policy::All && args.full != Some(FullArg::Wait) => {
+            notes.push(format!("{why}; the kernel places all of its memory, and kills it when near is full under --full fail"));
+            None
         }
-        FarSpec::Emulated { bytes_per_s, latency_ns } => {
-            let mut settings = Settings::new(near, "").map_err(|errno| refuse(format_args!("--far {text}: {errno}")))?;
-            settings.emulated = true;
-            settings.emu_bytes_per_s = bytes_per_s;
-            settings.emu_latency_ns = latency_ns;
-            return Ok(settings);
+        Err(why) => {
+            return Err(refuse(format_args!("{why}; what can be done without is --place all, with --full spill or fail")));
         }
     };
-    let far = FarDir::open(&named, !denied.has("odirect"))?;
-    notes.extend(far.note);
-    if far.file_system.in_memory {
-        notes.push(format!("far {} is a file system in memory: what is moved there still takes memory", far.path.display()));
-    }
-    let path = far.path.to_str().ok_or_else(|| refuse("--far: the path is not UTF-8; name another directory"))?;
-    Settings::new(near, path).map_err(|errno| refuse(format_args!("--far {text}: {errno}")))
+    let near_bytes = tiers.limit.unwrap_or_else(|| nodes::bytes(topology, &tiers.near));
+    let mut settings = Settings::new(near_bytes, "").map_err(|errno| refuse(format_args!("--far: {errno}")))?;
+    settings.order = order;
+    let memory = start::memory_of(&settings.order);
+    let near = NearSpec::Node { nodes: tiers.near.iter().collect(), limit: tiers.limit }.to_string();
+    let far = FarSpec::Node { nodes: tiers.far.iter().collect() }.to_string();
+    let mode = if tiers.cache { numa_cache(tiers)? } else { Mode::Flat };
+    Ok(Made { library, settings, plan, memory, near, far, mode })
 }
 
-fn far_name(settings: &Settings) -> String {
-    if settings.emulated {
-        FarSpec::Emulated { bytes_per_s: settings.emu_bytes_per_s, latency_ns: settings.emu_latency_ns }.to_string()
-    } else {
-        settings.far_dir().to_owned()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LIMIT: MemoryLimit = MemoryLimit { bytes: 8 << 30, by_cgroup: false };
-
-    #[test]
-    fn near_budgets() {
-        assert_eq!(near_bytes("800M", LIMIT).expect("a size"), 800 << 20);
-        assert_eq!(near_bytes("50%", LIMIT).expect("a share"), 4 << 30);
-        assert_eq!(near_bytes("16777217", LIMIT).expect("whole pages"), 16 << 20);
-        for (bad, advice) in [
-            ("0", "800M"),
-            ("-1", "negative"),
-            ("15M", "16M"),
-            ("9G", "8.0 GiB"),
-            ("12Q", "800M"),
-            ("", "--near"),
-            ("101%", "100"),
-            ("node:1", "not available yet"),
-            ("node:1:4G", "not available yet"),
-        ] {
-            let message = near_bytes(bad, LIMIT).expect_err(bad).to_string();
-            assert!(message.contains(advice), "{bad}: {message}");
-        }
-    }
-
-    #[test]
-    fn what_is_not_there_yet_is_said() {
-        for error in [check_mode("flat"), check_mode("hybrid=0.5"), check_place("size:1M..5M"), check_place("plan:x.toml")] {
-            assert!(error.expect_err("not yet").to_string().contains("not available yet"));
-        }
-        assert!(check_mode("cash").is_err() && check_place("some").is_err());
-        check_mode("cache").expect("cache");
-        check_place("all").expect("all");
-        let error = far_settings(1 << 30, OsStr::new("node:0"), Denied(0), &mut Vec::new());
-        assert!(error.expect_err("not yet").to_string().contains("not available yet"));
-    }
-
-    #[test]
-    fn denied_facilities() {
-        assert!(parse_denied("").expect("none").0 == 0 && parse_denied("move,io_uring").expect("two").has("move"));
-        assert!(parse_denied("mov").expect_err("unknown").to_string().contains("io_uring"));
-        assert!(matches!(check_paging(Denied::parse("uffd").expect("known")), Way::Kernel(_)));
-        let emulated = far_settings(1 << 30, OsStr::new("emu:bw=4G,lat=10us"), Denied(0), &mut Vec::new()).expect("emulated");
-        assert!(check_far_for_kernel(&emulated).is_err());
-        let in_memory = Settings::new(1 << 30, "/dev/shm").expect("short path");
-        assert!(check_far_for_kernel(&in_memory).is_err());
-        check_far_for_kernel(&Settings::new(1 << 30, "/var/tmp").expect("short path")).expect("a disk");
-    }
-
-    #[test]
-    fn emulated_far_has_a_name_that_parses_back() {
-        let settings = far_settings(1 << 30, OsStr::new("emu:bw=4G,lat=10us"), Denied(0), &mut Vec::new()).expect("emulated");
-        assert_eq!(far_name(&settings), "emu:bw=4G,lat=10000ns");
-    }
+/// Cache mode between nodes: hot pages move to near, cold ones back.
+fn numa_cache(_tiers: &Nodes) -> anyhow::Result<Mode> {
+    Err(refuse("--mode cache between nodes is not available yet; write --mode flat"))
 }

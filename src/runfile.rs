@@ -3,7 +3,11 @@
 use crate::exit::STOPPED_BY_NEARFAR;
 use crate::machine::Machine;
 use crate::outcome::{BOUND_METHOD, Derived, End, Outcome};
+use crate::residence::{Residence, Resident};
+use nearfar_core::mode::Mode;
+use nearfar_core::placement::{Full, Order};
 use nearfar_core::stats::{COUNTERS, Counter, Snapshot};
+use nearfar_tiers::job::Settings;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::path::Path;
@@ -20,8 +24,12 @@ pub struct RunFile<'a> {
     program: String,
     args: Vec<String>,
     near_bytes: u64,
+    near: &'a str,
     far: &'a str,
-    mode: &'static str,
+    mode: String,
+    place: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nodes: Option<Nodes<'a>>,
     machine: &'a Machine,
     wall_s: f64,
     cpu_user_s: f64,
@@ -33,6 +41,18 @@ pub struct RunFile<'a> {
     counters: Values<'a>,
     units: Units,
     derived: Figures,
+}
+
+/// Where memory lay, of a run between nodes.
+#[derive(Serialize)]
+struct Nodes<'a> {
+    near: String,
+    far: String,
+    near_limit_bytes: Option<u64>,
+    full: &'static str,
+    looks: u32,
+    peak: &'a Resident,
+    near_peak_bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -87,10 +107,16 @@ pub struct Ran<'a> {
     pub program: &'a Path,
     /// The program's arguments without its name.
     pub args: &'a [std::ffi::OsString],
-    /// The near budget in bytes.
-    pub near_bytes: u64,
+    /// The near tier.
+    pub near: &'a str,
     /// The far tier.
     pub far: &'a str,
+    /// How near is used.
+    pub mode: Mode,
+    /// Which objects go near; nothing in cache mode.
+    pub place: Option<&'a str>,
+    /// What every process was told.
+    pub settings: &'a Settings,
 }
 
 impl RunFile<'_> {
@@ -110,9 +136,12 @@ impl<'a> RunFile<'a> {
             nearfar: env!("CARGO_PKG_VERSION"),
             program: ran.program.to_string_lossy().into_owned(),
             args: ran.args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect(),
-            near_bytes: ran.near_bytes,
+            near_bytes: ran.settings.near_bytes,
+            near: ran.near,
             far: ran.far,
-            mode: "cache",
+            mode: ran.mode.to_string(),
+            place: ran.place,
+            nodes: outcome.residence.as_ref().map(|residence| Nodes::of(&ran.settings.order, residence)),
             machine,
             wall_s: outcome.wall.as_secs_f64(),
             cpu_user_s: outcome.cpu_user.as_secs_f64(),
@@ -135,6 +164,24 @@ impl<'a> RunFile<'a> {
                 useless_prefetch_share: derived.useless_prefetch_share,
                 mean_queue_depth: derived.mean_queue_depth,
             },
+        }
+    }
+}
+
+impl<'a> Nodes<'a> {
+    fn of(order: &Order, residence: &'a Residence) -> Self {
+        Self {
+            near: order.near.to_string(),
+            far: order.far.to_string(),
+            near_limit_bytes: Some(order.near_limit).filter(|&limit| limit != u64::MAX),
+            full: match order.full {
+                Full::Spill => "spill",
+                Full::Fail => "fail",
+                Full::Wait => "wait",
+            },
+            looks: residence.looks,
+            peak: &residence.peak,
+            near_peak_bytes: residence.near_peak_bytes,
         }
     }
 }
@@ -171,12 +218,16 @@ mod tests {
             unmanaged: 0,
             still_running: 0,
             near_peak_seen: 4096,
+            residence: None,
         }
     }
 
     fn json(outcome: &Outcome) -> serde_json::Value {
         let machine = Machine { cpu: "test".into(), cpus: 2, kernel: "6.18".into(), ram: 1 << 30 };
-        let ran = Ran { program: Path::new("/bin/x"), args: &["-a".into()], near_bytes: 1 << 24, far: "/var/tmp" };
+        let settings = Settings::new(1 << 24, "/var/tmp").expect("short path");
+        let args = &["-a".into()];
+        let (program, settings) = (Path::new("/bin/x"), &settings);
+        let ran = Ran { program, args, near: "16M", far: "/var/tmp", mode: Mode::Cache, place: None, settings };
         serde_json::to_value(RunFile::new(&ran, &machine, outcome)).expect("JSON")
     }
 
@@ -190,6 +241,14 @@ mod tests {
         }
         assert_eq!(value["exit"]["signal_name"], "SIGSEGV");
         assert!(value["derived"]["efficiency_vs_bound"].is_null());
+    }
+
+    #[test]
+    fn runs_between_nodes_say_where_memory_lay() {
+        let residence = Residence { looks: 3, peak: Resident { near: 5, far: 6, other: 0 }, near_peak_bytes: 7 };
+        let value = json(&Outcome { residence: Some(residence), ..sample() });
+        assert_eq!((&value["nodes"]["peak"]["far_bytes"], &value["nodes"]["near_peak_bytes"]), (&6.into(), &7.into()));
+        assert!(json(&sample())["nodes"].is_null());
     }
 
     const BEGIN: &str = "<!-- counters: made from crates/core/src/stats.rs by `make docs` -->\n";

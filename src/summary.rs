@@ -2,6 +2,8 @@
 
 use crate::exit::STOPPED_BY_NEARFAR;
 use crate::outcome::{Derived, End, Outcome};
+use crate::residence::Residence;
+use nearfar_core::placement::{NodeSet, Order};
 use nearfar_core::stats::Counter;
 use nearfar_core::units::Bytes;
 use std::fmt::Write;
@@ -14,13 +16,7 @@ pub fn summary(outcome: &Outcome, near: u64, far: &str, by_kernel: bool) -> Stri
         // Writing to a String cannot fail.
         let _ = writeln!(text, "nearfar: {words}");
     };
-    match outcome.end {
-        End::Signal(signal) => line(format_args!("the program was ended by {}", nearfar_sys::child::signal_name(signal))),
-        End::Status(STOPPED_BY_NEARFAR) => {
-            line(format_args!("the program was stopped, because its data could not be kept right"))
-        }
-        End::Status(_) => {}
-    }
+    end(outcome, &mut line);
     if outcome.processes == 0 {
         line(format_args!("no process was managed: the library was not loaded into the program"));
         return text;
@@ -98,6 +94,49 @@ fn paged_by_kernel(
     ));
 }
 
+/// The summary of a run between nodes, of which `residence` was seen. Without `preloaded` no process could be managed.
+pub fn on_nodes(outcome: &Outcome, residence: &Residence, order: &Order, preloaded: bool) -> String {
+    let mut text = String::new();
+    let mut line = |words: std::fmt::Arguments<'_>| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "nearfar: {words}");
+    };
+    end(outcome, &mut line);
+    if preloaded && outcome.processes == 0 {
+        line(format_args!(
+            "no process was managed: the library was not loaded into the program, and the kernel placed its memory"
+        ));
+    }
+    let (peak, wall) = (&residence.peak, outcome.wall.as_secs_f64());
+    let nodes = |set: &NodeSet| format!("node{} {set}", if set.len() == 1 { "" } else { "s" });
+    if residence.looks == 0 {
+        line(format_args!(
+            "where its memory lay was not seen: the program ended too soon, or /proc/PID/numa_maps is not to be had"
+        ));
+    } else {
+        let mut words = format!("near ({}) {} at peak", nodes(&order.near), Bytes(peak.near));
+        if !order.far.is_empty() {
+            let _ = write!(words, ", far ({}) {}", nodes(&order.far), Bytes(peak.far));
+        }
+        if peak.other > 0 {
+            let _ = write!(words, ", other nodes {}", Bytes(peak.other));
+        }
+        let times = if residence.looks == 1 { "look" } else { "looks" };
+        line(format_args!("{words}; seen at {} {times}, in a run of {wall:.1} s", residence.looks));
+    }
+    text
+}
+
+fn end(outcome: &Outcome, line: &mut impl FnMut(std::fmt::Arguments<'_>)) {
+    match outcome.end {
+        End::Signal(signal) => line(format_args!("the program was ended by {}", nearfar_sys::child::signal_name(signal))),
+        End::Status(STOPPED_BY_NEARFAR) => {
+            line(format_args!("the program was stopped, because its data could not be kept right"))
+        }
+        End::Status(_) => {}
+    }
+}
+
 /// A share as people read it; a dash when there is none.
 pub fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", share * 100.0))
@@ -106,6 +145,7 @@ pub fn percent(share: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::residence::Resident;
     use nearfar_core::stats::Snapshot;
     use std::time::Duration;
 
@@ -124,6 +164,7 @@ mod tests {
             unmanaged: 0,
             still_running: 0,
             near_peak_seen: 0,
+            residence: None,
         }
     }
 
@@ -164,6 +205,24 @@ mod tests {
         let text = summary(&run, 800 << 20, "/var/tmp", true);
         assert!(text.contains("kernel paging of a mapped file") && text.contains("exceeded by up to 100.0 MiB"), "{text}");
         assert!(!text.contains("hits") && !text.contains("pinned"), "{text}");
+    }
+
+    #[test]
+    fn runs_between_nodes_say_where_memory_lay() {
+        let set = |nodes: &[u32]| nodes.iter().copied().collect::<NodeSet>();
+        let order = Order { near: set(&[1]), far: set(&[0, 2]), ..Order::default() };
+        let peak = Resident { near: 96 << 20, far: 32 << 20, other: 0 };
+        let residence = Residence { looks: 4, peak, near_peak_bytes: peak.near };
+        let text = on_nodes(&outcome(&[]), &residence, &order, true);
+        assert_eq!(
+            text,
+            "nearfar: near (node 1) 96.0 MiB at peak, far (nodes 0,2) 32.0 MiB; seen at 4 looks, in a run of 10.0 s\n"
+        );
+        let mut run = outcome(&[]);
+        run.processes = 0;
+        let text = on_nodes(&run, &Residence::default(), &order, true);
+        assert!(text.contains("no process was managed") && text.contains("ended too soon"), "{text}");
+        assert!(!on_nodes(&run, &residence, &order, false).contains("no process"));
     }
 
     #[test]

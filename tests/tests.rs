@@ -8,6 +8,8 @@
 #[macro_use]
 mod macros;
 mod util;
+/// Not tests: a virtual machine with other NUMA nodes, for those that need one.
+mod guest;
 
 /// Put it here if a program that people really use, or one in another language, must give the same result.
 mod real_programs;
@@ -72,3 +74,5 @@ mod sensitivity;
 mod map;
 /// Put it here if it is about what programmers call: nearfar.h, its languages, the examples, an installed copy.
 mod api;
+/// Put it here if it is about NUMA nodes as near and far: what is chosen and refused, and where pages then lie.
+mod numa;

@@ -4,7 +4,7 @@ use crate::args::DoctorArgs;
 use crate::far_dir::FarDir;
 use crate::library;
 use crate::machine::{self, Machine};
-use crate::request::{self, HOW_TO_GET_UFFD};
+use crate::paging::{self, HOW_TO_GET_UFFD};
 use comfy_table::{ContentArrangement, Table, presets};
 use nearfar_core::units::Bytes;
 use nearfar_sys::kernel::{self, Denied, Paging};
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 /// Prints the table; succeeds when `nearfar run` would work.
 pub fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
-    let denied = request::parse_denied(&args.deny)?;
+    let denied = paging::parse_denied(&args.deny)?;
     let machine = Machine::this();
     let rows = examine(&args.far, denied);
     let table = table(&rows);
@@ -73,7 +73,7 @@ fn table(rows: &[Row]) -> Table {
 }
 
 fn examine(far: &Path, denied: Denied) -> Vec<Row> {
-    let paging = request::paging(denied);
+    let paging = paging::paging(denied);
     let mut rows = vec![
         userfaultfd(paging, seccomp::is_available()),
         moving(paging.filter(|_| !denied.has("move"))),

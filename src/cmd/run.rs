@@ -5,13 +5,16 @@ use crate::exit;
 use crate::live::Live;
 use crate::machine::Machine;
 use crate::outcome::{End, Outcome};
+use crate::plan_file::PlanFile;
 use crate::request::RunRequest;
+use crate::residence::Observer;
 use crate::runfile::{Ran, RunFile};
 use crate::{library, say, summary};
 use anyhow::Context;
 use nearfar_core::addr::PAGE;
 use nearfar_sys::child::{self, Signals};
 use nearfar_sys::event::wait_readable;
+use nearfar_sys::root::Root;
 use nearfar_tiers::job::{ENV_JOB, Job};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -32,10 +35,16 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     if let Some(trace) = &request.trace {
         trace.create()?;
     }
-    let (job, segment) = Job::create(request.settings.clone()).context("the job segment cannot be created")?;
+    // Open until the end: programs read them through this process.
+    let plan = request.plan.as_ref().map(PlanFile::publish).transpose()?;
+    let mut settings = request.settings.clone();
+    if let Some(plan) = &plan {
+        settings.set_plan(own_descriptor(plan).as_bytes()).context("the plan cannot be named")?;
+    }
+    let (job, segment) = Job::create(settings).context("the job segment cannot be created")?;
     let signals = Signals::catch().context("signals cannot be caught")?;
     let start = Instant::now();
-    let child = match signals.spawn(&mut command(&request, &segment)) {
+    let child = match request.start.with(|| signals.spawn(&mut command(&request, &segment)))? {
         Ok(child) => child,
         Err(error) => {
             say::line(format_args!("{} cannot be executed: {error}", request.program.display()));
@@ -43,8 +52,11 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(if missing { exit::NOT_FOUND } else { exit::CANNOT_EXECUTE }));
         }
     };
-    let live = (request.live && !request.quiet).then(|| Live::new(request.settings.near_bytes));
-    let mut watch = Watch { job, child, signals, live, last_tick: start, near_peak_seen: 0 };
+    let paged = !request.is_on_nodes();
+    let live = (request.live && !request.quiet && paged).then(|| Live::new(request.settings.near_bytes));
+    let order = &request.settings.order;
+    let observer = (!paged).then(|| Observer::new(Root::this(), child.id(), order.near, order.far));
+    let mut watch = Watch { job, child, signals, live, observer, last_tick: start, near_peak_seen: 0 };
     let end = watch.until_end()?;
     let outcome = watch.outcome(start.elapsed(), end);
     report(&request, &outcome);
@@ -60,10 +72,15 @@ fn command(request: &RunRequest, segment: &OwnedFd) -> Command {
     if let [name, args @ ..] = request.argv.as_slice() {
         command.arg0(name).args(args);
     }
-    // By path, since a program may close every descriptor it inherits; ours stays open as long as this command lives.
-    let path = format!("/proc/{}/fd/{}", std::process::id(), segment.as_raw_fd());
-    command.env(ENV_JOB, path).env("LD_PRELOAD", library::preload_with(&request.library, old.as_deref()));
+    if let Some(library) = &request.library {
+        command.env(ENV_JOB, own_descriptor(segment)).env("LD_PRELOAD", library::preload_with(library, old.as_deref()));
+    }
     command
+}
+
+/// By path, since a program may close every descriptor it inherits; ours stays open as long as this command lives.
+fn own_descriptor(fd: &OwnedFd) -> String {
+    format!("/proc/{}/fd/{}", std::process::id(), fd.as_raw_fd())
 }
 
 /// The program while it runs.
@@ -72,6 +89,7 @@ struct Watch {
     child: Child,
     signals: Signals,
     live: Option<Live>,
+    observer: Option<Observer>,
     last_tick: Instant,
     near_peak_seen: u64,
 }
@@ -89,8 +107,12 @@ impl Watch {
             if let Some(status) = self.child.try_wait().context("waiting for the program")? {
                 return Ok(End::from(status));
             }
-            let left = TICK.saturating_sub(self.last_tick.elapsed());
-            if left.is_zero() {
+            let mut left = TICK.saturating_sub(self.last_tick.elapsed());
+            if let Some(observer) = &mut self.observer {
+                observer.look();
+                left = left.min(observer.left());
+            }
+            if self.last_tick.elapsed() >= TICK {
                 self.tick();
             } else {
                 wait_readable(&[self.signals.as_raw_fd()], left.as_millis() as i32 + 1, &mut [false]);
@@ -126,6 +148,7 @@ impl Watch {
             unmanaged: self.job.unmanaged(),
             still_running: self.job.processes(),
             near_peak_seen: self.near_peak_seen,
+            residence: self.observer.map(Observer::into_residence),
         }
     }
 }
@@ -133,7 +156,11 @@ impl Watch {
 /// Writes the summary and the run file. The program has ended: a failure here is told but does not replace its status.
 fn report(request: &RunRequest, outcome: &Outcome) {
     if !request.quiet {
-        say::raw(&summary::summary(outcome, request.settings.near_bytes, &request.far, request.settings.kernel_paging));
+        let settings = &request.settings;
+        say::raw(&match &outcome.residence {
+            Some(residence) => summary::on_nodes(outcome, residence, &settings.order, request.library.is_some()),
+            None => summary::summary(outcome, settings.near_bytes, &request.far, settings.kernel_paging),
+        });
         if let Some(trace) = &request.trace {
             say::line(trace.summary());
         }
@@ -142,8 +169,11 @@ fn report(request: &RunRequest, outcome: &Outcome) {
     let ran = Ran {
         program: &request.program,
         args: request.argv.get(1..).unwrap_or_default(),
-        near_bytes: request.settings.near_bytes,
+        near: &request.near,
         far: &request.far,
+        mode: request.mode,
+        place: request.place.as_deref(),
+        settings: &request.settings,
     };
     let machine = Machine::this();
     let file = RunFile::new(&ran, &machine, outcome);

@@ -25,7 +25,7 @@ use crate::{kernel, program, say};
 use anyhow::Context;
 use nearfar_core::sensitivity::judge;
 use nearfar_sys::root::Root;
-use nearfar_sys::{affinity, child, cpu_sets};
+use nearfar_sys::{affinity, child, machine};
 use plan::Plan;
 use session::{Interrupted, ProgramFailed, Session};
 use std::process::ExitCode;
@@ -61,9 +61,9 @@ fn measure(args: SensitivityArgs) -> anyhow::Result<()> {
     }
     let kernel = kernel::find().map_err(refuse)?;
     let all = affinity::of(0).context("the CPUs that may be used are not known")?;
-    let root = Root::this();
-    let plan = Plan::new(&root, &all);
-    let sizes = session::sizes(cpu_sets::last_level_cache(&root, &all), all.len(), args.smoke);
+    let topology = machine::topology(&Root::this());
+    let plan = Plan::new(&topology, &all);
+    let sizes = session::sizes(topology.llc.bytes, all.len(), args.smoke);
     let rounds = if args.smoke { 1 } else { args.runs };
     let session = Session::new(kernel, path, args.program, plan, sizes, args.mute)?;
     let seconds = session.warm_up()?;

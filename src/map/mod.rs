@@ -4,7 +4,6 @@
 
 mod crowd;
 mod facts;
-mod pace;
 mod track;
 pub mod watch;
 pub mod tables;

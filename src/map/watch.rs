@@ -5,8 +5,8 @@
 
 use super::crowd::{self, Cores, Runner};
 use super::facts;
-use super::pace::Pace;
 use super::track::{LiveProcess, LiveThread, Spent};
+use crate::pace::Pace;
 use nearfar_core::affinity::{Crowding, Pages, Process, Survey, Thread, classify, number_threads};
 use nearfar_core::node::{CpuList, Topology};
 use nearfar_sys::numa_maps;

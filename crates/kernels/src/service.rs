@@ -52,6 +52,10 @@ fn run_allocator(options: &[String]) -> Result<String, String> {
     if options.iter().any(|option| option == "--start") {
         return allocator::start(api, library);
     }
+    if let Some(bytes) = value(options, "--left") {
+        let bytes = bytes.parse::<Bytes>().map_err(|error| format!("--left: {error}"))?;
+        return allocator::left(api, library, bytes.0 as usize);
+    }
     let seconds = value(options, "--seconds").unwrap_or("2");
     let seconds = seconds.parse::<f64>().ok().filter(|s| s.is_finite() && *s > 0.0).ok_or("--seconds: a number above 0")?;
     allocator::measure(api, library, seconds)

@@ -7,8 +7,8 @@
 pub mod arch;
 pub mod errno;
 pub mod root;
+pub mod cgroup;
 pub mod machine;
-pub mod cpu_sets;
 pub mod rapl;
 pub mod map;
 pub mod secret;

@@ -1,5 +1,6 @@
 //! Facts about processes and the machine: who lives, how much memory there is, and ending a program with a message.
 
+use crate::cgroup;
 use crate::errno::{Errno, call};
 
 /// Process id of the caller, from the kernel (libc may cache it across raw clones).
@@ -91,33 +92,14 @@ pub fn memory_available() -> u64 {
     let machine =
         read("/proc/meminfo".as_ref()).and_then(|text| field(&text, "MemAvailable:")).map_or(u64::MAX, |kib| kib * 1024);
     let own = read("/proc/self/cgroup".as_ref()).unwrap_or_default();
-    let left = |group: std::path::PathBuf| left_in_group(|name| read(&group.join(name)));
-    memory_groups(&own).into_iter().filter_map(left).fold(machine, u64::min)
+    let left = |group: String| left_in_group(|name| read(format!("{group}/{name}").as_ref()));
+    cgroup::directories(&own, "memory").into_iter().filter_map(left).fold(machine, u64::min)
 }
 
 /// The number after `name` in a file of one name and one number per line.
 fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.starts_with(name))?;
     line.split_ascii_whitespace().nth(1)?.parse().ok()
-}
-
-/// Directories of the memory cgroups, of both versions, that `own` (/proc/self/cgroup) says the caller is in, up to the mounts.
-fn memory_groups(own: &str) -> Vec<std::path::PathBuf> {
-    let mut groups = Vec::new();
-    // Version 2 has one hierarchy, number 0, without a name; in containers there may be no such line, and yet limits at the mount.
-    let mut add = |mount: &str, group: &str| {
-        let dir = std::path::Path::new(mount).join(group.trim_start_matches('/'));
-        groups.extend(dir.ancestors().take_while(|dir| dir.starts_with(mount)).map(std::path::Path::to_owned));
-    };
-    add("/sys/fs/cgroup", own.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or_default());
-    for line in own.lines() {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(group)) = (fields.next(), fields.next()) else { continue };
-        if controllers.split(',').any(|controller| controller == "memory") {
-            add("/sys/fs/cgroup/memory", group);
-        }
-    }
-    groups
 }
 
 /// Bytes that a memory cgroup still allows; `None` when it has no limit. `read` gives the text of one of its files.
@@ -191,14 +173,6 @@ mod tests {
         let v1 = [("memory.limit_in_bytes", "1000\n"), ("memory.usage_in_bytes", "600\n"), stat];
         assert_eq!((left(&v1), left(&v1[..2]), left(&v1[..1])), (Some(480), Some(400), Some(1000)));
         assert_eq!(left(&[]), None);
-    }
-
-    #[test]
-    fn groups_of_memory_up_to_their_mounts() {
-        let v2 = ["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup"].map(std::path::PathBuf::from);
-        assert_eq!(memory_groups("0::/a/b\n"), v2);
-        let v1 = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory/job", "/sys/fs/cgroup/memory"].map(std::path::PathBuf::from);
-        assert_eq!(memory_groups("4:memory:/job\n2:cpu,cpuacct:/other\n"), v1);
     }
 
     #[test]

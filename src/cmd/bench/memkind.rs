@@ -39,6 +39,9 @@ const OURS: [&str; 3] = ["libmemkind.so", "../lib/nearfar/libmemkind.so.0", "../
 /// Processes that are started per round to time a start.
 const STARTS: usize = 20;
 
+/// Bytes of the blocks whose memory is looked for after they were freed.
+const LEFT: [u64; 3] = [4 << 10, 64 << 10, 1 << 20];
+
 /// What is compared, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -85,6 +88,8 @@ struct Measured {
     pairs: Vec<Pair>,
     batches: Vec<Batch>,
     threads: Vec<Together>,
+    /// After everything was freed.
+    #[serde(default)]
     left: Vec<Left>,
     /// Wall milliseconds of processes that load the library, call it once and end.
     #[serde(default)]
@@ -184,6 +189,10 @@ impl Bench {
             bail!("{library:?}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
         }
         let mut measured: Measured = serde_json::from_slice(&output.stdout).with_context(|| format!("{library:?}"))?;
+        for bytes in LEFT {
+            let output = self.command(library).arg("--left").arg(bytes.to_string()).output()?;
+            measured.left.push(serde_json::from_slice(&output.stdout).with_context(|| format!("{library:?}: --left"))?);
+        }
         for _ in 0..STARTS {
             let start = Instant::now();
             let status = self.command(library).arg("--start").output()?.status;
@@ -288,7 +297,7 @@ fn verdicts(ours: &[Measured], theirs: &[Measured], libc: &[Measured]) -> Vec<Ve
     let added: Vec<f64> = of(ours, start).iter().zip(of(libc, start)).map(|(ours, libc)| ours - libc).collect();
     let added = Figure::of(&added).ok_or_else(|| "no runs".to_owned());
     all.push(Verdict::new("start-up added to a program", "the same alone".to_owned(), added, Unit::Ms, (Target::AtMost, 5.0)));
-    for bytes in [4 << 10, 64 << 10, 1 << 20] {
+    for bytes in LEFT {
         let work = format!("memory left, {} blocks", Bytes(bytes));
         all.push(Verdict::new(&work, "theirs".to_owned(), ratio(&left(bytes)), Unit::Times, (Target::AtLeast, 2.0)));
     }

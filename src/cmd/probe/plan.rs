@@ -161,21 +161,7 @@ fn groups(topology: &Topology) -> Vec<Group> {
 }
 
 fn one_per_core(topology: &Topology, cpus: &CpuList) -> Vec<u32> {
-    let mut seen = Vec::new();
-    let mut cores = Vec::new();
-    for &cpu in cpus.as_slice() {
-        let core = topology.placement.iter().find(|place| place.cpu == cpu).and_then(|place| Some((place.package, place.core?)));
-        match core {
-            Some(core) if seen.contains(&core) => {}
-            Some(core) => {
-                seen.push(core);
-                cores.push(cpu);
-            }
-            // Not known: it counts as a core of its own.
-            None => cores.push(cpu),
-        }
-    }
-    cores
+    topology.cores(cpus).iter().filter_map(|core| core.as_slice().first().copied()).collect()
 }
 
 fn distance(topology: &Topology, from: u32, to: u32) -> u32 {

@@ -1,9 +1,7 @@
 //! Which CPUs the program, the hog and the packed run have. Whole cores, so that no hardware thread of the program shares its core
 //! with the hog, and half of the cores of every memory node, so that the program's half has all of the memory bandwidth.
 
-use nearfar_core::node::CpuList;
-use nearfar_sys::cpu_sets;
-use nearfar_sys::root::Root;
+use nearfar_core::node::{CpuList, Topology};
 
 /// Who runs where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,8 +27,8 @@ pub struct Split {
 
 impl Plan {
     /// For the CPUs in `all`.
-    pub fn new(root: &Root, all: &CpuList) -> Self {
-        let nodes: Vec<Vec<CpuList>> = cpu_sets::nodes(root, all).iter().map(|node| cpu_sets::cores(root, node)).collect();
+    pub fn new(topology: &Topology, all: &CpuList) -> Self {
+        let nodes: Vec<Vec<CpuList>> = topology.cpus_by_node(all).iter().map(|node| topology.cores(node)).collect();
         let split = split(&nodes);
         let half_of_nodes = nodes.iter().take(nodes.len() / 2).flatten();
         let packed: CpuList = union(half_of_nodes);
@@ -103,27 +101,29 @@ pub fn confined_environment(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nearfar_core::node::{MemoryNode, Placement};
 
     fn list(text: &str) -> CpuList {
         text.parse().expect("a list")
     }
 
-    fn machine(nodes: &[&str], siblings: impl Fn(u32) -> String) -> Root {
-        let mut text = String::new();
-        for (node, cpus) in nodes.iter().enumerate() {
-            text += &format!("=== /sys/devices/system/node/node{node}/cpulist\n {cpus}\n");
-            for cpu in list(cpus).as_slice() {
-                text += &format!("=== /sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list\n {}\n", siblings(*cpu));
-            }
+    /// With these CPUs per node, of these cores.
+    fn machine(nodes: &[&str], core: impl Fn(u32) -> u32) -> Topology {
+        let mut topology = Topology::default();
+        for (id, cpus) in (0..).zip(nodes) {
+            let cpus = list(cpus);
+            let place = |&cpu: &u32| Placement { cpu, package: Some(0), core: Some(core(cpu)), node: Some(id) };
+            topology.placement.extend(cpus.as_slice().iter().map(place));
+            topology.nodes.push(MemoryNode { id, cpus, ..MemoryNode::default() });
         }
-        Root::captured(&text).expect("a capture")
+        topology
     }
 
     #[test]
     fn half_of_the_cores_of_every_node() {
         // Two sockets of four cores with two threads each.
-        let root = machine(&["0-3,8-11", "4-7,12-15"], |cpu| format!("{},{}", cpu % 8, cpu % 8 + 8));
-        let plan = Plan::new(&root, &list("0-15"));
+        let machine = machine(&["0-3,8-11", "4-7,12-15"], |cpu| cpu % 8);
+        let plan = Plan::new(&machine, &list("0-15"));
         let split = plan.split.expect("two halves");
         assert_eq!((split.program, split.hog), (list("0-1,4-5,8-9,12-13"), list("2-3,6-7,10-11,14-15")));
         assert_eq!(plan.packed, Some(list("0-3,8-11")));
@@ -131,13 +131,13 @@ mod tests {
 
     #[test]
     fn small_machines() {
-        let two = Plan::new(&machine(&["0-1"], |cpu| cpu.to_string()), &list("0-1"));
+        let two = Plan::new(&machine(&["0-1"], |cpu| cpu), &list("0-1"));
         let split = two.split.expect("two halves");
         assert_eq!((split.program, split.hog, split.share_cores, two.packed), (list("0"), list("1"), false, None));
-        let one_core = Plan::new(&machine(&["0-1"], |_| "0-1".into()), &list("0-1"));
+        let one_core = Plan::new(&machine(&["0-1"], |_| 0), &list("0-1"));
         assert!(one_core.split.expect("two threads").share_cores);
-        assert!(Plan::new(&machine(&["0"], |_| "0".into()), &list("0")).split.expect_err("one CPU").contains("one CPU"));
-        let one_each = Plan::new(&machine(&["0", "1"], |cpu| cpu.to_string()), &list("0-1"));
+        assert!(Plan::new(&machine(&["0"], |_| 0), &list("0")).split.expect_err("one CPU").contains("one CPU"));
+        let one_each = Plan::new(&machine(&["0", "1"], |cpu| cpu), &list("0-1"));
         assert_eq!((one_each.split.expect("halves").hog, one_each.packed), (list("1"), None));
     }
 

@@ -77,6 +77,34 @@ impl Topology {
         self.nodes.iter().find(|node| node.id == id)
     }
 
+    /// The cores of `cpus`, by lowest CPU: each with those of its hardware threads that are in `cpus`. A CPU whose core is not known is
+    /// one of its own.
+    pub fn cores(&self, cpus: &CpuList) -> Vec<CpuList> {
+        let core_of = |cpu: u32| {
+            let place = self.placement.iter().find(|place| place.cpu == cpu)?;
+            Some((place.package, place.core?))
+        };
+        let mut cores: Vec<Vec<u32>> = Vec::new();
+        for &cpu in cpus.as_slice() {
+            let core = core_of(cpu);
+            // The first thread of a core stands for it.
+            match cores.iter_mut().find(|threads| core.is_some() && core_of(threads[0]) == core) {
+                Some(threads) => threads.push(cpu),
+                None => cores.push(vec![cpu]),
+            }
+        }
+        cores.into_iter().map(|threads| threads.into_iter().collect()).collect()
+    }
+
+    /// The parts of `cpus` by node, ascending; CPUs of no node are a part of their own.
+    pub fn cpus_by_node(&self, cpus: &CpuList) -> Vec<CpuList> {
+        let mut parts: Vec<CpuList> = self.nodes.iter().map(|node| node.cpus.and(cpus)).collect();
+        let rest = cpus.as_slice().iter().copied().filter(|&cpu| !parts.iter().any(|part| part.contains(cpu))).collect();
+        parts.push(rest);
+        parts.retain(|part| !part.is_empty());
+        parts
+    }
+
     /// Relative distance (SLIT) between two nodes; null when it is not known.
     pub fn distance(&self, from: u32, to: u32) -> Option<u32> {
         let place = |id: u32| self.nodes.iter().position(|node| node.id == id);
@@ -283,4 +311,30 @@ pub struct Cgroup {
     pub memory_bytes: Option<u64>,
     /// CPUs' worth of time (quota / period); null without a limit.
     pub cpus: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(text: &str) -> CpuList {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn two_sockets_with_two_threads_per_core() {
+        let place = |cpu: u32| Placement { cpu, package: Some(cpu % 4 / 2), core: Some(cpu % 2), node: Some(cpu % 4 / 2) };
+        let node = |id, cpus| MemoryNode { id, cpus: list(cpus), ..MemoryNode::default() };
+        let machine = Topology {
+            placement: (0..8).map(place).collect(),
+            nodes: vec![node(0, "0-1,4-5"), node(1, "2-3,6-7")],
+            ..Topology::default()
+        };
+        assert_eq!(machine.cores(&list("0-7")), ["0,4", "1,5", "2,6", "3,7"].map(list));
+        assert_eq!(machine.cores(&list("0,5,9")), ["0", "5", "9"].map(list));
+        assert_eq!(machine.cpus_by_node(&list("0-7")), ["0-1,4-5", "2-3,6-7"].map(list));
+        assert_eq!(machine.cpus_by_node(&list("1,6,9")), ["1", "6", "9"].map(list));
+        let nothing = Topology::default();
+        assert_eq!((nothing.cores(&list("0-1")).len(), nothing.cpus_by_node(&list("0-1"))), (2, vec![list("0-1")]));
+    }
 }

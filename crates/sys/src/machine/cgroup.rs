@@ -1,76 +1,18 @@
-//! Limits of the control group that this process is in, version 1 or 2: the lowest on the way from its own group up to the root.
-//!
-//! In a container the group that /proc/self/cgroup names often is not there, because the container's own group is mounted as the root:
-//! directories that are missing are passed over.
+//! Limits of the control group that this process is in: the lowest on the way from its own group up to the root.
 
 use super::reader::Reader;
+use crate::cgroup;
 use nearfar_core::node::Cgroup;
 
-const MOUNTS: &str = "/sys/fs/cgroup";
-
-/// Version 1 writes "no limit" as a number near 2^63.
-const NO_LIMIT: u64 = 1 << 60;
-
-/// Deeper groups than this are a broken file.
-const DEEPEST: usize = 64;
-
 pub(super) fn read(reader: &Reader) -> Cgroup {
-    let mut cgroup = Cgroup::default();
     let own = reader.text("/proc/self/cgroup").unwrap_or_default();
-    for line in own.lines() {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (controllers, group) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
-        let is_v2 = controllers.is_empty();
-        let holds = |name: &str| is_v2 || controllers.split(',').any(|controller| controller == name);
-        for dir in directories(controllers, group) {
-            if holds("memory") {
-                let file = if is_v2 { "memory.max" } else { "memory.limit_in_bytes" };
-                let limit = reader.number(&format!("{dir}/{file}")).filter(|bytes| *bytes < NO_LIMIT);
-                cgroup.memory_bytes = cgroup.memory_bytes.into_iter().chain(limit).min();
-            }
-            if holds("cpu") {
-                let limit = if is_v2 { cpu_v2(reader, &dir) } else { cpu_v1(reader, &dir) };
-                cgroup.cpus = cgroup.cpus.into_iter().chain(limit).min_by(f64::total_cmp);
-            }
-        }
+    let text = |path: &str| reader.text(path);
+    let memory = cgroup::directories(&own, "memory");
+    let cpu = cgroup::directories(&own, "cpu");
+    Cgroup {
+        memory_bytes: memory.iter().filter_map(|dir| cgroup::memory_limit(dir, text)).min(),
+        cpus: cpu.iter().filter_map(|dir| cgroup::cpu_quota(dir, text)).min_by(f64::total_cmp),
     }
-    cgroup
-}
-
-/// The group's directory and those above it, in every place where its hierarchy may be mounted.
-fn directories(controllers: &str, group: &str) -> Vec<String> {
-    let mut mounts = Vec::new();
-    if controllers.is_empty() {
-        mounts.extend([MOUNTS.to_owned(), format!("{MOUNTS}/unified")]);
-    } else {
-        mounts.extend(controllers.split(',').map(|controller| format!("{MOUNTS}/{controller}")));
-        if controllers.contains(',') {
-            mounts.push(format!("{MOUNTS}/{controllers}"));
-        }
-    }
-    // A group outside the container's own view is written with ".."; only the root is to be seen then.
-    let parts: Vec<&str> = group.split('/').filter(|part| !part.is_empty()).take(DEEPEST).collect();
-    let depth = if parts.contains(&"..") { 0 } else { parts.len() };
-    let under = |mount: &String| {
-        let mount = mount.clone();
-        let up = (0..=depth).rev().map(|depth| [&[mount.as_str()], &parts[..depth]].concat().join("/"));
-        up.collect::<Vec<_>>()
-    };
-    mounts.iter().flat_map(under).collect()
-}
-
-fn cpu_v2(reader: &Reader, dir: &str) -> Option<f64> {
-    let text = reader.text(&format!("{dir}/cpu.max"))?;
-    let mut words = text.split_ascii_whitespace();
-    ratio(words.next()?.parse().ok()?, words.next()?.parse().ok()?)
-}
-
-fn cpu_v1(reader: &Reader, dir: &str) -> Option<f64> {
-    ratio(reader.signed(&format!("{dir}/cpu.cfs_quota_us"))?, reader.signed(&format!("{dir}/cpu.cfs_period_us"))?)
-}
-
-fn ratio(quota: i64, period: i64) -> Option<f64> {
-    (quota > 0 && period > 0).then(|| quota as f64 / period as f64)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Blocks above this are large; mimalloc is quick up to here.
-pub const LEAST: usize = 64 << 10;
+pub const LEAST: usize = super::medium::MOST;
 /// Larger ones are not kept.
 const MOST: usize = 4 << 20;
 /// Blocks kept per thread.
@@ -36,15 +36,16 @@ thread_local! {
 
 static PROCESS_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// A kept block of `pool` for `size` bytes; at most a quarter of it is wasted.
-pub fn take(pool: usize, size: usize) -> Option<*mut c_void> {
+/// A kept block of `pool` for `size` bytes, and the bytes that it has; at most a quarter of it is wasted.
+pub fn take(pool: usize, size: usize) -> Option<(*mut c_void, usize)> {
     if BYTES.with(Cell::get) < size {
         return None;
     }
     KEPT.with(|kept| {
         let fits = |one: &Kept| one.pool == pool && one.bytes >= size && one.bytes - size <= one.bytes / 4;
         let slot = kept.iter().find(|slot| fits(&slot.get()))?;
-        Some(empty(slot).block)
+        let kept = empty(slot);
+        Some((kept.block, kept.bytes))
     })
 }
 

@@ -1,8 +1,8 @@
 //! Pools: heaps whose memory obeys a memory policy, for data that are placed rather than paged.
 //!
 //! A pool is one range of reserved addresses with one policy (mbind(2)), set once: no system call per allocation, and whose a block is
-//! can be told from its address. mimalloc keeps the heap, in an arena of its own that nothing else comes from; large blocks pass a
-//! small cache per thread (`large`). What is freed goes back to the kernel, apart from that cache.
+//! can be told from its address. mimalloc keeps the heap, in an arena of its own that nothing else comes from; larger blocks pass
+//! small caches of the thread (`medium`, `large`). What is freed goes back to the kernel, apart from those caches.
 //!
 //! A pool does not judge whether its nodes have room: a block is addresses, pages come at first touch. Callers who must know ask
 //! `sys::numa::free_bytes` first. Pools live as long as the process. Rejected: binding every large block by itself, which is a
@@ -10,6 +10,7 @@
 
 mod ffi;
 mod large;
+mod medium;
 mod threads;
 
 use nearfar_core::addr::{Extent, round_down, round_up};
@@ -142,8 +143,14 @@ impl Pool {
         if size > large::LEAST {
             return self.large(size, false);
         }
+        let Some(local) = threads::local(self) else { return null_mut() };
+        if size > medium::LEAST
+            && let Some(block) = local.medium.take(size)
+        {
+            return block;
+        }
         // SAFETY: the heap is this thread's, and lives until the thread ends.
-        unsafe { ffi::mi_heap_malloc(threads::heap(self), size.max(LEAST)) }
+        unsafe { ffi::mi_heap_malloc(local.heap, size.max(LEAST)) }
     }
 
     /// A block of zeros.
@@ -152,27 +159,29 @@ impl Pool {
         if size > large::LEAST {
             return self.large(size, true);
         }
-        // SAFETY: as for `malloc`.
-        unsafe { ffi::mi_heap_zalloc(threads::heap(self), size.max(LEAST)) }
+        let Some(local) = threads::local(self) else { return null_mut() };
+        // SAFETY: as for `malloc`. Kept blocks are not asked: a fresh one need not be written.
+        unsafe { ffi::mi_heap_zalloc(local.heap, size.max(LEAST)) }
     }
 
     #[cold]
+    #[inline(never)]
     fn large(&self, size: usize, zeroed: bool) -> *mut c_void {
         if size > LARGEST {
             return null_mut();
         }
-        if let Some(block) = large::take(self.id, size) {
+        if let Some((block, bytes)) = large::take(self.id, size) {
             if zeroed {
                 // SAFETY: a block of at least `size` bytes that nobody else has.
                 unsafe { block.cast::<u8>().write_bytes(0, size) };
             }
-            self.count(block, true);
+            self.live.fetch_add(bytes as i64, Ordering::Relaxed);
             return block;
         }
-        let heap = threads::heap(self);
+        let Some(local) = threads::local(self) else { return null_mut() };
         // SAFETY: as for `malloc`. Zeroed memory that is fresh from the kernel is not touched.
-        let block = unsafe { if zeroed { ffi::mi_heap_zalloc(heap, size) } else { ffi::mi_heap_malloc(heap, size) } };
-        self.count(block, true);
+        let block = unsafe { if zeroed { ffi::mi_heap_zalloc(local.heap, size) } else { ffi::mi_heap_malloc(local.heap, size) } };
+        self.count(block);
         block
     }
 
@@ -184,21 +193,22 @@ impl Pool {
         if size > LARGEST || align > MOST_ALIGN {
             return null_mut();
         }
+        let Some(local) = threads::local(self) else { return null_mut() };
         // SAFETY: as for `malloc`.
-        let block = unsafe { ffi::mi_heap_malloc_aligned(threads::heap(self), size.max(LEAST), align) };
-        self.count(block, true);
+        let block = unsafe { ffi::mi_heap_malloc_aligned(local.heap, size.max(LEAST), align) };
+        self.count(block);
         block
     }
 
-    /// Counts a block that is given out or comes back, if it is large.
-    fn count(&self, block: *const c_void, out: bool) {
+    /// Counts a block that is given out, if it is large.
+    fn count(&self, block: *const c_void) {
         if block.is_null() {
             return;
         }
         // SAFETY: a live block.
         let bytes = unsafe { ffi::mi_usable_size(block) };
         if bytes > large::LEAST {
-            self.live.fetch_add(if out { bytes as i64 } else { -(bytes as i64) }, Ordering::Relaxed);
+            self.live.fetch_add(bytes as i64, Ordering::Relaxed);
         }
     }
 
@@ -236,19 +246,27 @@ impl Pool {
     pub unsafe fn free(block: *mut c_void) {
         // SAFETY: passed on to the caller.
         let bytes = unsafe { ffi::mi_usable_size(block) };
-        if bytes > large::LEAST {
+        if bytes > medium::LEAST {
             // SAFETY: passed on to the caller.
-            return unsafe { Self::free_large(block, bytes) };
+            return unsafe { Self::free_larger(block, bytes) };
         }
         // SAFETY: passed on to the caller.
         unsafe { ffi::mi_free(block) }
     }
 
-    #[cold]
-    unsafe fn free_large(block: *mut c_void, bytes: usize) {
+    /// # Safety
+    /// As for `free`; `bytes` is the block's usable size.
+    #[inline]
+    unsafe fn free_larger(block: *mut c_void, bytes: usize) {
         let Some(pool) = Self::of(block.addr()) else { return };
-        pool.live.fetch_sub(bytes as i64, Ordering::Relaxed);
-        if !large::keep(pool.id, block, bytes) {
+        let kept = if bytes > large::LEAST {
+            pool.live.fetch_sub(bytes as i64, Ordering::Relaxed);
+            large::keep(pool.id, block, bytes)
+        } else {
+            // SAFETY: passed on to the caller.
+            threads::present(pool).is_some_and(|local| unsafe { local.medium.keep(block, bytes) })
+        };
+        if !kept {
             // SAFETY: passed on to the caller.
             unsafe { ffi::mi_free(block) }
         }
@@ -267,6 +285,7 @@ impl Pool {
     /// Gives back to the kernel what this thread and the pools hold without using it.
     pub fn trim() {
         large::give_up();
+        threads::give_up();
         // SAFETY: takes no pointer; works on the heaps of this thread and on what belongs to none.
         unsafe { ffi::mi_collect(true) };
     }

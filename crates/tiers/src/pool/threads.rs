@@ -1,8 +1,9 @@
-//! The heaps of each thread, one per pool that it uses, and what becomes of them when the thread ends.
+//! What each thread has of each pool that it uses, a heap and a few kept blocks, and what becomes of it when the thread ends.
 //!
 //! mimalloc has a destructor of threads of its own, after which its heaps are gone. Destructors of the program may run later and still
 //! allocate, so ours takes its place: it comes again until the last round and only then lets the heaps go.
 
+use super::medium::Medium;
 use super::{MOST_POOLS, Pool, ffi, large};
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -10,27 +11,52 @@ use std::ptr::{null, null_mut};
 use std::sync::OnceLock;
 
 thread_local! {
-    static HEAPS: [Cell<*mut ffi::Heap>; MOST_POOLS] = const { [const { Cell::new(null_mut()) }; MOST_POOLS] };
+    static LOCALS: [Cell<*mut Local>; MOST_POOLS] = const { [const { Cell::new(null_mut()) }; MOST_POOLS] };
 }
 
-/// The kernel of glibc calls destructors that set their key again this many times.
+/// A thread's part of a pool. All zeros but the heap is the empty one.
+#[repr(C)]
+pub struct Local {
+    /// The heap, for this thread alone.
+    pub heap: *mut ffi::Heap,
+    /// Blocks that were freed.
+    pub medium: Medium,
+}
+
+/// The C library calls destructors that set their key again this many times.
 const ROUNDS: usize = 4;
 
-/// The calling thread's heap in `pool`.
+/// The calling thread's part of `pool`; `None` without memory.
 #[inline(always)]
-pub fn heap(pool: &Pool) -> *mut ffi::Heap {
-    let heap = HEAPS.with(|heaps| heaps[pool.id].get());
-    if heap.is_null() { new_heap(pool) } else { heap }
+pub fn local(pool: &Pool) -> Option<&'static Local> {
+    let local = LOCALS.with(|locals| locals[pool.id].get());
+    // SAFETY: null, or made by `new_local` and alive until the thread has ended; only this thread has it.
+    unsafe { local.as_ref() }.or_else(|| new_local(pool))
+}
+
+/// The calling thread's part of `pool`, if it has one.
+#[inline(always)]
+pub fn present(pool: &Pool) -> Option<&'static Local> {
+    let local = LOCALS.with(|locals| locals[pool.id].get());
+    // SAFETY: as above.
+    unsafe { local.as_ref() }
 }
 
 #[cold]
 #[inline(never)]
-fn new_heap(pool: &Pool) -> *mut ffi::Heap {
-    // SAFETY: an arena that exists.
-    let heap = unsafe { ffi::mi_heap_new_in_arena(pool.arena) };
-    HEAPS.with(|heaps| heaps[pool.id].set(heap));
+fn new_local(pool: &Pool) -> Option<&'static Local> {
+    // SAFETY: an arena that exists; a block of zeros from mimalloc's own memory, which is a valid `Local`.
+    let (heap, local) = unsafe { (ffi::mi_heap_new_in_arena(pool.arena), libmimalloc_sys::mi_zalloc(size_of::<Local>())) };
+    let local = local.cast::<Local>();
+    if heap.is_null() || local.is_null() {
+        return None;
+    }
+    // SAFETY: fresh and large enough.
+    unsafe { (*local).heap = heap };
+    LOCALS.with(|locals| locals[pool.id].set(local));
     watch();
-    heap
+    // SAFETY: as in `local`.
+    unsafe { local.as_ref() }
 }
 
 /// Has this thread's heaps let go when it ends, and not before.
@@ -65,7 +91,25 @@ unsafe extern "C" fn ended(round: *mut c_void) {
         return;
     }
     large::give_up();
-    HEAPS.with(|heaps| heaps.iter().for_each(|heap| heap.set(null_mut())));
+    give_up();
+    LOCALS.with(|locals| {
+        for local in locals.iter().map(|local| local.replace(null_mut())).filter(|local| !local.is_null()) {
+            // SAFETY: a block of `new_local`, which nothing leads to any more.
+            unsafe { ffi::mi_free(local.cast()) };
+        }
+    });
     // SAFETY: this thread's heaps, which nothing leads to any more. Their live blocks stay, for other threads.
     unsafe { ffi::mi_thread_done() };
+}
+
+/// Gives all medium blocks of this thread back.
+pub fn give_up() {
+    LOCALS.with(|locals| {
+        for local in locals {
+            // SAFETY: as in `local`.
+            if let Some(local) = unsafe { local.get().as_ref() } {
+                local.medium.give_up();
+            }
+        }
+    });
 }

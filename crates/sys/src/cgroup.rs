@@ -1,0 +1,97 @@
+//! Control groups, version 1 and 2: where the files of a process's groups are, and the two limits that matter here.
+//!
+//! A limit holds for all below it, so the lowest on the way from a process's own group up to the root counts. In a container the group
+//! that /proc/PID/cgroup names often is not there, because the container's own group is mounted as the root: callers pass over
+//! directories that are missing. Reads through a function, so that captured machines and other processes are read alike.
+
+const MOUNTS: &str = "/sys/fs/cgroup";
+
+/// Version 1 writes "no limit" as the largest number of whole pages below 2^63.
+const NO_LIMIT: u64 = 1 << 60;
+
+/// Deeper groups than this are a broken file.
+const DEEPEST: usize = 64;
+
+/// Directories of the groups of `controller` ("memory", "cpu") that a process is in, upward from its own, in every place where their
+/// hierarchy may be mounted. `own`: text of /proc/PID/cgroup.
+pub fn directories(own: &str, controller: &str) -> Vec<String> {
+    let mut dirs = Vec::new();
+    for line in own.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(group)) = (fields.next(), fields.next()) else { continue };
+        if controllers.is_empty() {
+            upward(MOUNTS, group, &mut dirs);
+            upward(&format!("{MOUNTS}/unified"), group, &mut dirs);
+        } else if controllers.split(',').any(|name| name == controller) {
+            upward(&format!("{MOUNTS}/{controller}"), group, &mut dirs);
+            if controllers != controller {
+                upward(&format!("{MOUNTS}/{controllers}"), group, &mut dirs);
+            }
+        }
+    }
+    // In containers there may be no line of version 2, and yet limits at the mount.
+    if !dirs.iter().any(|dir| dir == MOUNTS) {
+        dirs.push(MOUNTS.to_owned());
+    }
+    dirs
+}
+
+/// Adds the directory of `group` and those above it, down to the mount.
+fn upward(mount: &str, group: &str, dirs: &mut Vec<String>) {
+    // A group outside the container's own view is written with ".."; only the root is to be seen then.
+    let parts: Vec<&str> = group.split('/').filter(|part| !part.is_empty()).take(DEEPEST).collect();
+    let depth = if parts.contains(&"..") { 0 } else { parts.len() };
+    dirs.extend((0..=depth).rev().map(|depth| [&[mount], &parts[..depth]].concat().join("/")));
+}
+
+/// The limit of memory of the group in `dir`, in bytes; `None` without one. `text` reads a file.
+pub fn memory_limit(dir: &str, text: impl Fn(&str) -> Option<String>) -> Option<u64> {
+    let number = |name: &str| text(&format!("{dir}/{name}"))?.trim().parse::<u64>().ok();
+    number("memory.max").or_else(|| number("memory.limit_in_bytes")).filter(|&bytes| bytes < NO_LIMIT)
+}
+
+/// The share of processor time of the group in `dir`, in CPUs; `None` without a limit. `text` reads a file.
+pub fn cpu_quota(dir: &str, text: impl Fn(&str) -> Option<String>) -> Option<f64> {
+    let number = |name: &str| text(&format!("{dir}/{name}"))?.trim().parse::<f64>().ok();
+    let (quota, period) = match text(&format!("{dir}/cpu.max")) {
+        Some(line) => {
+            let mut words = line.split_ascii_whitespace().map(str::parse::<f64>);
+            (words.next()?.ok()?, words.next()?.ok()?)
+        }
+        None => (number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?),
+    };
+    (quota > 0.0 && period > 0.0).then(|| quota / period).filter(|cpus| cpus.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_upward_to_their_mounts() {
+        let unified = |names: &[&str]| names.iter().map(|name| format!("{MOUNTS}{name}")).collect::<Vec<_>>();
+        assert_eq!(directories("0::/a/b\n", "memory"), unified(&["/a/b", "/a", "", "/unified/a/b", "/unified/a", "/unified"]));
+        let v1 = "4:memory:/job\n2:cpu,cpuacct:/other\n";
+        assert_eq!(directories(v1, "memory"), unified(&["/memory/job", "/memory", ""]));
+        assert_eq!(directories(v1, "cpu"), unified(&["/cpu/other", "/cpu", "/cpu,cpuacct/other", "/cpu,cpuacct", ""]));
+        assert_eq!(directories("0::/../other\n", "cpu"), unified(&["", "/unified"]));
+        assert_eq!(directories("", "cpu"), unified(&[""]));
+        assert_eq!(directories("rubbish", "memory"), unified(&[""]));
+    }
+
+    #[test]
+    fn limits() {
+        let one = |name: &'static str, value: &'static str| move |path: &str| (path == name).then(|| value.to_owned());
+        assert_eq!(memory_limit("/g", one("/g/memory.max", "4096\n")), Some(4096));
+        assert_eq!(memory_limit("/g", one("/g/memory.max", "max")), None);
+        assert_eq!(memory_limit("/g", one("/g/memory.limit_in_bytes", "9223372036854771712")), None);
+        assert_eq!(cpu_quota("/g", one("/g/cpu.max", "150000 100000")), Some(1.5));
+        for nothing in ["max 100000", "0 100000", "5", "x y", "-1 100000", "1 0"] {
+            assert_eq!(cpu_quota("/g", one("/g/cpu.max", nothing)), None, "{nothing}");
+        }
+        let v1 = |path: &str| {
+            Some(if path.ends_with("quota_us") { "50000" } else { "100000" }.to_owned()).filter(|_| path != "/g/cpu.max")
+        };
+        assert_eq!(cpu_quota("/g", v1), Some(0.5));
+    }
+}

@@ -1,0 +1,187 @@
+//! How much of a running job's memory lies on near and on far nodes, looked at from outside while it runs.
+//!
+//! Nothing is stopped. Reading /proc/PID/numa_maps walks page tables, so looks are paced (`pace`): at most 1 % of one CPU. What lives
+//! shorter than the time between two looks is missed, and pages that processes share count once for each. Text of programs and other
+//! pages of files that nobody changed are not the job's memory and do not count.
+
+use crate::pace::Pace;
+use nearfar_core::placement::NodeSet;
+use nearfar_sys::numa_maps::parse_numa_line;
+use nearfar_sys::proc_tasks;
+use nearfar_sys::root::Root;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+/// Longest numa_maps that is read.
+const MOST_BYTES: u64 = 64 << 20;
+/// Processes that are looked at.
+const MOST_PROCESSES: usize = 1024;
+
+/// Bytes by tier at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Resident {
+    /// On near nodes.
+    #[serde(rename = "near_bytes")]
+    pub near: u64,
+    /// On far nodes.
+    #[serde(rename = "far_bytes")]
+    pub far: u64,
+    /// On nodes that are neither.
+    #[serde(rename = "other_bytes")]
+    pub other: u64,
+}
+
+impl Resident {
+    /// All of it.
+    pub const fn total(&self) -> u64 {
+        self.near + self.far + self.other
+    }
+}
+
+/// What was seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Residence {
+    /// How often it was looked.
+    pub looks: u32,
+    /// At the look that saw most memory.
+    pub peak: Resident,
+    /// Most on near nodes at any look.
+    pub near_peak_bytes: u64,
+}
+
+/// Looks at a process and all that it starts.
+pub struct Observer {
+    root: Root,
+    page: u64,
+    near: NodeSet,
+    far: NodeSet,
+    pids: BTreeSet<u32>,
+    begin: Instant,
+    pace: Pace,
+    seen: Residence,
+}
+
+impl Observer {
+    /// Begins to look at process `leader`.
+    pub fn new(root: Root, leader: u32, near: NodeSet, far: NodeSet) -> Self {
+        let (page, pids) = (proc_tasks::page_bytes(), [leader].into_iter().collect());
+        Self { root, page, near, far, pids, begin: Instant::now(), pace: Pace::of_memory(), seen: Residence::default() }
+    }
+
+    /// Time until the next look is due.
+    pub fn left(&self) -> Duration {
+        self.pace.left(self.begin.elapsed().as_secs_f64())
+    }
+
+    /// Looks, if it is time.
+    pub fn look(&mut self) {
+        let now = self.begin.elapsed().as_secs_f64();
+        if !self.pace.is_due(now) {
+            return;
+        }
+        let before = self.cost();
+        self.discover();
+        let mut sum = Resident::default();
+        for &pid in &self.pids {
+            let Ok(text) = self.root.read(&format!("/proc/{pid}/numa_maps"), MOST_BYTES) else { continue };
+            self.add(&String::from_utf8_lossy(&text), &mut sum);
+        }
+        if sum.total() > 0 {
+            self.seen.looks += 1;
+        }
+        if sum.total() >= self.seen.peak.total() {
+            self.seen.peak = sum;
+        }
+        self.seen.near_peak_bytes = self.seen.near_peak_bytes.max(sum.near);
+        let spent = self.cost() - before;
+        self.pace.taken(now, spent);
+    }
+
+    /// What was seen.
+    pub fn into_residence(self) -> Residence {
+        self.seen
+    }
+
+    /// Seconds of CPU time of the caller so far, or of wall time where the kernel does not count.
+    fn cost(&self) -> f64 {
+        proc_tasks::own_cpu_ns(&self.root).map_or_else(|| self.begin.elapsed().as_secs_f64(), |ns| ns as f64 / 1e9)
+    }
+
+    /// Forgets processes that have ended and finds those that the others have started. One whose parent ended before it was first
+    /// looked at is missed.
+    fn discover(&mut self) {
+        let mut parents: Vec<u32> = self.pids.iter().copied().collect();
+        while let Some(parent) = parents.pop() {
+            let tids = proc_tasks::tasks(&self.root, parent);
+            if tids.is_empty() {
+                self.pids.remove(&parent);
+            }
+            for child in tids.into_iter().filter_map(|tid| proc_tasks::children(&self.root, parent, tid)).flatten() {
+                if self.pids.len() < MOST_PROCESSES && self.pids.insert(child) {
+                    parents.push(child);
+                }
+            }
+        }
+    }
+
+    fn add(&self, numa_maps: &str, sum: &mut Resident) {
+        for line in numa_maps.lines() {
+            let Some(area) = parse_numa_line(line, self.page) else { continue };
+            let total: u64 = area.nodes.iter().map(|(_, bytes)| bytes).sum();
+            let own = if line.contains(" file=") { self.anonymous(line).min(total) } else { total };
+            for (node, bytes) in area.nodes {
+                // Which node the changed pages of a file lie on is not said; most areas have all or none.
+                let bytes = (u128::from(bytes) * u128::from(own) / u128::from(total.max(1))) as u64;
+                match node {
+                    _ if self.near.contains(node) => sum.near += bytes,
+                    _ if self.far.contains(node) => sum.far += bytes,
+                    _ => sum.other += bytes,
+                }
+            }
+        }
+    }
+
+    /// Bytes of a line's pages that are the process's own.
+    fn anonymous(&self, line: &str) -> u64 {
+        let number = |name: &str| line.split_ascii_whitespace().find_map(|word| word.strip_prefix(name)?.parse::<u64>().ok());
+        let page = number("kernelpagesize_kB=").map_or(self.page, |kib| kib * 1024);
+        number("anon=").unwrap_or(0).saturating_mul(page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NUMA: &str = " 55f0 default file=/bin/my\\040prog mapped=3 mapmax=7 N0=3 kernelpagesize_kB=4\n \
+                         55f8 default file=/bin/my\\040prog anon=1 dirty=1 mapped=2 N0=1 N1=1 kernelpagesize_kB=4\n \
+                         7f00 prefer:1 anon=100 dirty=100 N0=20 N1=80 kernelpagesize_kB=4\n \
+                         7f10 bind:2 huge anon=1 dirty=1 N2=1 kernelpagesize_kB=2048\n";
+
+    fn observer(text: &str) -> Observer {
+        let set = |node: u32| [node].into_iter().collect();
+        Observer::new(Root::captured(text).expect("a capture"), 9, set(1), set(0))
+    }
+
+    #[test]
+    fn pages_count_by_tier() {
+        let status = "=== /proc/9/task/9/children\n 10\n=== /proc/10/task/10/children\n \n";
+        let mut observer = observer(&format!("{status}=== /proc/9/numa_maps\n{NUMA}=== /proc/10/numa_maps\n{NUMA}"));
+        std::thread::sleep(observer.left());
+        observer.look();
+        let seen = observer.into_residence();
+        // A half of each page of the second line is changed, as far as can be told.
+        let one = Resident { near: (80 << 12) + 2048, far: (20 << 12) + 2048, other: 2 << 20 };
+        let twice = Resident { near: 2 * one.near, far: 2 * one.far, other: 2 * one.other };
+        assert_eq!(seen, Residence { looks: 1, peak: twice, near_peak_bytes: twice.near });
+    }
+
+    #[test]
+    fn a_process_that_is_gone_is_nothing() {
+        let mut observer = observer("");
+        std::thread::sleep(observer.left());
+        observer.look();
+        assert_eq!(observer.into_residence(), Residence::default());
+    }
+}

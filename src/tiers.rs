@@ -1,0 +1,287 @@
+//! Which memories are near and far in this run: from what was typed and from what the machine is. Reads nothing itself.
+
+use crate::exit::refuse;
+use nearfar_core::mode::Mode;
+use nearfar_core::node::Topology;
+use nearfar_core::placement::{Choice, NodeSet, nodes};
+use nearfar_core::tier::{FarSpec, NearSpec};
+
+/// What was typed of tiers.
+#[derive(Clone, Debug, Default)]
+pub struct Typed {
+    /// `--near`.
+    pub near: Option<NearSpec>,
+    /// `--far`.
+    pub far: Option<FarSpec>,
+    /// `--mode`.
+    pub mode: Option<Mode>,
+    /// `--place`.
+    pub choice: Option<Choice>,
+    /// `--interleave`, where near may be all nodes there are.
+    pub interleaved: bool,
+    /// An option that only paging has, such as `--trace`.
+    pub of_pager: Option<&'static str>,
+}
+
+/// The two memories.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Tiers {
+    /// A budget of ordinary memory over a file or emulated memory: the pager.
+    Paged(Paged),
+    /// Nodes over nodes: nothing is paged.
+    Nodes(Nodes),
+}
+
+/// Near is a budget.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Paged {
+    /// Its size; `None`: half of the memory.
+    pub near: Option<NearSpec>,
+    /// Far; `None`: the usual directory.
+    pub far: Option<FarSpec>,
+    /// How near is used.
+    pub mode: Mode,
+    /// The nodes that near is taken from, when they were named.
+    pub on: Option<NodeSet>,
+}
+
+/// Both are nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nodes {
+    /// The fast ones.
+    pub near: NodeSet,
+    /// The slower ones; none when near is all there are.
+    pub far: NodeSet,
+    /// At most this much of near.
+    pub limit: Option<u64>,
+    /// True in cache mode.
+    pub cache: bool,
+    /// One line for people when nobody chose: what was taken, and why.
+    pub told: Option<String>,
+}
+
+/// Settles what `typed` leaves open. `topology` is asked for only where nodes are named, or the machine may have two kinds of memory.
+///
+/// # Errors
+/// A refusal that says what to write instead.
+pub fn settle(typed: &Typed, several_nodes: bool, topology: impl FnOnce() -> Topology) -> anyhow::Result<Tiers> {
+    let by_nodes = |spec: &Option<FarSpec>| matches!(spec, Some(FarSpec::Node { .. }));
+    match (&typed.near, &typed.far) {
+        (None, None) if !several_nodes || typed.of_pager.is_some() || matches!(typed.mode, Some(Mode::Hybrid(_))) => {
+            paged(typed, None)
+        }
+        (None, None) => {
+            let topology = topology();
+            match nodes::tiers_of(&topology) {
+                Some(found) => of_machine(typed, &topology, found),
+                None => paged(typed, None),
+            }
+        }
+        (Some(NearSpec::Node { nodes, .. }), Some(FarSpec::Path(_) | FarSpec::Emulated { .. })) => {
+            let on: NodeSet = nodes.iter().copied().collect();
+            nodes::check(&topology(), &on).map_err(|error| refuse(format_args!("--near: {error}")))?;
+            paged(typed, Some(on))
+        }
+        (near @ (None | Some(NearSpec::Node { .. })), far) if near.is_some() || by_nodes(far) => named(typed, &topology()),
+        (Some(near), Some(far @ FarSpec::Node { .. })) => Err(refuse(format_args!(
+            "--near {near} --far {far}: a budget of ordinary memory cannot spill to a node; name the fast node (--near node:1{}), or a \
+             directory or emu:bw=4G,lat=10us with --far",
+            match near {
+                NearSpec::Bytes(_) => format!(":{near}"),
+                _ => String::new(),
+            }
+        ))),
+        _ => paged(typed, None),
+    }
+}
+
+fn paged(typed: &Typed, on: Option<NodeSet>) -> anyhow::Result<Tiers> {
+    let chosen = typed.choice.as_ref().filter(|choice| **choice != Choice::All);
+    let mode = match (typed.mode, chosen) {
+        (Some(Mode::Cache), Some(choice)) => {
+            return Err(refuse(format_args!(
+                "--place {choice} chooses what stays near, and in cache mode nothing is chosen; write --mode flat or --mode hybrid=0.25"
+            )));
+        }
+        (Some(mode), _) => mode,
+        (None, Some(_)) => Mode::Flat,
+        (None, None) => Mode::Cache,
+    };
+    Ok(Tiers::Paged(Paged { near: typed.near.clone(), far: typed.far.clone(), mode, on }))
+}
+
+fn of_machine(typed: &Typed, topology: &Topology, found: nodes::Tiers) -> anyhow::Result<Tiers> {
+    let told = format!(
+        "near is {}, far is {}: {}; --near and --far choose otherwise",
+        nodes::name(topology, &found.near),
+        nodes::name(topology, &found.far),
+        found.why
+    );
+    on_nodes(typed, Nodes { near: found.near, far: found.far, limit: None, cache: false, told: Some(told) })
+}
+
+/// At least one tier was named by nodes, and the other one was not named otherwise.
+fn named(typed: &Typed, topology: &Topology) -> anyhow::Result<Tiers> {
+    let set = |nodes: &[u32]| nodes.iter().copied().collect::<NodeSet>();
+    let without = |set: NodeSet, other: &NodeSet| set.iter().filter(|&node| !other.contains(node)).collect::<NodeSet>();
+    let found = nodes::tiers_of(topology);
+    let (given_near, limit) = match &typed.near {
+        Some(NearSpec::Node { nodes, limit }) => (Some(set(nodes)), *limit),
+        _ => (None, None),
+    };
+    let given_far = match &typed.far {
+        Some(FarSpec::Node { nodes }) => Some(set(nodes)),
+        _ => None,
+    };
+    if let Some(near) = &given_near {
+        nodes::check(topology, near).map_err(|error| refuse(format_args!("--near: {error}")))?;
+    }
+    if let Some(far) = &given_far {
+        nodes::check(topology, far).map_err(|error| refuse(format_args!("--far: {error}")))?;
+    }
+    // What was left out: the other kind of memory where there are two, otherwise all other nodes.
+    let rest = |given: &NodeSet, kind: Option<NodeSet>| {
+        let of_kind = kind.map(|kind| without(kind, given)).unwrap_or_default();
+        if of_kind.is_empty() { nodes::others(topology, given) } else { of_kind }
+    };
+    let (near, far) = match (given_near, given_far) {
+        (Some(near), Some(far)) => (near, far),
+        (Some(near), None) => (near, rest(&near, found.map(|found| found.far))),
+        (None, Some(far)) => (rest(&far, found.map(|found| found.near)), far),
+        (None, None) => return paged(typed, None),
+    };
+    if near.is_empty() {
+        return Err(refuse("--far names every node there is: nothing is left to be near; name fewer, or name a directory"));
+    }
+    if far.is_empty() && !(typed.interleaved && near.len() > 1) {
+        let shown = typed.near.as_ref().map_or_else(String::new, ToString::to_string);
+        return Err(refuse(format_args!(
+            "--near {shown}: there is no other node that could be far; name a directory or emu:bw=4G,lat=10us with --far, or write a size \
+             such as --near 800M"
+        )));
+    }
+    nodes::check_pair(topology, &near, &far, limit).map_err(|error| refuse(format_args!("--near and --far: {error}")))?;
+    let left_open = typed.near.is_none() || typed.far.is_none();
+    let named = |set: &NodeSet| if set.is_empty() { "nothing".to_owned() } else { nodes::name(topology, set) };
+    let told = left_open.then(|| format!("near is {}, far is {}", named(&near), named(&far)));
+    on_nodes(typed, Nodes { near, far, limit, cache: false, told })
+}
+
+fn on_nodes(typed: &Typed, nodes: Nodes) -> anyhow::Result<Tiers> {
+    if let Some(option) = typed.of_pager {
+        return Err(refuse(format_args!(
+            "{option} is about paging, and between nodes nothing is paged; leave it out, or name a directory with --far"
+        )));
+    }
+    let cache = match typed.mode {
+        None | Some(Mode::Flat) => false,
+        Some(Mode::Cache) => true,
+        Some(mode @ Mode::Hybrid(_)) => {
+            return Err(refuse(format_args!(
+                "--mode {mode} needs a budget of ordinary memory and a file or emulated memory; between nodes write --mode flat or \
+                 --mode cache"
+            )));
+        }
+    };
+    if cache && let Some(choice) = typed.choice.as_ref().filter(|choice| **choice != Choice::All) {
+        return Err(refuse(format_args!("--place {choice}: in cache mode nothing is chosen; write --mode flat")));
+    }
+    Ok(Tiers::Nodes(Nodes { cache, ..nodes }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearfar_sys::machine;
+    use nearfar_sys::root::Root;
+    use std::path::Path;
+
+    fn captured(name: &str) -> Topology {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/machines/{name}.capture"));
+        machine::topology(&Root::open(&path).expect("a capture"))
+    }
+
+    /// `--near`, `--far`, `--mode` and `--place`; empty for what is left out.
+    fn on(name: &str, [near, far, mode, place]: [&str; 4]) -> Result<Tiers, String> {
+        let topology = captured(name);
+        let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let typed = Typed {
+            near: given(near).map(|text| text.parse().expect("near")),
+            far: given(far).map(|text| text.parse().expect("far")),
+            mode: given(mode).map(|text| text.parse().expect("mode")),
+            choice: given(place).map(|text| text.parse().expect("place")),
+            ..Typed::default()
+        };
+        settle(&typed, topology.nodes.len() > 1, || topology).map_err(|error| error.to_string())
+    }
+
+    fn pair(name: &str, typed: [&str; 4]) -> String {
+        match on(name, typed) {
+            Ok(Tiers::Nodes(nodes)) => format!("{} over {}{}", nodes.near, nodes.far, if nodes.cache { ", cache" } else { "" }),
+            Ok(Tiers::Paged(paged)) => format!("paged, {}", paged.mode),
+            Err(error) => error,
+        }
+    }
+
+    #[test]
+    fn two_kinds_of_memory_are_found() {
+        for (name, found) in [
+            ("knl-snc4-flat", "4-7 over 0-3"),
+            ("xeonmax-snc4-flat", "8-15 over 0-7"),
+            ("booted-knl-flat-no-hmat", "1 over 0"),
+            ("cxl-region", "0 over 1"),
+            ("grace-hopper", "0 over 1"),
+            ("two-sockets-sapphire-rapids", "paged, cache"),
+            ("booted-cxl-no-hmat", "paged, cache"),
+            ("development-machine", "paged, cache"),
+            ("container-without-anything", "paged, cache"),
+        ] {
+            assert_eq!(pair(name, ["", "", "", ""]), found, "{name}");
+        }
+        let Ok(Tiers::Nodes(nodes)) = on("cxl-region", [""; 4]) else { panic!("nodes") };
+        let told = nodes.told.expect("said");
+        assert!(told.contains("near is DRAM on node 0, far is CXL on node 1") && told.contains("--near"), "{told}");
+    }
+
+    #[test]
+    fn what_is_left_out_is_the_other_memory() {
+        for (name, typed, found) in [
+            ("knl-snc4-flat", ["node:4", "", "", ""], "4 over 0-3"),
+            ("knl-snc4-flat", ["", "node:0", "", ""], "4-7 over 0"),
+            ("knl-snc4-flat", ["", "node:4-7", "", ""], "0-3 over 4-7"),
+            ("two-sockets-sapphire-rapids", ["node:0", "", "", ""], "0 over 1"),
+            ("two-sockets-sapphire-rapids", ["", "node:0", "cache", ""], "1 over 0, cache"),
+            ("knl-snc4-flat", ["", "", "cache", "all"], "4-7 over 0-3, cache"),
+            ("knl-snc4-flat", ["", "", "hybrid=0.25", ""], "paged, hybrid=0.25"),
+            ("knl-snc4-flat", ["1G", "", "", ""], "paged, cache"),
+            ("knl-snc4-flat", ["", "/scratch", "", "size:1M.."], "paged, flat"),
+            ("knl-snc4-flat", ["node:4-7", "/scratch", "", ""], "paged, cache"),
+            ("development-machine", ["", "", "flat", ""], "paged, flat"),
+        ] {
+            assert_eq!(pair(name, typed), found, "{name} {typed:?}");
+        }
+    }
+
+    #[test]
+    fn refusals_say_what_to_write() {
+        for (name, typed, hint) in [
+            ("two-sockets-sapphire-rapids", ["node:0", "node:0", "", ""], "node 0 cannot be near and far"),
+            ("two-sockets-sapphire-rapids", ["node:2", "", "", ""], "there is no node 2; this machine has nodes 0,1"),
+            ("two-sockets-sapphire-rapids", ["node:0:900T", "", "", ""], "were asked for"),
+            ("two-sockets-sapphire-rapids", ["1G", "node:1", "", ""], "--near node:1:1G"),
+            ("two-sockets-sapphire-rapids", ["", "node:0-1", "", ""], "nothing is left to be near"),
+            ("two-sockets-sapphire-rapids", ["node:0", "", "hybrid=0.5", ""], "--mode flat or --mode cache"),
+            ("two-sockets-sapphire-rapids", ["node:0", "", "cache", "size:1M.."], "write --mode flat"),
+            ("development-machine", ["node:0", "", "", ""], "no other node"),
+            ("development-machine", ["node:1", "/tmp", "", ""], "there is no node 1"),
+            ("development-machine", ["1G", "/tmp", "cache", "calls"], "--mode hybrid"),
+            ("snc2-slurm-job", ["node:0", "", "", ""], "may not be used"),
+        ] {
+            let error = on(name, typed).expect_err(name);
+            assert!(error.contains(hint), "{name} {typed:?}: {error}");
+        }
+        let trace = Typed { near: Some("node:0".parse().expect("near")), of_pager: Some("--trace"), ..Typed::default() };
+        let error = settle(&trace, true, || captured("two-sockets-sapphire-rapids")).expect_err("no pager").to_string();
+        assert!(error.contains("--trace is about paging"), "{error}");
+    }
+}
