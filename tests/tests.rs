@@ -76,3 +76,5 @@ mod map;
 mod api;
 /// Put it here if it is about NUMA nodes as near and far: what is chosen and refused, and where pages then lie.
 mod numa;
+/// Put it here if it is about where single objects go in flat and hybrid mode: every kind of memory, plans, near full.
+mod placing;

@@ -173,20 +173,21 @@ impl Placing {
 
     /// A block of near, whatever policy says.
     fn near_block(&self, size: usize, align: usize, zeroed: bool) -> Block {
-        match self.grant(size as u64) {
+        let taken = room::of_block(size);
+        match self.grant(taken) {
             Grant::Near => {}
             Grant::Far => return Block::Elsewhere,
             Grant::Refused => return Block::Refused,
         }
         let block = working(|| allocate(self.near.here()?, size, align, zeroed));
         let Some(block) = block else {
-            self.room.give(size as u64);
+            self.room.give(taken);
             self.room.count(Counter::SpilledObjects, 1);
             return Block::Elsewhere;
         };
         // SAFETY: a live block.
         let usable = unsafe { Pool::usable_size(block) };
-        self.room.note_more(usable.saturating_sub(size) as u64);
+        self.room.correct(taken, room::of_block(usable));
         Block::Near(block)
     }
 
@@ -200,7 +201,7 @@ impl Placing {
         }
         // SAFETY: passed on to the caller.
         working(|| unsafe { Pool::free(block) });
-        self.room.give(usable as u64);
+        self.room.give(room::of_block(usable));
     }
 
     /// Moves to near what is there already: static data, stacks.
