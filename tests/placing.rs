@@ -88,7 +88,7 @@ fn paged(mode: &str, full: &str, room: &str) -> TestProgram {
 fn placed_objects_are_never_paged() {
     let under = paged("flat", "spill", "64M").self_checked();
     assert!(under.counter("placed_objects") > 100 && under.counter("spilled_objects") > 0 && under.counter("bytes_out") > 0);
-    assert!(under.counter("near_peak_bytes") <= 96 << 20, "{}", under.counter("near_peak_bytes"));
+    assert!(under.counter("near_peak_bytes") <= 97 << 20, "{}", under.counter("near_peak_bytes"));
 }
 
 #[test]

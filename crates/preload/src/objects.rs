@@ -83,7 +83,8 @@ unsafe extern "C" fn visit(object: *mut libc::dl_phdr_info, _size: usize, found:
     };
     let segments: Vec<_> =
         headers.iter().filter(|header| header.p_type == libc::PT_LOAD).map(|header| (extent(header), header.p_flags)).collect();
-    let is_mapped = |note: &Extent| segments.iter().any(|(segment, flags)| flags & libc::PF_R != 0 && segment.contains_extent(*note));
+    let is_mapped =
+        |note: &Extent| segments.iter().any(|(segment, flags)| flags & libc::PF_R != 0 && segment.contains_extent(*note));
     let notes = headers.iter().filter(|header| header.p_type == libc::PT_NOTE).map(extent).filter(is_mapped);
     // SAFETY: a readable segment of a loaded object, which stays while the loader's lock is held.
     let texts = notes.map(|note| unsafe { std::slice::from_raw_parts(note.start as *const u8, note.len()) });

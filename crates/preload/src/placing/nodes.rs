@@ -51,6 +51,18 @@ impl NodeRoom {
 
     /// Charges `pages` if there is room for them.
     pub fn grant(&self, slot: &Slot, pages: u64) -> bool {
+        if self.try_grant(slot, pages) {
+            return true;
+        }
+        if self.job.processes() <= 1 {
+            return false;
+        }
+        // What a process had that has ended may not have been given back yet.
+        self.job.bury_dead();
+        self.try_grant(slot, pages)
+    }
+
+    fn try_grant(&self, slot: &Slot, pages: u64) -> bool {
         if !self.job.try_charge_within(slot, pages, self.limit) {
             return false;
         }
@@ -71,7 +83,8 @@ impl NodeRoom {
         if granted <= free + self.job.sum_of(Counter::NearUsed) {
             return true;
         }
-        self.count_resident(slot) && granted <= free_of(&self.nodes).saturating_sub(self.margin) + self.job.sum_of(Counter::NearUsed)
+        self.count_resident(slot)
+            && granted <= free_of(&self.nodes).saturating_sub(self.margin) + self.job.sum_of(Counter::NearUsed)
     }
 
     /// Counts this process's pages on the nodes, if that was not done just now.
@@ -85,7 +98,8 @@ impl NodeRoom {
         // What was granted has a policy of its own; stacks, which are not counted, prefer only.
         let is_granted = |policy: &str| ["bind", "interleave", "weighted"].iter().any(|mode| policy.starts_with(mode));
         let areas = text.lines().filter_map(|line| parse_numa_line(line, PAGE as u64)).filter(|area| is_granted(&area.policy));
-        let on_nodes = |nodes: Vec<(u32, u64)>| nodes.into_iter().filter(|(node, _)| self.nodes.contains(*node)).map(|(_, bytes)| bytes);
+        let on_nodes =
+            |nodes: Vec<(u32, u64)>| nodes.into_iter().filter(|(node, _)| self.nodes.contains(*node)).map(|(_, bytes)| bytes);
         let resident = areas.flat_map(|area| on_nodes(area.nodes)).sum();
         self.resident.store(resident, Ordering::Relaxed);
         slot.set(Counter::NearUsed, resident);

@@ -173,7 +173,9 @@ impl Room {
     /// Gives the room of an object back. Inside nearfar, in handlers of a fork, only the books change; what is spare goes back later.
     pub fn give(&self, bytes: u64) {
         let before = self.live.fetch_sub(bytes, Ordering::Relaxed);
-        if self.is_limited() && self.granted.load(Ordering::Relaxed) > before.saturating_sub(bytes) + SPARE && !thread::is_inside()
+        if self.is_limited()
+            && self.granted.load(Ordering::Relaxed) > before.saturating_sub(bytes) + SPARE
+            && !thread::is_inside()
         {
             self.give_back();
         }

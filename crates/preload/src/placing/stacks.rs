@@ -113,7 +113,10 @@ mod tests {
         // SAFETY: plain calls on locals.
         unsafe {
             let create: Create = std::mem::transmute(libc::pthread_create as *const ());
-            assert_eq!(self::create(create, (&raw mut thread).cast(), std::ptr::null(), body as *mut c_void, 41 as *mut c_void), 0);
+            assert_eq!(
+                self::create(create, (&raw mut thread).cast(), std::ptr::null(), body as *mut c_void, 41 as *mut c_void),
+                0
+            );
             assert_eq!(libc::pthread_join(thread, &mut result), 0);
         }
         assert_eq!(result.addr(), 42);

@@ -17,9 +17,8 @@ static OWN: AtomicU8 = AtomicU8::new(0);
 pub fn find(order: &Order, sites: Option<&Sites>) -> Vec<Extent> {
     let least = match order.policy {
         Policy::Sizes => order.sizes().iter().map(|range| range.least).min().unwrap_or(u64::MAX),
-        Policy::Plan => sites.map_or(u64::MAX, |sites| {
-            sites.sizes(ObjectKind::Static).iter().map(|range| range.least).min().unwrap_or(u64::MAX)
-        }),
+        Policy::Plan => sites
+            .map_or(u64::MAX, |sites| sites.sizes(ObjectKind::Static).iter().map(|range| range.least).min().unwrap_or(u64::MAX)),
         _ => u64::MAX,
     };
     let mut found = Vec::new();
@@ -121,7 +120,10 @@ mod tests {
         assert_eq!(whole_pages(range(1, 3 * PAGE + 1)), Some(range(PAGE, 3 * PAGE)));
         assert_eq!((whole_pages(range(1, PAGE + 5)), whole_pages(range(PAGE, PAGE))), (None, None));
         assert_eq!(without_overlaps(vec![range(4, 9), range(0, 5), range(0, 5), range(6, 7)]), [range(0, 5), range(5, 9)]);
-        assert_eq!(without(vec![range(0, 10), range(20, 30)], &[range(5, 25), range(28, 29)]), [range(0, 5), range(25, 28), range(29, 30)]);
+        assert_eq!(
+            without(vec![range(0, 10), range(20, 30)], &[range(5, 25), range(28, 29)]),
+            [range(0, 5), range(25, 28), range(29, 30)]
+        );
         assert_eq!(without(vec![range(0, 10)], &[range(0, 10)]), []);
     }
 }

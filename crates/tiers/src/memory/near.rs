@@ -3,9 +3,9 @@
 
 use super::commit::Paging;
 use super::{Memory, inner::Inner};
+use crate::block::PageState;
 use crate::job::Slot;
 use crate::pager::LEAST_FRAMES;
-use crate::block::PageState;
 use nearfar_core::addr::{BLOCK, BLOCK_PAGES, Extent, PAGE};
 use nearfar_core::stats::Counter;
 use nearfar_sys::event::{now_ns, wait_readable};
@@ -25,9 +25,17 @@ impl Memory {
             let mut inner = self.enter();
             let near = inner.job.near_pages();
             let most = most.min(near.saturating_sub(LEAST_FRAMES.min(near / 2)));
-            let placed = inner.job.sum_of(Counter::PlacedCharged) / PAGE as u64;
-            if placed + pages > most {
-                return false;
+            let job = inner.job;
+            let fits = || job.sum_of(Counter::PlacedCharged) / PAGE as u64 + pages <= most;
+            if !fits() {
+                if job.processes() <= 1 {
+                    return false;
+                }
+                // What a process had that has ended may not have been given back yet.
+                job.bury_dead();
+                if !fits() {
+                    return false;
+                }
             }
             match self.charge_now(&mut inner, pages) {
                 Some(done) => return done,

@@ -3,8 +3,8 @@
 //! What is collected stays charged all the time, so the budget holds at every moment; only what it is charged for changes.
 
 use super::Pager;
-use crate::pager::evict::Stays;
 use crate::block::PageState;
+use crate::pager::evict::Stays;
 use nearfar_core::addr::{BLOCK, BLOCK_PAGES, PAGE, block_of};
 
 /// Frames that the pager keeps whatever is asked: below this it could not serve a fault.
