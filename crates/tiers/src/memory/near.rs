@@ -64,7 +64,7 @@ impl Memory {
             }
             self.start_thread_if_needed(inner);
         }
-        if inner.job.try_charge(inner.slot, pages) {
+        if inner.try_charge_or_bury(pages) {
             inner.note_placed(pages);
             return Some(true);
         }
@@ -76,7 +76,7 @@ impl Memory {
 
     /// Waits for what `charge_now` asked for.
     fn await_room(&self, pages: u64) -> bool {
-        let (mut found, mut since_ns) = (0, now_ns());
+        let (mut found, mut since_ns, mut buried) = (0, now_ns(), false);
         loop {
             wait_readable(&[], 1, &mut []);
             let mut inner = self.enter();
@@ -84,7 +84,7 @@ impl Memory {
             // Where the kernel pages, there is no pager: the keeper brings the process down to what is left.
             let taken = match &mut inner.pager {
                 Some(pager) => pager.take_room(pages),
-                None => inner.job.try_charge(inner.slot, pages),
+                None => inner.try_charge_or_bury(pages),
             };
             if taken {
                 inner.note_placed(pages);
@@ -96,6 +96,9 @@ impl Memory {
             };
             if now_found != found {
                 (found, since_ns) = (now_found, now_ns());
+            } else if now_ns() - since_ns > HOPELESS_NS / 20 && inner.job.processes() > 1 && !buried {
+                inner.job.bury_dead();
+                buried = true;
             } else if now_ns() - since_ns > HOPELESS_NS {
                 if let Some(pager) = &mut inner.pager {
                     pager.forget_room(pages);
@@ -150,6 +153,18 @@ impl Memory {
 }
 
 impl Inner {
+    /// Charges `pages`, if need be of what processes had that have ended: nobody else may give it back for long.
+    fn try_charge_or_bury(&mut self, pages: u64) -> bool {
+        if self.job.try_charge(self.slot, pages) {
+            return true;
+        }
+        if self.job.processes() <= 1 {
+            return false;
+        }
+        self.job.bury_dead();
+        self.job.try_charge(self.slot, pages)
+    }
+
     fn note_placed(&mut self, pages: u64) {
         self.placed += pages;
         self.tell_placed();
