@@ -84,3 +84,5 @@ mod memkind_abi;
 mod autohbw;
 /// Put it here if it is about cache mode between NUMA nodes: which pages move, and when none do.
 mod numa_cache;
+/// Put it here if it is about where single objects go in flat and hybrid mode: every kind of memory, plans, near full.
+mod placing;

@@ -55,7 +55,7 @@ static void refused(size_t node_bytes) {
     size_t before = 0;
     for (int round = 0; round < 3; round++) {
         size_t had = take(2 * MIB, node_bytes * 2, 0);
-        printf("# round %d: %zu MiB of %zu\n", round, had / MIB, node_bytes / MIB);
+        fprintf(stderr, "# round %d: %zu MiB of %zu\n", round, had / MIB, node_bytes / MIB);
         must(had < node_bytes && had > node_bytes / 2);
         if (round) must(had + 16 * MIB > before);
         before = had;
@@ -88,7 +88,7 @@ static void spilled(size_t node_bytes) {
     size_t had = take(4 * MIB, node_bytes + 128 * MIB, 1), near = 0;
     must(had >= node_bytes + 128 * MIB);
     for (int i = 0; i < MOST && blocks[i]; i++) near += on_node(blocks[i], 4 * MIB, near_node);
-    printf("# %zu of %zu MiB are near\n", near / MIB, had / MIB);
+    fprintf(stderr, "# %zu of %zu MiB are near\n", near / MIB, had / MIB);
     must(near > node_bytes / 2 && near <= node_bytes);
     give_all();
 }
@@ -97,7 +97,7 @@ static void limited(size_t limit) {
     size_t had = take(2 * MIB, limit * 3, 1), near = 0;
     must(had >= limit * 3);
     for (int i = 0; i < MOST && blocks[i]; i++) near += on_node(blocks[i], 2 * MIB, near_node);
-    printf("# %zu MiB are near, the limit is %zu\n", near / MIB, limit / MIB);
+    fprintf(stderr, "# %zu MiB are near, the limit is %zu\n", near / MIB, limit / MIB);
     must(near <= limit && near + 8 * MIB >= limit);
     give_all();
 }
@@ -118,7 +118,7 @@ int main(int argc, char **argv) {
         double start = seconds_now();
         char *block = malloc(node_bytes / 2 + node_bytes / 8);
         double waited = seconds_now() - start;
-        printf("# had %zu MiB, waited %.2f s\n", had / MIB, waited);
+        fprintf(stderr, "# had %zu MiB, waited %.2f s\n", had / MIB, waited);
         must(block != NULL && waited > 0.5);
         memset(block, 1, node_bytes / 2);
         pthread_join(thread, NULL);

@@ -79,14 +79,14 @@ int main(int argc, char **argv) {
         push_out();
         size_t there = 0;
         for (int i = 0; i < count; i++) there += present(blocks[i], BLOCK) == BLOCK;
-        printf("# %zu of %d blocks of 2 MiB are in memory\n", there, count);
+        fprintf(stderr, "# %zu of %d blocks of 2 MiB are in memory\n", there, count);
         must(there * BLOCK >= room / 2 && there < (size_t)count);
         check_blocks("spilled block");
         give();
     } else if (!strcmp(argv[1], "fail")) {
         int had = 0;
         while (had < 1000 && (blocks[had] = malloc(BLOCK)) != NULL) { memset(blocks[had], 1, BLOCK); had++; }
-        printf("# %d blocks of 2 MiB\n", had);
+        fprintf(stderr, "# %d blocks of 2 MiB\n", had);
         must(errno == ENOMEM && had * BLOCK <= room && (had + 8) * BLOCK >= room / 2);
         must(malloc(20 * MIB) != NULL); // not meant for near
         while (had > 0) free(blocks[--had]);

@@ -242,6 +242,7 @@ pub extern "C" fn fork_child() {
     if let Some(managed) = managed_even_inside() {
         PROCESS.store(process::pid(), Ordering::Relaxed);
         alloc_internal::fork_child();
+        placing::fork_parent();
         managed.with(Memory::fork_child);
         user_mode::fork_child(FORKER.load(Ordering::Relaxed));
         placing::fork_child(Some(managed.with(Memory::slot)));

@@ -78,7 +78,8 @@ impl Placed {
 /// What was placed of `range` is about to be unmapped or replaced.
 #[cold]
 pub fn forget_map(range: Extent) {
-    if let Some(placing) = get() {
+    // Our own mappings are not placed.
+    if let Some(placing) = get().filter(|_| !thread::is_inside()) {
         let bytes = placing.maps.remove(range);
         if bytes > 0 {
             placing.room.give(bytes as u64);

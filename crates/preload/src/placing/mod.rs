@@ -19,6 +19,7 @@ mod reach;
 mod room;
 mod sites;
 pub mod stacks;
+mod start;
 pub mod statics;
 mod table;
 mod window;
@@ -26,23 +27,22 @@ mod window;
 pub use grant::Grant;
 pub use maps::{Mapping, Remap, forget_map, has_maps, place_map, remap};
 pub use pools::at_work;
+pub use start::{finish, fork_child, fork_parent, fork_prepare, open, start_nodes, start_paged};
 
 use crate::managed::Managed;
 use nearfar_core::addr::{Extent, PAGE};
-use nearfar_core::placement::table::Table as PlanTable;
 use nearfar_core::placement::{Full, ObjectKind, Order, Policy, Tier};
 use nearfar_core::stats::Counter;
 use nearfar_sys::map;
 use nearfar_sys::numa::{self, MemoryPolicy, PolicyMode};
 use nearfar_sys::process;
 use nearfar_sys::thread;
-use nearfar_tiers::job::{Job, Settings, Slot};
+use nearfar_tiers::job::Slot;
 use nearfar_tiers::pool::Pool;
 use pools::{Pools, working};
 use room::{Limits, Room};
 use sites::{Found, Sites};
-use std::ffi::{OsStr, c_void};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use window::Window;
@@ -173,20 +173,21 @@ impl Placing {
 
     /// A block of near, whatever policy says.
     fn near_block(&self, size: usize, align: usize, zeroed: bool) -> Block {
-        match self.grant(size as u64) {
+        let taken = room::of_block(size);
+        match self.grant(taken) {
             Grant::Near => {}
             Grant::Far => return Block::Elsewhere,
             Grant::Refused => return Block::Refused,
         }
         let block = working(|| allocate(self.near.here()?, size, align, zeroed));
         let Some(block) = block else {
-            self.room.give(size as u64);
+            self.room.give(taken);
             self.room.count(Counter::SpilledObjects, 1);
             return Block::Elsewhere;
         };
         // SAFETY: a live block.
         let usable = unsafe { Pool::usable_size(block) };
-        self.room.note_more(usable.saturating_sub(size) as u64);
+        self.room.correct(taken, room::of_block(usable));
         Block::Near(block)
     }
 
@@ -200,7 +201,7 @@ impl Placing {
         }
         // SAFETY: passed on to the caller.
         working(|| unsafe { Pool::free(block) });
-        self.room.give(usable as u64);
+        self.room.give(room::of_block(usable));
     }
 
     /// Moves to near what is there already: static data, stacks.
@@ -400,111 +401,4 @@ pub unsafe fn free(block: *mut c_void) {
 pub unsafe fn usable_size(block: *const c_void) -> usize {
     // SAFETY: passed on to the caller.
     unsafe { Pool::usable_size(block) }
-}
-
-fn plan_of(settings: &Settings) -> Option<Sites> {
-    if settings.order.policy != Policy::Plan {
-        return None;
-    }
-    let path = std::path::Path::new(OsStr::from_bytes(settings.plan()));
-    let bytes = match std::fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            say(&format!("the plan in {} cannot be read ({error}): nothing is placed", path.display()));
-            return None;
-        }
-    };
-    match PlanTable::new(bytes.leak()) {
-        Ok(table) => Some(Sites::new(table)),
-        Err(error) => {
-            say(&format!("{error}: nothing is placed"));
-            None
-        }
-    }
-}
-
-/// Starts placing in a job whose tiers are NUMA nodes.
-pub fn start_nodes(job: Job) {
-    let settings = job.settings();
-    let order = settings.order.clone();
-    job.bury_own_past();
-    let slot = job.join();
-    if slot.is_none() {
-        job.note_unmanaged();
-    }
-    let limited = order.near_limit != u64::MAX || order.full != Full::Spill;
-    let limits = match slot {
-        Some(_) if limited => Limits::Nodes(nodes::NodeRoom::new(job, order.near, order.near_limit, order.full)),
-        _ => Limits::None,
-    };
-    let mut placing = Placing::new(order, None, limits, slot);
-    placing.sites = plan_of(settings);
-    if placing.order.policy == Policy::All && !by_process(&placing.order) {
-        // Each object is counted: what is not placed must not be near by the process's policy.
-        let policy = placing.far_policy.unwrap_or_default();
-        let _ = numa::set_thread(&policy);
-    }
-    let placing = placing.publish();
-    if !by_process(&placing.order) {
-        placing.place_statics();
-        placing.place_main_stack();
-    }
-    placing.open_windows();
-}
-
-/// Starts placing in a paged job: returns the static arrays that are near and must not be paged. `start_paged` follows.
-pub fn start_paged(settings: &Settings, managed: &'static Managed, slot: &'static Slot) -> Vec<Extent> {
-    let order = settings.order.clone();
-    let near = u128::from(settings.near_bytes);
-    let flat = (near * u128::from(1_000_000 - order.cache_ppm.min(1_000_000)) / 1_000_000) as u64;
-    let limits = Limits::Budget(managed, flat.min(order.near_limit) / PAGE as u64);
-    let mut placing = Placing::new(order, Some(managed), limits, Some(slot));
-    placing.sites = plan_of(settings);
-    let placing = placing.publish();
-    if placing.order.policy == Policy::None { Vec::new() } else { placing.place_statics() }
-}
-
-/// In a paged job, once static arrays are managed: allocations may be placed from now on.
-pub fn open() {
-    if let Some(placing) = get() {
-        placing.open_windows();
-    }
-}
-
-/// Before fork.
-pub fn fork_prepare() {
-    if let Some(placing) = get() {
-        placing.maps.hold();
-    }
-}
-
-/// After fork, in the parent.
-pub fn fork_parent() {
-    if let Some(placing) = get() {
-        placing.maps.release();
-    }
-}
-
-/// After fork, in the child, which has `slot`.
-pub fn fork_child(slot: Option<&'static Slot>) {
-    if let Some(placing) = get() {
-        placing.maps.release();
-        placing.room.after_fork(slot);
-    }
-}
-
-/// At exit: writes the gauges; says if a plan matched nothing, which is otherwise hard to find out.
-pub fn finish() {
-    let Some(placing) = get() else { return };
-    placing.room.publish();
-    if let Some(sites) = &placing.sites
-        && !sites.table().is_empty()
-        && placing.room.counted(Counter::SitesAsked) > 0
-        && placing.room.counted(Counter::SitesMatched) == 0
-    {
-        let asked = placing.room.counted(Counter::SitesAsked);
-        say(&format!(
-            "the plan matched none of {asked} allocations of the sizes that it names. Was the program built anew, or is it another one?"
-        ));
-    }
 }

@@ -38,6 +38,8 @@ pub struct NodeRoom {
     resident: AtomicU64,
     /// When they may be counted again.
     look_ns: AtomicU64,
+    /// Bytes that came by fork: they are there, but each page that is written needs another one.
+    inherited: AtomicU64,
 }
 
 impl NodeRoom {
@@ -45,12 +47,24 @@ impl NodeRoom {
     pub fn new(job: Job, nodes: NodeSet, limit: u64, full: Full) -> Self {
         let own: u64 = nodes.iter().map(|node| zones::reserved_bytes(node) + MARGIN).sum();
         let margin = own + free_of(&nodes) / MARGIN_SHARE;
-        let (resident, look_ns) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { job, nodes, limit: limit / PAGE as u64, checked: full != Full::Spill, margin, resident, look_ns }
+        let [resident, look_ns, inherited] = [const { AtomicU64::new(0) }; 3];
+        Self { inherited, job, nodes, limit: limit / PAGE as u64, checked: full != Full::Spill, margin, resident, look_ns }
     }
 
     /// Charges `pages` if there is room for them.
     pub fn grant(&self, slot: &Slot, pages: u64) -> bool {
+        if self.try_grant(slot, pages) {
+            return true;
+        }
+        if self.job.processes() <= 1 {
+            return false;
+        }
+        // What a process had that has ended may not have been given back yet.
+        self.job.bury_dead();
+        self.try_grant(slot, pages)
+    }
+
+    fn try_grant(&self, slot: &Slot, pages: u64) -> bool {
         if !self.job.try_charge_within(slot, pages, self.limit) {
             return false;
         }
@@ -88,7 +102,8 @@ impl NodeRoom {
         let areas = text.lines().filter_map(|line| parse_numa_line(line, PAGE as u64)).filter(|area| is_granted(&area.policy));
         let on_nodes =
             |nodes: Vec<(u32, u64)>| nodes.into_iter().filter(|(node, _)| self.nodes.contains(*node)).map(|(_, bytes)| bytes);
-        let resident = areas.flat_map(|area| on_nodes(area.nodes)).sum();
+        let counted: u64 = areas.flat_map(|area| on_nodes(area.nodes)).sum();
+        let resident = counted.saturating_sub(self.inherited.load(Ordering::Relaxed));
         self.resident.store(resident, Ordering::Relaxed);
         slot.set(Counter::NearUsed, resident);
         slot.raise(Counter::NearPeak, resident);
@@ -124,10 +139,10 @@ impl NodeRoom {
 
     /// In the child of a fork, which inherits `pages`.
     pub fn after_fork(&self, slot: &Slot, pages: u64) {
-        // Until somebody writes they are the parent's pages too.
         self.job.force_charge(slot, pages);
+        self.inherited.store(pages * PAGE as u64, Ordering::Relaxed);
+        self.resident.store(0, Ordering::Relaxed);
         self.look_ns.store(0, Ordering::Relaxed);
-        slot.set(Counter::NearUsed, self.resident.load(Ordering::Relaxed));
     }
 }
 

@@ -52,6 +52,12 @@ impl Limits {
     }
 }
 
+/// What a heap block of `bytes` counts: small ones share pages with free space and with the heap's own tables.
+pub const fn of_block(bytes: usize) -> u64 {
+    let bytes = bytes as u64;
+    if bytes < LARGE { bytes + bytes / 8 } else { bytes }
+}
+
 /// The books of one process.
 pub struct Room {
     limits: Limits,
@@ -133,9 +139,10 @@ impl Room {
         fits
     }
 
-    /// Notes that an object is so much larger than was asked for.
-    pub fn note_more(&self, bytes: u64) {
-        self.live.fetch_add(bytes, Ordering::Relaxed);
+    /// Notes that an object for which room for `taken` bytes was taken has `real` ones.
+    pub fn correct(&self, taken: u64, real: u64) {
+        // Wraps for fewer.
+        self.live.fetch_add(real.wrapping_sub(taken), Ordering::Relaxed);
     }
 
     fn note_peak(&self, live: u64) {
@@ -238,8 +245,9 @@ mod tests {
     fn books_without_limits() {
         let room = Room::new(Limits::None, None);
         assert!(room.take(5 << 20) && room.take(100));
-        room.note_more(12);
-        room.give(112);
+        room.correct(100, 112);
+        room.correct(112, 110);
+        room.give(110);
         assert_eq!((room.live(), room.peak.load(Ordering::Relaxed), room.left()), (5 << 20, (5 << 20) + 100, None));
     }
 }

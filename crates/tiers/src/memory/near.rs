@@ -25,9 +25,17 @@ impl Memory {
             let mut inner = self.enter();
             let near = inner.job.near_pages();
             let most = most.min(near.saturating_sub(LEAST_FRAMES.min(near / 2)));
-            let placed = inner.job.sum_of(Counter::PlacedCharged) / PAGE as u64;
-            if placed + pages > most {
-                return false;
+            let job = inner.job;
+            let fits = || job.sum_of(Counter::PlacedCharged) / PAGE as u64 + pages <= most;
+            if !fits() {
+                if job.processes() <= 1 {
+                    return false;
+                }
+                // What a process had that has ended may not have been given back yet.
+                job.bury_dead();
+                if !fits() {
+                    return false;
+                }
             }
             match self.charge_now(&mut inner, pages) {
                 Some(done) => return done,
@@ -56,7 +64,7 @@ impl Memory {
             }
             self.start_thread_if_needed(inner);
         }
-        if inner.job.try_charge(inner.slot, pages) {
+        if inner.try_charge_or_bury(pages) {
             inner.note_placed(pages);
             return Some(true);
         }
@@ -68,7 +76,7 @@ impl Memory {
 
     /// Waits for what `charge_now` asked for.
     fn await_room(&self, pages: u64) -> bool {
-        let (mut found, mut since_ns) = (0, now_ns());
+        let (mut found, mut since_ns, mut buried) = (0, now_ns(), false);
         loop {
             wait_readable(&[], 1, &mut []);
             let mut inner = self.enter();
@@ -76,7 +84,7 @@ impl Memory {
             // Where the kernel pages, there is no pager: the keeper brings the process down to what is left.
             let taken = match &mut inner.pager {
                 Some(pager) => pager.take_room(pages),
-                None => inner.job.try_charge(inner.slot, pages),
+                None => inner.try_charge_or_bury(pages),
             };
             if taken {
                 inner.note_placed(pages);
@@ -88,6 +96,9 @@ impl Memory {
             };
             if now_found != found {
                 (found, since_ns) = (now_found, now_ns());
+            } else if now_ns() - since_ns > HOPELESS_NS / 20 && inner.job.processes() > 1 && !buried {
+                inner.job.bury_dead();
+                buried = true;
             } else if now_ns() - since_ns > HOPELESS_NS {
                 if let Some(pager) = &mut inner.pager {
                     pager.forget_room(pages);
@@ -142,6 +153,18 @@ impl Memory {
 }
 
 impl Inner {
+    /// Charges `pages`, if need be of what processes had that have ended: nobody else may give it back for long.
+    fn try_charge_or_bury(&mut self, pages: u64) -> bool {
+        if self.job.try_charge(self.slot, pages) {
+            return true;
+        }
+        if self.job.processes() <= 1 {
+            return false;
+        }
+        self.job.bury_dead();
+        self.job.try_charge(self.slot, pages)
+    }
+
     fn note_placed(&mut self, pages: u64) {
         self.placed += pages;
         self.tell_placed();
