@@ -103,7 +103,9 @@ impl NodeRoom {
         let on_nodes =
             |nodes: Vec<(u32, u64)>| nodes.into_iter().filter(|(node, _)| self.nodes.contains(*node)).map(|(_, bytes)| bytes);
         let counted: u64 = areas.flat_map(|area| on_nodes(area.nodes)).sum();
-        let resident = counted.saturating_sub(self.inherited.load(Ordering::Relaxed));
+        // More than was granted is the heap's own: it says nothing of what is not touched yet.
+        let granted = slot.charged_pages() * PAGE as u64;
+        let resident = counted.saturating_sub(self.inherited.load(Ordering::Relaxed)).min(granted);
         self.resident.store(resident, Ordering::Relaxed);
         slot.set(Counter::NearUsed, resident);
         slot.raise(Counter::NearPeak, resident);
