@@ -91,7 +91,8 @@ fn paged(mode: &str, full: &str, room: &str) -> TestProgram {
 fn placed_objects_are_never_paged() {
     let under = paged("flat", "spill", "64M").self_checked();
     assert!(under.counter("placed_objects") > 100 && under.counter("spilled_objects") > 0 && under.counter("bytes_out") > 0);
-    assert!(under.counter("near_peak_bytes") <= 97 << 20, "{}", under.counter("near_peak_bytes"));
+    // What parent and child of a fork share counts twice, so near_peak_bytes of the whole job says nothing here.
+    assert!(under.counter("placed_peak_bytes") <= 80 << 20, "{}", under.counter("placed_peak_bytes"));
 }
 
 #[test]

@@ -68,15 +68,15 @@ impl NodeRoom {
         if !self.job.try_charge_within(slot, pages, self.limit) {
             return false;
         }
-        let fits = !self.checked || self.nodes_have_room(slot);
+        let fits = !self.checked || self.nodes_have_room(slot, pages);
         if !fits {
             self.job.uncharge(slot, pages);
         }
         fits
     }
 
-    /// The rule above, for what is charged now.
-    fn nodes_have_room(&self, slot: &Slot) -> bool {
+    /// The rule above, for what is charged now, `more` pages of it just now.
+    fn nodes_have_room(&self, slot: &Slot, more: u64) -> bool {
         let free = free_of(&self.nodes).saturating_sub(self.margin);
         let granted = self.job.charged_pages() * PAGE as u64;
         if granted <= free {
@@ -85,12 +85,12 @@ impl NodeRoom {
         if granted <= free + self.job.sum_of(Counter::NearUsed) {
             return true;
         }
-        self.count_resident(slot)
+        self.count_resident(slot, more)
             && granted <= free_of(&self.nodes).saturating_sub(self.margin) + self.job.sum_of(Counter::NearUsed)
     }
 
-    /// Counts this process's pages on the nodes, if that was not done just now.
-    fn count_resident(&self, slot: &Slot) -> bool {
+    /// Counts this process's pages on the nodes, if that was not done just now; `more` are charged and not yet given out.
+    fn count_resident(&self, slot: &Slot, more: u64) -> bool {
         let start = now_ns();
         if start < self.look_ns.load(Ordering::Relaxed) {
             return false;
@@ -103,7 +103,9 @@ impl NodeRoom {
         let on_nodes =
             |nodes: Vec<(u32, u64)>| nodes.into_iter().filter(|(node, _)| self.nodes.contains(*node)).map(|(_, bytes)| bytes);
         let counted: u64 = areas.flat_map(|area| on_nodes(area.nodes)).sum();
-        let resident = counted.saturating_sub(self.inherited.load(Ordering::Relaxed));
+        // More than was granted is the heap's own: it says nothing of what is not touched yet.
+        let granted = slot.charged_pages().saturating_sub(more) * PAGE as u64;
+        let resident = counted.saturating_sub(self.inherited.load(Ordering::Relaxed)).min(granted);
         self.resident.store(resident, Ordering::Relaxed);
         slot.set(Counter::NearUsed, resident);
         slot.raise(Counter::NearPeak, resident);
