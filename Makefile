@@ -12,6 +12,7 @@ all: build
 
 build:
 	$(CARGO) build --release --workspace
+	for name in memkind autohbw memtier; do ln -sf lib$$name.so target/release/lib$$name.so.0; done
 
 # Two minutes: a program with three times its near memory, beside all-DRAM and (as root) kernel swap.
 demo: build
@@ -53,14 +54,19 @@ docs: build
 	$(NEARFAR) man docs/man
 	NEARFAR_BLESS=1 $(CARGO) test --release --bin nearfar the_document_lists_the_counters
 
-install: build
+# Does not build: who installs as root often has no Rust there.
+install:
+	@[ -e target/release/libmemkind.so ] || { echo "nothing is built yet: run make first" >&2; exit 2; }
 	install -Dm755 $(NEARFAR) $(DESTDIR)$(PREFIX)/bin/nearfar
+	install -Dm755 target/release/nearfar-kernel $(DESTDIR)$(PREFIX)/bin/nearfar-kernel
 	install -Dm755 target/release/libnearfar.so $(DESTDIR)$(PREFIX)/lib/nearfar/libnearfar.so
-	install -Dm755 target/release/libautohbw.so $(DESTDIR)$(PREFIX)/lib/nearfar/libautohbw.so.0
-	install -Dm755 target/release/libmemtier.so $(DESTDIR)$(PREFIX)/lib/nearfar/libmemtier.so.0
-	for name in autohbw memtier; do ln -sf lib$$name.so.0 $(DESTDIR)$(PREFIX)/lib/nearfar/lib$$name.so; done
+	for name in memkind autohbw memtier; do \
+	    install -Dm755 target/release/lib$$name.so $(DESTDIR)$(PREFIX)/lib/nearfar/lib$$name.so.0; \
+	    ln -sf lib$$name.so.0 $(DESTDIR)$(PREFIX)/lib/nearfar/lib$$name.so; done
 	for name in memkind-hbw-nodes memkind-auto-dax-kmem-nodes memtier; do ln -sf nearfar $(DESTDIR)$(PREFIX)/bin/$$name; done
-	install -Dm644 include/autohbw_api.h $(DESTDIR)$(PREFIX)/include/autohbw_api.h
+	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m644 include/*.h $(DESTDIR)$(PREFIX)/include/
+	sed 's,@PREFIX@,$(PREFIX),' include/memkind.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/memkind.pc
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	$(MAKE) --no-print-directory install-api

@@ -7,8 +7,9 @@
  * Link with -lnearfar (pkg-config nearfar). What near and far are is decided when the program starts:
  *
  *  - under `nearfar run --near node:1 --far node:0 -- PROGRAM`: those NUMA nodes (HBM, DRAM, CXL memory, the other socket);
- *  - under `nearfar run --near 8G --far /scratch -- PROGRAM`: near blocks stay in DRAM, within the 8 GiB; far blocks are
- *    paged to the disk like the rest of the program;
+ *  - under `nearfar run --near 8G --far /scratch --mode flat --place calls -- PROGRAM`: near blocks stay in DRAM, within the
+ *    8 GiB; far blocks are paged to the disk like the rest of the program. (In cache mode, without --mode, everything is far and
+ *    near its cache: which tier a call names makes no difference.)
  *  - otherwise: NEARFAR_NEAR=node:1 and NEARFAR_FAR=node:0 in the environment, or what the machine itself says of its nodes.
  *    On a machine with one kind of memory both tiers are that memory, and the program runs as with malloc.
  *

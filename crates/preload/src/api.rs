@@ -269,10 +269,10 @@ pub fn count() -> c_int {
     }
 }
 
-/// nearfar_paged_tiers: 1 when near is a budget of memory and far is paged, 0 when both are nodes or ordinary memory. For
-/// libmemkind.so, which asks by dlsym.
+/// nearfar_paged_tiers: 1 when near is a budget of memory with room for placed blocks (flat and hybrid mode) and far is paged, 0 when
+/// both are nodes or ordinary memory, or near is a cache only. For libmemkind.so, which asks by dlsym.
 pub fn is_paged() -> c_int {
-    job().is_some_and(job_tiers::is_paged).into()
+    job().is_some_and(|placing| job_tiers::is_paged(placing) && job_tiers::capacity(placing, Tier::Near).0 > 0).into()
 }
 
 /// nearfar_describe.

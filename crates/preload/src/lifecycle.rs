@@ -10,6 +10,7 @@ use nearfar_sys::errno::Errno;
 use nearfar_sys::process;
 use nearfar_tiers::job::{ENV_JOB, Job};
 use nearfar_tiers::memory::Memory;
+use nearfar_tiers::pool::Pool;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt::Display;
 use std::ptr::null_mut;
@@ -179,6 +180,7 @@ fn start_managing(job: Job) -> bool {
     }
     managed.set_arrays(arrays);
     small_heap::configure();
+    Pool::keep_settings();
     register_handlers();
     MANAGED.store(std::ptr::from_ref(managed).cast_mut(), Ordering::Release);
     placing::open();

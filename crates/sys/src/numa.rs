@@ -52,7 +52,8 @@ pub enum PolicyMode {
     Bind,
     /// From the first of these nodes, then from anywhere.
     Preferred,
-    /// From these nodes, the nearest first, then from anywhere (Linux 5.15; before, from the lowest of them first).
+    /// From these nodes, the nearest first, then from anywhere (Linux 5.15; before, from the one that is nearest to the CPU
+    /// that sets the policy).
     PreferredMany,
     /// From these nodes in turn, page by page.
     Interleave,
@@ -125,8 +126,8 @@ impl MemoryPolicy {
     /// The same with a mode that older kernels know.
     fn older(self) -> Option<Self> {
         let mode = self.mode.older()?;
-        let first = || self.nodes.iter().take(1).collect();
-        Some(Self { mode, nodes: if mode == PolicyMode::Preferred { first() } else { self.nodes } })
+        let nodes = if mode == PolicyMode::Preferred { nearest(&Root::this(), &self.nodes, here().1) } else { self.nodes };
+        Some(Self { mode, nodes })
     }
 
     /// Mask and its bits, as the kernel's calls take them.
@@ -151,6 +152,17 @@ impl MemoryPolicy {
             Err(errno) => Err(meaning(errno)),
         }
     }
+}
+
+/// The one of `nodes` that is nearest to node `from` (SLIT), the lowest of several.
+fn nearest(root: &Root, nodes: &NodeSet, from: u32) -> NodeSet {
+    let row = root.text(&format!("/sys/devices/system/node/node{from}/distance")).unwrap_or_default();
+    // The row has a column for each node that is online, ascending.
+    let online = root.numbered("/sys/devices/system/node", "node");
+    let columns = row.split_ascii_whitespace().map(|word| word.parse::<u32>().unwrap_or(u32::MAX));
+    let distance =
+        |node: u32| online.iter().copied().zip(columns.clone()).find(|(id, _)| *id == node).map_or(u32::MAX, |(_, d)| d);
+    nodes.iter().min_by_key(|&node| distance(node)).into_iter().collect()
 }
 
 /// "bind to nodes 1", "default".
@@ -394,6 +406,16 @@ mod tests {
         let text = "=== /sys/devices/system/node/node3/meminfo\n Node 3 MemTotal:  16384 kB\n Node 3 MemFree:   1024 kB\n";
         let root = Root::captured(text).expect("a capture");
         assert_eq!((free_bytes_under(&root, 3), free_bytes_under(&root, 0)), (Some(1 << 20), None));
+    }
+
+    #[test]
+    fn the_nearest_of_several_nodes() {
+        let text = "=== /sys/devices/system/node/node0/distance\n 10 21 31 41\n=== /sys/devices/system/node/node1/distance\n 21 10 41 31\n\
+                    === /sys/devices/system/node/node4/distance\n 31 41 10 51\n=== /sys/devices/system/node/node5/distance\n 41 31 51 10\n";
+        let root = Root::captured(text).expect("a capture");
+        assert_eq!(nearest(&root, &nodes(&[4, 5]), 0), nodes(&[4]));
+        assert_eq!(nearest(&root, &nodes(&[4, 5]), 1), nodes(&[5]));
+        assert_eq!(nearest(&Root::captured("").expect("nothing"), &nodes(&[4, 5]), 1), nodes(&[4]));
     }
 
     #[test]

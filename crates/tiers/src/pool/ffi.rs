@@ -5,6 +5,7 @@ use libmimalloc_sys as _;
 use nearfar_core::addr::Extent;
 use std::ffi::{c_int, c_long, c_void};
 use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// `mi_heap_t`.
 #[repr(C)]
@@ -19,8 +20,15 @@ pub type ArenaId = c_int;
 const SHOW_ERRORS: c_int = 0;
 const SHOW_STATS: c_int = 1;
 const VERBOSE: c_int = 2;
+const EAGER_COMMIT: c_int = 3;
+const ALLOW_LARGE_OS_PAGES: c_int = 6;
+const EAGER_COMMIT_DELAY: c_int = 14;
+const PURGE_DELAY: c_int = 15;
+const DISALLOW_OS_ALLOC: c_int = 17;
 const DESTROY_ON_EXIT: c_int = 22;
+const ARENA_RESERVE: c_int = 23;
 const ARENA_PURGE_MULT: c_int = 24;
+const DISALLOW_ARENA_ALLOC: c_int = 27;
 const ALLOW_THP: c_int = 37;
 
 unsafe extern "C" {
@@ -50,15 +58,31 @@ unsafe extern "C" {
     pub static _mi_heap_default_key: libc::pthread_key_t;
 }
 
+/// The process has set mimalloc up for a heap of its own, which pools must not change.
+pub static IS_SET_UP: AtomicBool = AtomicBool::new(false);
+
 /// Sets mimalloc up for pools; settings that a program's MIMALLOC_* variables must not change, since they are meant for its own copy.
 pub fn configure() {
     static ONCE: Once = Once::new();
+    if IS_SET_UP.load(Ordering::Relaxed) {
+        return;
+    }
     ONCE.call_once(|| {
         for (option, value) in [
             // Nothing may be printed into the program's output.
             (SHOW_ERRORS, 0),
             (SHOW_STATS, 0),
             (VERBOSE, 0),
+            // A segment becomes writable as a whole, by one call; pages come when they are touched all the same.
+            (EAGER_COMMIT, 1),
+            (EAGER_COMMIT_DELAY, 0),
+            (ALLOW_LARGE_OS_PAGES, 0),
+            (DISALLOW_OS_ALLOC, 0),
+            (DISALLOW_ARENA_ALLOC, 0),
+            // Asked of the kernel at a time for what is not in pools, in KiB.
+            (ARENA_RESERVE, 64 << 10),
+            // Milliseconds; of parts of segments that are in use.
+            (PURGE_DELAY, 10),
             // What an arena gets back goes back to the kernel at once: nobody comes by later to do it, and fast memory is scarce.
             (ARENA_PURGE_MULT, 0),
             // 2: do nothing at exit, when others may still use blocks.
@@ -80,11 +104,11 @@ pub fn configure() {
     });
 }
 
-/// An arena over `range`, which is reserved, readable and writable, and reads as zeros.
-pub fn new_arena(range: Extent) -> Option<ArenaId> {
+/// An arena over `range`, which reads as zeros; with `is_committed` it can be read and written, otherwise mimalloc makes it so.
+pub fn new_arena(range: Extent, is_committed: bool) -> Option<ArenaId> {
     let mut id = 0;
     let start = range.start as *mut c_void;
     // SAFETY: the range is the caller's to give, for the life of the process; `id` is a local.
-    let made = unsafe { mi_manage_os_memory_ex(start, range.len(), true, false, true, -1, true, &raw mut id) };
+    let made = unsafe { mi_manage_os_memory_ex(start, range.len(), is_committed, false, true, -1, true, &raw mut id) };
     made.then_some(id)
 }

@@ -17,11 +17,11 @@ use nearfar_core::addr::{Extent, PAGE, round_down, round_up};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::map;
 use nearfar_sys::numa::{self, MemoryPolicy};
+use nearfar_sys::process;
 use nearfar_sys::rlimit::{self, Limit};
 use std::ffi::c_void;
 use std::ptr::null_mut;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 /// Most pools of a process.
 pub const MOST_POOLS: usize = 64;
@@ -74,7 +74,33 @@ pub struct Pool {
 
 static POOLS: [AtomicPtr<Pool>; MOST_POOLS] = [const { AtomicPtr::new(null_mut()) }; MOST_POOLS];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
-static MAKING: Mutex<()> = Mutex::new(());
+/// The process that makes a pool, 0 for none. Not a mutex: in the child of a fork one that another thread held would stay closed.
+static MAKING: AtomicU32 = AtomicU32::new(0);
+
+/// While it lives, no other thread makes a pool.
+struct Making;
+
+impl Making {
+    fn begin() -> Self {
+        let own = process::pid();
+        loop {
+            match MAKING.compare_exchange(0, own, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return Self,
+                // Left over by a thread that this process does not have; what it made is not in the list, and lost.
+                Err(other) if other != own => {
+                    let _ = MAKING.compare_exchange(other, 0, Ordering::Relaxed, Ordering::Relaxed);
+                }
+                Err(_) => std::thread::yield_now(),
+            }
+        }
+    }
+}
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        MAKING.store(0, Ordering::Release);
+    }
+}
 
 impl Pool {
     /// Makes a pool, for the life of the process.
@@ -83,7 +109,7 @@ impl Pool {
     /// ENOMEM without address space (or huge pages), EAGAIN when there are [`MOST_POOLS`], and what mbind(2) says: EINVAL for a node
     /// that is not there, EPERM and ENOSYS where NUMA calls are not to be had.
     pub fn create(spec: &PoolSpec) -> Result<&'static Self, Errno> {
-        let _making = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _making = Making::begin();
         let id = COUNT.load(Ordering::Relaxed);
         if id >= MOST_POOLS {
             return Err(Errno::EAGAIN);
@@ -91,7 +117,7 @@ impl Pool {
         ffi::configure();
         let range = reserve(spec)?;
         let pool = prepare(range, spec).and_then(|()| {
-            let arena = ffi::new_arena(range).ok_or(Errno::ENOMEM)?;
+            let arena = ffi::new_arena(range, spec.pages == PoolPages::HugeTlb).ok_or(Errno::ENOMEM)?;
             Ok(Box::leak(Box::new(Self { id, range, arena, spec: spec.clone(), live: AtomicI64::new(0) })))
         });
         let pool: &'static Self = pool.inspect_err(|_| {
@@ -291,6 +317,11 @@ impl Pool {
         unsafe { ffi::mi_usable_size(block) }
     }
 
+    /// Says that the process uses mimalloc for a heap of its own and has set it up: pools then leave its settings alone.
+    pub fn keep_settings() {
+        ffi::IS_SET_UP.store(true, Ordering::Relaxed);
+    }
+
     /// Gives back to the kernel what this thread and the pools hold without using it.
     pub fn trim() {
         large::give_up();
@@ -319,7 +350,7 @@ fn zero(range: Extent) {
 /// Address space for a pool: less where it is limited.
 fn reserve(spec: &PoolSpec) -> Result<Extent, Errno> {
     // Four times the limit would be refused for one pool, and several must fit beside the program.
-    let limited = rlimit::limit(Limit::AddressSpace).map(|bytes| round_down(bytes as usize / 8, UNIT).max(2 * UNIT));
+    let limited = rlimit::limit(Limit::AddressSpace).map(|bytes| round_down(bytes as usize / 4, UNIT).max(2 * UNIT));
     let mut bytes = spec.most.or(limited).unwrap_or(ROOM);
     loop {
         let len = round_up(bytes, UNIT).ok_or(Errno::ENOMEM)?;
@@ -334,7 +365,8 @@ fn reserve_exactly(len: usize, pages: PoolPages) -> Result<Extent, Errno> {
     let huge = if pages == PoolPages::HugeTlb { libc::MAP_HUGETLB } else { libc::MAP_NORESERVE };
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | huge;
     // One unit more, to begin at a multiple of it; huge pages are not wasted on that.
-    let (ask, prot) = if pages == PoolPages::HugeTlb { (len, map::RW) } else { (len + UNIT, map::RW) };
+    // Writable only as far as it is used: all that is counts against limits (ulimit -d, overcommit_memory=2) and is filled by mlockall(2).
+    let (ask, prot) = if pages == PoolPages::HugeTlb { (len, map::RW) } else { (len + UNIT, libc::PROT_NONE) };
     // SAFETY: at no fixed address.
     let start = unsafe { map::mmap(0, ask, prot, flags, -1, 0)? };
     if pages == PoolPages::HugeTlb {
