@@ -104,22 +104,23 @@ using far_allocator = allocator<T, tier::far>;
 /// Destroys an object and gives its memory back: the deleter of `make_unique`.
 template <class T>
 struct deleter {
+    using plain = typename std::remove_cv<T>::type;
     deleter() noexcept = default;
     template <class U, class = typename std::enable_if<std::is_convertible<U *, T *>::value>::type>
     deleter(const deleter<U> &) noexcept { // NOLINT: as std::default_delete
         // A class that is deleted through its base must lie where its base does: there is no operator delete that finds its start.
-        static_assert(std::has_virtual_destructor<T>::value || std::is_same<T, U>::value,
+        static_assert(std::has_virtual_destructor<T>::value || std::is_same<plain, typename std::remove_cv<U>::type>::value,
                       "deleting through this base class would be undefined: its destructor is not virtual");
     }
     void operator()(T *object) const noexcept {
-        void *start = most_derived(object, std::is_polymorphic<T>());
+        void *start = most_derived(const_cast<plain *>(object), std::is_polymorphic<T>());
         object->~T();
         nearfar_free(start);
     }
 
 private:
-    static void *most_derived(T *object, std::true_type) noexcept { return dynamic_cast<void *>(object); }
-    static void *most_derived(T *object, std::false_type) noexcept { return object; }
+    static void *most_derived(plain *object, std::true_type) noexcept { return dynamic_cast<void *>(object); }
+    static void *most_derived(plain *object, std::false_type) noexcept { return object; }
 };
 
 /// The same for an array.

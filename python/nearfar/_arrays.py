@@ -2,6 +2,7 @@
 
 import ctypes
 import errno
+import operator
 import weakref
 
 import numpy as np
@@ -45,10 +46,8 @@ def _make(shape, dtype, order, tier, cleared):
         raise TypeError("an array of Python objects holds references, not data: its tier would mean nothing")
     if order not in ("C", "F"):
         raise ValueError(f'order is {order!r}; it must be "C" or "F"')
-    try:
-        shape = tuple(int(extent) for extent in shape)
-    except TypeError:
-        shape = (int(shape),)
+    # As numpy does: 2.7 and "12" are no shapes.
+    shape = tuple(map(operator.index, shape)) if isinstance(shape, (tuple, list, np.ndarray)) else (operator.index(shape),)
     if any(extent < 0 for extent in shape):
         raise ValueError("negative dimensions are not allowed")
     size = dtype.itemsize

@@ -111,8 +111,17 @@ impl<T, S: Tiered> TierVec<T, S> {
             return Ok(());
         }
         // Exact the first time, doubled later, so that a vector of known size wastes nothing of near memory.
-        let room = if self.room == 0 { needed } else { needed.max(self.room.saturating_mul(2)) };
-        let layout = Layout::array::<T>(room).or(Layout::array::<T>(needed)).map_err(|_| refusal(usize::MAX))?;
+        let doubled = self.room.saturating_mul(2);
+        if doubled > needed && self.grow(doubled).is_ok() {
+            return Ok(());
+        }
+        // Twice as much may be more than there is, and what is needed may not be.
+        self.grow(needed).map_err(refusal)
+    }
+
+    /// Makes room for `room` elements, more than there are; fails with the bytes that could not be had.
+    fn grow(&mut self, room: usize) -> Result<(), usize> {
+        let layout = Layout::array::<T>(room).map_err(|_| usize::MAX)?;
         let block = if self.room == 0 {
             tier::alloc(S::TIER, layout)
         } else {
@@ -120,8 +129,8 @@ impl<T, S: Tiered> TierVec<T, S> {
             // elements have a size here.
             unsafe { tier::realloc(S::TIER, self.start.as_ptr().cast(), self.layout(), layout.size()) }
         };
-        self.start = NonNull::new(block.cast()).ok_or(refusal(layout.size()))?;
-        self.room = layout.size() / size_of::<T>();
+        self.start = NonNull::new(block.cast()).ok_or(layout.size())?;
+        self.room = room;
         Ok(())
     }
 
