@@ -197,28 +197,33 @@ fn batch(functions: Functions, bytes: usize, alive: usize, slice: Duration) -> f
     })
 }
 
-/// Wall nanoseconds per pair and thread, all threads at work.
+/// Wall nanoseconds per pair of one CPU: all threads together, by the CPUs that they can have. Long enough for every thread to be
+/// interrupted by others, where there are more threads than CPUs.
 fn together(functions: Functions, bytes: usize, threads: usize, slice: Duration) -> f64 {
-    const EACH: usize = 20_000;
+    let each = if bytes > 1 << 16 { 20_000 } else { 100_000 };
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from).min(threads);
     let mut best = f64::MAX;
     let end = Instant::now() + slice;
     let mut rounds = 0;
     while rounds < 3 || Instant::now() < end {
-        let barrier = std::sync::Barrier::new(threads);
-        let longest = std::thread::scope(|scope| {
-            let work = || {
-                barrier.wait();
-                let start = Instant::now();
-                for _ in 0..EACH {
-                    // SAFETY: a block that is freed at once.
-                    unsafe { (functions.free)(std::hint::black_box((functions.malloc)(bytes))) };
-                }
-                start.elapsed()
-            };
-            let all: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            all.into_iter().filter_map(|thread| thread.join().ok()).max()
+        let barrier = std::sync::Barrier::new(threads + 1);
+        let elapsed = std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    barrier.wait();
+                    for _ in 0..each {
+                        // SAFETY: a block that is freed at once.
+                        unsafe { (functions.free)(std::hint::black_box((functions.malloc)(bytes))) };
+                    }
+                    barrier.wait();
+                });
+            }
+            barrier.wait();
+            let start = Instant::now();
+            barrier.wait();
+            start.elapsed()
         });
-        best = best.min(longest.unwrap_or(Duration::MAX).as_secs_f64() / EACH as f64);
+        best = best.min(elapsed.as_secs_f64() * cpus as f64 / (each * threads) as f64);
         rounds += 1;
     }
     best * 1e9

@@ -6,8 +6,10 @@ use crate::{code, memory, place};
 use nearfar_core::addr::PAGE;
 use nearfar_core::placement::NodeSet;
 use nearfar_sys::numa;
+use nearfar_tiers::pool::Pool;
 use std::ffi::{c_int, c_uint, c_void};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 type Void = *mut c_void;
 
@@ -79,11 +81,33 @@ fn kind(pages: c_uint) -> *mut Kind {
     kind::pointer(kind)
 }
 
-/// `hbw_malloc`.
+/// The pool of `hbw_malloc`, once it is known and where it is the only one.
+static POOL: AtomicPtr<Pool> = AtomicPtr::new(null_mut());
+
+/// `hbw_malloc`. Budget of small blocks: the pool's own time and two loads.
 #[inline]
 pub fn malloc(size: usize) -> Void {
+    // SAFETY: null, or a pool, which lives as long as the process.
+    match unsafe { POOL.load(Ordering::Acquire).as_ref() } {
+        // Sizes that memkind's rules are about go the long way, and what the pool has no room for.
+        Some(pool) if size.wrapping_sub(1) < memory::LARGE - 1 => {
+            let block = pool.malloc(size);
+            if block.is_null() { malloc_slowly(size) } else { block }
+        }
+        _ => malloc_slowly(size),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn malloc_slowly(size: usize) -> Void {
+    let kind = kind(PAGES_4KB);
     // SAFETY: a kind.
-    unsafe { memory::malloc(kind(PAGES_4KB), size) }
+    let block = unsafe { memory::malloc(kind, size) };
+    if let Some(pool) = kind::static_kind(kind).and_then(place::only) {
+        POOL.store(std::ptr::from_ref(pool).cast_mut(), Ordering::Release);
+    }
+    block
 }
 
 /// `hbw_calloc`.

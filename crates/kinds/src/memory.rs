@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 type Void = *mut c_void;
 
 /// From this size it is worth asking whether the nodes can hold it at all.
-const LARGE: usize = 1 << 20;
+pub const LARGE: usize = 1 << 20;
 /// Every block is aligned to this.
 const ALIGN: usize = 16;
 

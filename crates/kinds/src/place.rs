@@ -178,11 +178,16 @@ pub fn capacity(kind: StaticKind) -> Option<u64> {
     })
 }
 
+/// The pool of `kind` where it has one only and has been used.
+pub fn only(kind: StaticKind) -> Option<&'static Pool> {
+    // SAFETY: pools live as long as the process.
+    unsafe { ONLY[kind as usize].load(Ordering::Acquire).as_ref() }
+}
+
 /// Where a block of `kind` is to come from, on the CPU that asks; `None` when it is not available.
 #[inline]
 pub fn home(kind: StaticKind) -> Option<Home> {
-    // SAFETY: pools live as long as the process.
-    match unsafe { ONLY[kind as usize].load(Ordering::Acquire).as_ref() } {
+    match only(kind) {
         Some(pool) => Some(Home::Pool(pool)),
         None => home_here(kind),
     }
