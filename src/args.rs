@@ -50,11 +50,11 @@ pub struct RunArgs {
     pub migrate: Migration,
 
     /// In cache mode between nodes: bytes per second that nearfar moves at most
-    #[arg(long, value_name = "SIZE", default_value = "256M", allow_hyphen_values = true)]
+    #[arg(long, value_name = "SIZE", default_value = DEFAULT_MIGRATE_RATE, allow_hyphen_values = true)]
     pub migrate_rate: String,
 
     /// In cache mode between nodes: per cent of one CPU that looking for visited pages may take
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, allow_hyphen_values = true)]
+    #[arg(long, value_name = "PERCENT", default_value_t = DEFAULT_MIGRATE_CPU, allow_hyphen_values = true)]
     pub migrate_cpu: f64,
 
     /// Run on these CPUs only: 0-3,8 or those of nodes: node:0
@@ -175,6 +175,11 @@ pub enum Interleave {
     /// Those of near in turn, and those of far
     Both,
 }
+
+/// What moving pages may take when nobody says: bytes per second, and per cent of one CPU.
+pub const DEFAULT_MIGRATE_RATE: &str = "256M";
+/// See [`DEFAULT_MIGRATE_RATE`].
+pub const DEFAULT_MIGRATE_CPU: f64 = 1.0;
 
 /// Where far is when nobody says: unlike /tmp it is a disk everywhere.
 pub const DEFAULT_FAR: &str = "/var/tmp";

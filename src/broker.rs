@@ -35,8 +35,15 @@ pub struct Identity {
     pub job: Option<String>,
     /// The process that started the ranks of this node.
     pub launcher: Process,
-    /// Ranks on this node.
+    /// Ranks on this node; at most so many, when that is not exact.
     pub places: u32,
+    /// Whether the number is known.
+    #[serde(default = "yes")]
+    pub exact: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[derive(Serialize, Deserialize)]
@@ -120,7 +127,7 @@ impl Broker {
         sweep(&dir);
         let path = dir.join(file_name(&identity));
         let file = open_at(&path)?;
-        let book = Book::new(identity.places);
+        let book = Book::new(identity.places, identity.exact);
         Ok(Self { path, identity, file, read: 0, book, records: Vec::new() })
     }
 
@@ -144,7 +151,8 @@ impl Broker {
             }
             if locked {
                 self.file = open_at(&self.path)?;
-                (self.read, self.book, self.records) = (0, Book::new(self.identity.places), Vec::new());
+                let Identity { places, exact, .. } = self.identity;
+                (self.read, self.book, self.records) = (0, Book::new(places, exact), Vec::new());
             }
             if Instant::now() >= deadline {
                 return Err(format!("{} is held by another process; is one of the ranks stopped?", self.path.display()));
@@ -203,7 +211,7 @@ impl Broker {
             return Err(self.trouble(&format_args!("it is of version {} (this is {VERSION}); use one nearfar", header.version)));
         }
         let (identity, own) = (header.identity, &self.identity);
-        self.book = Book::new(identity.places);
+        self.book = Book::new(identity.places, identity.exact);
         Ok(if header.boot != boot() {
             Owner::OtherBoot
         } else if identity.launcher != own.launcher && !alive(identity.launcher) {
@@ -273,8 +281,8 @@ fn sweep(dir: &Path) {
         if !private_file::try_lock(&file).unwrap_or(false) {
             continue;
         }
-        let identity = Identity { job: None, launcher: Process { pid: 0, start: 0 }, places: 0 };
-        let mut broker = Broker { path, identity, file, read: 0, book: Book::new(0), records: Vec::new() };
+        let identity = Identity { job: None, launcher: Process { pid: 0, start: 0 }, places: 0, exact: true };
+        let mut broker = Broker { path, identity, file, read: 0, book: Book::new(0, true), records: Vec::new() };
         // An empty one is being begun.
         let has_lines = broker.file.metadata().is_ok_and(|facts| facts.len() > 0);
         if has_lines && private_file::is_at(&broker.file, &broker.path) && broker.read_news() == Ok(true) {

@@ -33,6 +33,7 @@ mod start;
 mod paging;
 mod request;
 mod broker;
+mod rank_files;
 mod ranks;
 mod map;
 mod chart;

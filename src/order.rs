@@ -99,6 +99,15 @@ impl Ordered {
         (order.near, order.far) = (tiers.near, tiers.far);
         order.near_limit = tiers.limit.unwrap_or(u64::MAX);
         order.cache_ppm = if tiers.cache { WHOLE } else { 0 };
+        if let Some(which @ (Interleave::Far | Interleave::Both)) = args.interleave
+            && tiers.far.is_empty()
+        {
+            let which = if which == Interleave::Far { "far" } else { "both" };
+            return Err(refuse(format_args!(
+                "--interleave {which}: near is all there is (nodes {}), and nothing is far; write --interleave near",
+                tiers.near
+            )));
+        }
         ordered.notes.extend(tiers.told.clone());
         let (free, wanted) = (nodes::free_bytes(topology, &tiers.near), tiers.limit.unwrap_or(0));
         if wanted > free {
@@ -227,7 +236,14 @@ mod tests {
         assert!(ordered.notes[0].contains("are free now"), "{:?}", ordered.notes);
         assert!(ordered.notes[1].contains("13:2 (bandwidths claimed by the firmware)"), "{:?}", ordered.notes);
         assert!(cxl(&["--interleave", "near", "--weighted", "--machine", "/nowhere"]).is_err());
-        assert_eq!(cxl(&["--interleave", "far"]).expect("accepted").order.far_spread, Spread::Interleave);
+        let set = |nodes: &[u32]| nodes.iter().copied().collect::<NodeSet>();
+        let tiers = Nodes { near: set(&[0]), far: set(&[1]), limit: None, cache: false, told: None };
+        let far = Ordered::of_nodes(&tiers, None, &args(&["--interleave", "far"]), &captured("booted-cxl")).expect("accepted");
+        assert_eq!(far.order.far_spread, Spread::Interleave);
+        for which in ["far", "both"] {
+            let error = cxl(&["--interleave", which]).err().expect("nothing is far").to_string();
+            assert!(error.contains(&format!("--interleave {which}")) && error.contains("write --interleave near"), "{error}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::exit::refuse;
 use crate::machine;
 use crate::outcome::Outcome;
 use crate::paging::MIN_NEAR;
+use crate::rank_files::{add, host, is_special, rank_suffix, with_marks};
 use crate::request::RunRequest;
 use crate::say;
 use crate::target::Target;
@@ -17,8 +18,7 @@ use nearfar_core::addr::{CHUNK, PAGE};
 use nearfar_core::share::{Book, Claim, Come, Event, Member, Process, divide, member_of};
 use nearfar_core::units::Bytes;
 use nearfar_sys::process;
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,9 @@ const WAIT: Duration = Duration::from_secs(2);
 /// Where nobody knows how many will come: when none has come for so long, these are all.
 const QUIET: Duration = Duration::from_millis(200);
 const POLL: Duration = Duration::from_millis(5);
+
+const NOBODY_HOLDS: &str =
+    "the ranks' shares of near are not held: nothing can be preloaded, and the kernel gives near to whoever asks first";
 
 /// `Order::cache_ppm` of cache mode.
 const ALL_PPM: u32 = 1_000_000;
@@ -49,6 +52,13 @@ pub struct Ranked {
     near_bytes: u64,
     quiet: bool,
     told: bool,
+}
+
+/// What is left to write when a rank has left: figures of those who name the same `--stats`, and of all.
+#[derive(Default)]
+struct Parting {
+    same_stats: Option<Together>,
+    all: Option<Together>,
 }
 
 /// Writes a run file to a target.
@@ -101,7 +111,7 @@ impl Rank {
             claim: self.claim,
             stats: request.stats.as_ref().map(|target| target.path().to_string_lossy().into_owned()),
         };
-        let identity = Identity { job: self.member.job.clone(), launcher: launcher(&self.member), places };
+        let identity = Identity { job: self.member.job.clone(), launcher: launcher(&self.member), places, exact };
         let meeting = Broker::open(identity).and_then(|mut broker| {
             let got = meet(&mut broker, &mut come, local, exact)?;
             Ok((broker, got))
@@ -145,6 +155,18 @@ impl Rank {
         ranked.rank.check(request, whole, places, ranked.near_bytes)?;
         if request.settings.order.is_numa() {
             request.settings.order.near_limit = ranked.near_bytes;
+            let claim = ranked.come.claim;
+            let shared = claim != Claim::Off && places > 1;
+            let not_held = match &mut request.migration {
+                Some(migration) => {
+                    migration.limit_near(ranked.near_bytes);
+                    migration.not_held()
+                }
+                None => request.library.is_none().then(|| NOBODY_HOLDS.to_owned()),
+            };
+            // What is said of a limit is said already, and by the first of the node for all.
+            let news = not_held.filter(|note| shared && first && !request.notes.contains(note));
+            request.notes.extend(news);
         } else {
             request.settings.near_bytes = ranked.near_bytes;
             ranked.keep_a_cache(request)?;
@@ -154,23 +176,16 @@ impl Rank {
 
     /// Refuses a share that nothing can be done with.
     fn check(&self, request: &RunRequest, whole: u64, places: u32, share: u64) -> anyhow::Result<()> {
-        if request.settings.order.is_numa() {
-            return Ok(());
-        }
         let rank = self.member.rank.number;
         if self.claim == Claim::Off {
-            let (all, limit) = (whole.saturating_mul(u64::from(places)), machine::memory_limit().bytes);
-            return if all <= limit {
-                Ok(())
+            let order = &request.settings.order;
+            let (have, whose) = if order.is_numa() {
+                (order.near.iter().map(node_bytes).sum(), format!("nodes {}", order.near))
             } else {
-                Err(refuse(format_args!(
-                    "rank {rank}: with --share off each of {places} ranks has a near of {}, which is {} together and more than this \
-                     machine's memory ({}); write less for --near",
-                    Bytes(whole),
-                    Bytes(all),
-                    Bytes(limit)
-                )))
+                (machine::memory_limit().bytes, "this machine's memory".to_owned())
             };
+            return too_much_together(whole, places, have, &whose)
+                .map_or(Ok(()), |why| Err(refuse(format_args!("rank {rank}: {why}"))));
         }
         if share < MIN_NEAR {
             return Err(refuse(format_args!(
@@ -301,8 +316,15 @@ impl Ranked {
             return;
         };
         let record = self.record(&request.program).with(&alone.outcome);
-        let left = broker.lock(false).and_then(|locked| self.leave_locked(locked, record, target, write, tell));
-        let Err(why) = left else { return };
+        let left = broker.lock(false).and_then(|locked| self.leave_locked(locked, record));
+        let why = match left {
+            // The lock is free again: files and terminals may be slow.
+            Ok(Parting { same_stats, all }) => {
+                same_stats.zip(target).inspect(|(same, target)| write(same, target));
+                return all.as_ref().map_or((), tell);
+            }
+            Err(why) => why,
+        };
         self.say(format_args!("the figures of the other ranks are out of reach ({why}): these are of this rank alone"));
         tell(&alone);
         // Under a name of its own: the others write theirs.
@@ -313,14 +335,8 @@ impl Ranked {
         }
     }
 
-    fn leave_locked(
-        &self,
-        mut locked: Locked<'_>,
-        record: RankRecord,
-        target: Option<&Target>,
-        write: Write<'_>,
-        tell: &dyn Fn(&Together),
-    ) -> Result<(), String> {
+    /// Leaves, and takes along what the last one has to write; the lock ends here.
+    fn leave_locked(&self, mut locked: Locked<'_>, record: RankRecord) -> Result<Parting, String> {
         let process = self.come.process;
         if !locked.book().guests().iter().any(|guest| guest.come.process == process) {
             // Somebody removed the file meanwhile, as some systems do at the end of a session.
@@ -329,18 +345,17 @@ impl Ranked {
         locked.write(Event::Left { process }, Some(record))?;
         let book = locked.book();
         let same = |come: &Come| come.stats == self.come.stats;
-        if let Some(target) = target
-            && !book.living(alive).any(|guest| same(&guest.come))
-        {
-            write(&self.together(&locked, same), target);
+        let mut parting = Parting::default();
+        if !book.living(alive).any(|guest| same(&guest.come)) {
+            parting.same_stats = Some(self.together(&locked, same));
         }
         if book.living(alive).next().is_none() {
-            tell(&self.together(&locked, |_| true));
+            parting.all = Some(self.together(&locked, |_| true));
         }
         if book.is_over(alive) {
             locked.remove();
         }
-        Ok(())
+        Ok(parting)
     }
 
     /// The figures of those who were `wanted`; of who left without a word, that it did.
@@ -374,6 +389,20 @@ impl Drop for Ranked {
     }
 }
 
+/// Why each of `places` ranks cannot have a near of `whole` for itself, of `have` that `whose` is.
+fn too_much_together(whole: u64, places: u32, have: u64, whose: &str) -> Option<String> {
+    let all = whole.saturating_mul(u64::from(places));
+    (all > have).then(|| {
+        format!(
+            "with --share off each of {places} ranks has a near of {}, which is {} together and more than there is of {whose} ({}); write \
+             less for --near",
+            Bytes(whole),
+            Bytes(all),
+            Bytes(have)
+        )
+    })
+}
+
 /// Bytes of near that this node's ranks share.
 fn whole(request: &RunRequest) -> u64 {
     let order = &request.settings.order;
@@ -396,13 +425,6 @@ fn cpus() -> u32 {
     text.lines().filter(|line| line.starts_with("processor")).count().max(1) as u32
 }
 
-/// The name of this node, without its domain.
-fn host() -> String {
-    let text = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let name = text.trim().split('.').next().unwrap_or_default().replace(['/', '\0'], "-");
-    if name.is_empty() { "localhost".to_owned() } else { name }
-}
-
 /// The process that started the ranks of this node: the nearest ancestor that is not this rank itself (a shell, a wrapper), which
 /// is seen from its environment.
 fn launcher(member: &Member) -> Process {
@@ -421,68 +443,16 @@ fn launcher(member: &Member) -> Process {
     Process { pid, start: process::start_of(pid) }
 }
 
-/// `path` with `%h` as the host, `%r` as the rank and `%%` as a percent sign, and whether the rank is in it.
-fn with_marks(path: &Path, host: &str, rank: u32) -> (PathBuf, bool) {
-    let mut bytes = Vec::new();
-    let mut names_rank = false;
-    let mut rest = path.as_os_str().as_bytes();
-    while let [first, after @ ..] = rest {
-        let mark = (*first == b'%').then(|| after.first()).flatten();
-        match mark {
-            Some(b'h') => bytes.extend(host.as_bytes()),
-            Some(b'r') => {
-                bytes.extend(rank.to_string().as_bytes());
-                names_rank = true;
-            }
-            Some(b'%') => bytes.push(b'%'),
-            _ => {
-                bytes.push(*first);
-                rest = after;
-                continue;
-            }
-        }
-        rest = &after[1..];
-    }
-    (OsString::from_vec(bytes).into(), names_rank)
-}
-
-fn rank_suffix(host: &str, member: Option<&Member>) -> String {
-    let Some(member) = member else { return String::new() };
-    let host = if member.on_several_nodes() { format!(".{host}") } else { String::new() };
-    format!("{host}.rank{}", member.rank.number)
-}
-
-/// `path` with `suffix` before its extension; devices and pipes stay what they are.
-fn add(path: &Path, suffix: &str) -> PathBuf {
-    let Some(stem) = path.file_stem().filter(|_| !is_special(path)) else { return path.to_owned() };
-    let mut name = stem.to_owned();
-    name.push(suffix);
-    if let Some(extension) = path.extension() {
-        name.push(OsStr::new("."));
-        name.push(extension);
-    }
-    path.with_file_name(name)
-}
-
-fn is_special(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|facts| !facts.is_file() && !facts.is_dir())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn names_of_files() {
-        let of = |path: &str| {
-            let (path, names_rank) = with_marks(Path::new(path), "knl", 7);
-            (path.display().to_string(), names_rank)
-        };
-        assert_eq!(of("out/%h/run-%r.json"), ("out/knl/run-7.json".into(), true));
-        assert_eq!(of("50%%-%h%x%"), ("50%-knl%x%".into(), false));
-        assert_eq!(add(Path::new("a/run.json"), ".knl"), Path::new("a/run.knl.json"));
-        assert_eq!(add(Path::new("run"), ".rank3"), Path::new("run.rank3"));
-        assert_eq!(add(Path::new("/dev/null"), ".rank3"), Path::new("/dev/null"));
+    fn a_near_for_each_must_fit() {
+        assert_eq!(too_much_together(1 << 30, 4, 4 << 30, "nodes 1"), None);
+        let why = too_much_together(4 << 30, 2, 4 << 30, "nodes 1").expect("refused");
+        assert!(why.contains("8.0 GiB together") && why.contains("nodes 1 (4.0 GiB)"), "{why}");
+        assert!(too_much_together(u64::MAX, 2, 4 << 30, "nodes 1").is_some());
     }
 
     #[test]

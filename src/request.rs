@@ -6,7 +6,7 @@ use crate::args::{Commit, Full as FullArg, Heap, RunArgs};
 use crate::exit::refuse;
 use crate::mover::{NumaCache, Wanted};
 use crate::order::{self, Ordered};
-use crate::paging::PagedJob;
+use crate::paging::{self, PagedJob};
 use crate::plan_file::PlanFile;
 use crate::start::{self, Start};
 use crate::target::Target;
@@ -20,6 +20,7 @@ use nearfar_core::placement::{Choice, Order, Policy, nodes};
 use nearfar_core::tier::{FarSpec, NearSpec};
 use nearfar_core::units::Bytes;
 use nearfar_sys::affinity;
+use nearfar_sys::kernel::Denied;
 use nearfar_sys::numa::MemoryPolicy;
 use nearfar_sys::root::Root;
 use nearfar_tiers::job::Settings;
@@ -79,7 +80,8 @@ impl RunRequest {
     pub fn new(args: RunArgs) -> anyhow::Result<Self> {
         let topology = || nearfar_sys::machine::topology(&Root::this());
         let choice = order::choice(&args)?;
-        let tiers = tiers::settle(&typed(&args, choice.clone())?, several_nodes(), topology)?;
+        let tiers = tiers::settle(&typed(&args, choice.clone())?, several_nodes(), topology, start::try_placing)?;
+        check_options(&args, &tiers)?;
         let cpus = match &args.cpus {
             Some(text) => {
                 let allowed = affinity::of(0).map_err(|error| refuse(format_args!("--cpus: {error}")))?;
@@ -99,6 +101,7 @@ impl RunRequest {
             Tiers::Paged(paged) => {
                 program::check_preloadable(&program)?;
                 let library = Some(library::find()?);
+                notes.extend(paged.told.clone());
                 let job = PagedJob::new(paged, choice.clone(), &args, topology, &mut notes)?;
                 let (near, far) = (Bytes(job.settings.near_bytes).exact(), job.far_name());
                 let PagedJob { settings, plan, memory } = job;
@@ -154,6 +157,7 @@ fn typed(args: &RunArgs, choice: Option<Choice>) -> anyhow::Result<Typed> {
         (args.commit == Commit::Strict, "--commit strict"),
         (args.heap == Heap::Large, "--heap large"),
         (!args.faults.is_empty(), "--faults"),
+        (paging::parse_denied(&args.deny)? != Denied(0), "--deny (NEARFAR_DENY)"),
     ];
     Ok(Typed {
         near: near.map_err(|error| refuse(format_args!("--near: {error}")))?,
@@ -167,6 +171,34 @@ fn typed(args: &RunArgs, choice: Option<Choice>) -> anyhow::Result<Typed> {
 
 fn far_text(far: &OsStr) -> anyhow::Result<&str> {
     far.to_str().ok_or_else(|| refuse("--far: the path is not UTF-8; name another directory"))
+}
+
+/// Refuses what would have no effect in this run: whoever typed it expects one.
+fn check_options(args: &RunArgs, tiers: &Tiers) -> anyhow::Result<()> {
+    let on_nodes = matches!(tiers, Tiers::Nodes(_));
+    let cache_on_nodes = matches!(tiers, Tiers::Nodes(Nodes { cache: true, .. }));
+    let wanted = wanted(args);
+    wanted.limits()?;
+    if !cache_on_nodes && !wanted.is_default() {
+        return Err(refuse(
+            "--migrate, --migrate-rate and --migrate-cpu are of cache mode between nodes, and nothing is moved in this run; leave them \
+             out, or write --mode cache with nodes for --near and --far",
+        ));
+    }
+    if args.machine.is_some() && !cache_on_nodes && !(on_nodes && args.weighted) {
+        return Err(refuse(
+            "--machine is for --weighted and for cache mode between nodes, and has no effect in this run; leave it out, or write \
+             --interleave near --weighted",
+        ));
+    }
+    if args.live && on_nodes {
+        return Err(refuse("--live shows how memory is paged, and between nodes nothing is paged; leave it out"));
+    }
+    Ok(())
+}
+
+fn wanted(args: &RunArgs) -> Wanted<'_> {
+    Wanted { who: args.migrate, rate: &args.migrate_rate, cpu_percent: args.migrate_cpu }
 }
 
 /// A quick look, so that nothing more is read on machines with one node.
@@ -192,6 +224,15 @@ fn on_nodes(
         Ok(()) => Some(library::find()?),
         // The kernel's policy for the whole process is all that everything-near takes, but for waiting.
         Err(obstacle) if order.policy == Policy::All && args.full != Some(FullArg::Wait) => {
+            if let Some(limit) = tiers.limit {
+                return Err(refuse(format_args!(
+                    "{}: nothing can be preloaded, and the kernel alone does not hold near to {}; leave the limit out (--near node:{}), or \
+                     write --mode cache",
+                    obstacle.why,
+                    Bytes(limit),
+                    tiers.near
+                )));
+            }
             let killed = if args.full == Some(FullArg::Fail) { ", and kills it when near is full" } else { "" };
             notes.push(format!("{}: nothing can be preloaded, and the kernel alone places its memory{killed}", obstacle.why));
             None
@@ -220,7 +261,63 @@ fn on_nodes(
 
 /// Cache mode between nodes: hot pages move to near, cold ones back.
 fn numa_cache(order: &Order, args: &RunArgs, topology: &Topology) -> anyhow::Result<NumaCache> {
-    let wanted = Wanted { who: args.migrate, rate: &args.migrate_rate, cpu_percent: args.migrate_cpu };
     let measured = args.machine.as_deref().map(|path| order::this_machine(path, topology)).transpose()?;
-    NumaCache::plan(order, topology, measured.as_ref(), &wanted)
+    NumaCache::plan(order, topology, measured.as_ref(), &wanted(args))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use nearfar_core::placement::NodeSet;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        run: RunArgs,
+    }
+
+    fn args(options: &[&str]) -> RunArgs {
+        Line::try_parse_from([&["run"], options, &["ls"]].concat()).expect("options").run
+    }
+
+    fn nodes(cache: bool) -> Tiers {
+        let set = |node: u32| NodeSet::from_iter([node]);
+        Tiers::Nodes(Nodes { near: set(0), far: set(1), limit: None, cache, told: None })
+    }
+
+    #[test]
+    fn options_without_effect_are_refused() {
+        let paged = || Tiers::Paged(tiers::Paged { near: None, far: None, mode: Mode::Cache, on: None, told: None });
+        let check = |options: &[&str], tiers: &Tiers| check_options(&args(options), tiers).map_err(|error| error.to_string());
+        for tiers in [paged(), nodes(false), nodes(true)] {
+            assert_eq!(check(&[], &tiers), Ok(()));
+            for (options, hint) in [
+                (["--migrate-rate", "nonsense"], "--migrate-rate"),
+                (["--migrate-rate", "1"], "1M or more"),
+                (["--migrate-cpu", "1000"], "--migrate-cpu 1000"),
+                (["--migrate-cpu", "NaN"], "--migrate-cpu"),
+            ] {
+                let error = check(&options, &tiers).expect_err(hint);
+                assert!(error.contains(hint), "{options:?}: {error}");
+            }
+            let in_cache = tiers == nodes(true);
+            for options in [["--migrate", "force"], ["--migrate", "off"], ["--migrate-rate", "1G"], ["--migrate-cpu", "2"]] {
+                assert_eq!(check(&options, &tiers).is_ok(), in_cache, "{options:?}");
+            }
+            assert_eq!(check(&["--machine", "/nowhere"], &tiers).is_ok(), in_cache);
+            assert_eq!(check(&["--live"], &tiers).is_ok(), tiers == paged());
+        }
+        let weighted = ["--machine", "/nowhere", "--interleave", "near", "--weighted"];
+        assert_eq!(check(&weighted, &nodes(false)), Ok(()));
+        assert!(check(&weighted[..4], &nodes(false)).is_err_and(|error| error.contains("--weighted")));
+    }
+
+    #[test]
+    fn what_is_denied_is_checked_and_is_of_paging() {
+        let typed = |deny: &str| typed(&args(&["--deny", deny]), None).map_err(|error| error.to_string());
+        assert!(typed("bogus").is_err_and(|error| error.contains("\"bogus\" is not a facility")));
+        assert_eq!(typed("").expect("nothing").of_pager, None);
+        assert!(typed("move").expect("known").of_pager.is_some_and(|option| option.contains("--deny")));
+    }
 }

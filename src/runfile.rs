@@ -273,6 +273,29 @@ mod tests {
         assert!(json(&sample())["nodes"].is_null());
     }
 
+    /// Every field of what is added to some runs only is in the document.
+    #[test]
+    fn the_document_names_the_fields_of_movers_and_ranks() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/formats.md");
+        let text = std::fs::read_to_string(&path).expect("docs/formats.md");
+        let moved = serde_json::to_value(Report::default()).expect("JSON");
+        let record = RankRecord { nodes: Some(Default::default()), ..RankRecord::default() };
+        let rank = serde_json::to_value(&record).expect("JSON");
+        let part = |from: &str, to: &str| {
+            let (_, rest) = text.split_once(from).unwrap_or_else(|| panic!("{from}"));
+            rest.split_once(to).unwrap_or_else(|| panic!("{to}")).0
+        };
+        for (value, said) in [
+            (&moved, part("\"migration\": {\n", "### Ranks")),
+            (&rank, part("\"ranks\": [", "### counters")),
+            (&rank["nodes"], part("\"nodes\": {  ", "### counters")),
+        ] {
+            for name in value.as_object().expect("an object").keys() {
+                assert!(said.contains(&format!("\"{name}\":")), "docs/formats.md does not tell of {name}");
+            }
+        }
+    }
+
     const BEGIN: &str = "<!-- counters: made from crates/core/src/stats.rs by `make docs` -->\n";
     const END: &str = "<!-- end of counters -->\n";
 

@@ -2,10 +2,12 @@
 //! as well, static programs included, and memory that nothing else places: program text read from files, static data, stacks.
 
 use crate::exit::refuse;
+use nearfar_core::addr::PAGE;
 use nearfar_core::node::{CpuList, Topology};
 use nearfar_core::placement::{Full, NodeSet, Order, Policy, Spread};
 use nearfar_sys::affinity::{self, AffinityError};
-use nearfar_sys::numa::{self, MemoryPolicy, PolicyMode};
+use nearfar_sys::map::OwnedMap;
+use nearfar_sys::numa::{self, MemoryPolicy, NumaError, PolicyMode};
 
 /// CPUs and memory.
 #[derive(Clone, Debug, Default)]
@@ -60,6 +62,18 @@ pub fn memory_of(order: &Order) -> Option<MemoryPolicy> {
         Spread::Nearest => preferred(&nodes),
     };
     Some(MemoryPolicy::new(mode, nodes))
+}
+
+/// Whether memory can be given to `nodes`, tried on a page and on this thread, which is then as before. Fails with the call that
+/// cannot be made, and why.
+pub fn try_placing(nodes: &NodeSet) -> Result<(), String> {
+    let policy = MemoryPolicy::new(preferred(nodes), *nodes);
+    let said = |call: &'static str| move |error: NumaError| format!("{call}: {error}");
+    let page = OwnedMap::new(PAGE).map_err(NumaError::Other).map_err(said("a page"))?;
+    numa::set_range(page.range(), &policy, false).map_err(said("mbind"))?;
+    let before = numa::of_thread().unwrap_or_else(|_| MemoryPolicy::new(PolicyMode::Default, NodeSet::EMPTY));
+    numa::set_thread(&policy).map_err(said("set_mempolicy"))?;
+    numa::set_thread(&before).map_err(said("set_mempolicy"))
 }
 
 /// The mode that prefers `nodes`.
@@ -166,6 +180,11 @@ mod tests {
             Err(error) => assert!(error.to_string().contains("system"), "{error}"),
         }
         assert_eq!(affinity::of(0), Ok(all));
+        let tried = try_placing(&[numa::here().1].into_iter().collect());
+        assert!(
+            tried.is_ok() || tried.as_ref().is_err_and(|why| why.contains("mbind") || why.contains("set_mempolicy")),
+            "{tried:?}"
+        );
         assert!(numa::of_thread().is_ok_and(|memory| memory.mode == PolicyMode::Default) || numa::of_thread().is_err());
     }
 }

@@ -43,6 +43,8 @@ pub struct Paged {
     pub mode: Mode,
     /// The nodes that near is taken from, when they were named.
     pub on: Option<NodeSet>,
+    /// One line for people when nobody chose, and nodes might have been expected.
+    pub told: Option<String>,
 }
 
 /// Both are nodes.
@@ -60,11 +62,17 @@ pub struct Nodes {
     pub told: Option<String>,
 }
 
-/// Settles what `typed` leaves open. `topology` is asked for only where nodes are named, or the machine may have two kinds of memory.
+/// Settles what `typed` leaves open. `topology` is asked for only where nodes are named, or the machine may have two kinds of memory;
+/// `may_place` whether memory can be given to nodes only where nobody named them, since memory is paged then where it cannot.
 ///
 /// # Errors
 /// A refusal that says what to write instead.
-pub fn settle(typed: &Typed, several_nodes: bool, topology: impl FnOnce() -> Topology) -> anyhow::Result<Tiers> {
+pub fn settle(
+    typed: &Typed,
+    several_nodes: bool,
+    topology: impl FnOnce() -> Topology,
+    may_place: impl FnOnce(&NodeSet) -> Result<(), String>,
+) -> anyhow::Result<Tiers> {
     let by_nodes = |spec: &Option<FarSpec>| matches!(spec, Some(FarSpec::Node { .. }));
     match (&typed.near, &typed.far) {
         (None, None) if !several_nodes || typed.of_pager.is_some() || matches!(typed.mode, Some(Mode::Hybrid(_))) => {
@@ -73,8 +81,22 @@ pub fn settle(typed: &Typed, several_nodes: bool, topology: impl FnOnce() -> Top
         (None, None) => {
             let topology = topology();
             match nodes::tiers_of(&topology) {
-                Some(found) => of_machine(typed, &topology, found),
-                None => paged(typed, None),
+                Some(found) => match may_place(&found.near) {
+                    Ok(()) => of_machine(typed, &topology, found),
+                    Err(why) => {
+                        instead(typed, format!("this machine has two kinds of memory, but {why}: memory is paged instead"))
+                    }
+                },
+                None => match nodes::gpu_nodes(&topology) {
+                    gpu if gpu.is_empty() => paged(typed, None),
+                    gpu => instead(
+                        typed,
+                        format!(
+                            "{} is left to the GPU, and memory is paged to a directory; --far node:{gpu} would take it",
+                            nodes::name(&topology, &gpu)
+                        ),
+                    ),
+                },
             }
         }
         (Some(NearSpec::Node { nodes, .. }), Some(FarSpec::Path(_) | FarSpec::Emulated { .. })) => {
@@ -107,7 +129,15 @@ fn paged(typed: &Typed, on: Option<NodeSet>) -> anyhow::Result<Tiers> {
         (None, Some(_)) => Mode::Flat,
         (None, None) => Mode::Cache,
     };
-    Ok(Tiers::Paged(Paged { near: typed.near.clone(), far: typed.far.clone(), mode, on }))
+    Ok(Tiers::Paged(Paged { near: typed.near.clone(), far: typed.far.clone(), mode, on, told: None }))
+}
+
+/// Paging, where nodes might have been expected.
+fn instead(typed: &Typed, told: String) -> anyhow::Result<Tiers> {
+    Ok(match paged(typed, None)? {
+        Tiers::Paged(paged) => Tiers::Paged(Paged { told: Some(told), ..paged }),
+        nodes => nodes,
+    })
 }
 
 fn of_machine(typed: &Typed, topology: &Topology, found: nodes::Tiers) -> anyhow::Result<Tiers> {
@@ -150,14 +180,23 @@ fn named(typed: &Typed, topology: &Topology) -> anyhow::Result<Tiers> {
         (None, Some(far)) => (rest(&far, found.map(|found| found.near)), far),
         (None, None) => return paged(typed, None),
     };
+    // Memory of GPUs is nobody's other memory.
+    let gpu = || match nodes::gpu_nodes(topology) {
+        gpu if gpu.is_empty() => String::new(),
+        gpu => format!(" ({} is taken only when it is named)", nodes::name(topology, &gpu)),
+    };
     if near.is_empty() {
-        return Err(refuse("--far names every node there is: nothing is left to be near; name fewer, or name a directory"));
+        return Err(refuse(format_args!(
+            "--far leaves no node: nothing is left to be near{}; name fewer, or name a directory",
+            gpu()
+        )));
     }
     if far.is_empty() && !(typed.interleaved && near.len() > 1) {
         let shown = typed.near.as_ref().map_or_else(String::new, ToString::to_string);
         return Err(refuse(format_args!(
-            "--near {shown}: there is no other node that could be far; name a directory or emu:bw=4G,lat=10us with --far, or write a size \
-             such as --near 800M"
+            "--near {shown}: there is no other node that could be far{}; name a directory or emu:bw=4G,lat=10us with --far, or write a size \
+             such as --near 800M",
+            gpu()
         )));
     }
     nodes::check_pair(topology, &near, &far, limit).map_err(|error| refuse(format_args!("--near and --far: {error}")))?;
@@ -202,7 +241,12 @@ mod tests {
     }
 
     /// `--near`, `--far`, `--mode` and `--place`; empty for what is left out.
-    fn on(name: &str, [near, far, mode, place]: [&str; 4]) -> Result<Tiers, String> {
+    fn on(name: &str, typed: [&str; 4]) -> Result<Tiers, String> {
+        on_with(name, typed, Ok(()))
+    }
+
+    /// The same where memory can be given to nodes, or cannot.
+    fn on_with(name: &str, [near, far, mode, place]: [&str; 4], may_place: Result<(), String>) -> Result<Tiers, String> {
         let topology = captured(name);
         let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let typed = Typed {
@@ -212,7 +256,7 @@ mod tests {
             choice: given(place).map(|text| text.parse().expect("place")),
             ..Typed::default()
         };
-        settle(&typed, topology.nodes.len() > 1, || topology).map_err(|error| error.to_string())
+        settle(&typed, topology.nodes.len() > 1, || topology, |_| may_place).map_err(|error| error.to_string())
     }
 
     fn pair(name: &str, typed: [&str; 4]) -> String {
@@ -230,7 +274,7 @@ mod tests {
             ("xeonmax-snc4-flat", "8-15 over 0-7"),
             ("booted-knl-flat-no-hmat", "1 over 0"),
             ("cxl-region", "0 over 1"),
-            ("grace-hopper", "0 over 1"),
+            ("grace-hopper", "paged, cache"),
             ("two-sockets-sapphire-rapids", "paged, cache"),
             ("booted-cxl-no-hmat", "paged, cache"),
             ("development-machine", "paged, cache"),
@@ -241,6 +285,29 @@ mod tests {
         let Ok(Tiers::Nodes(nodes)) = on("cxl-region", [""; 4]) else { panic!("nodes") };
         let told = nodes.told.expect("said");
         assert!(told.contains("near is DRAM on node 0, far is CXL on node 1") && told.contains("--near"), "{told}");
+    }
+
+    #[test]
+    fn where_nodes_cannot_be_given_memory_it_is_paged_unless_they_are_named() {
+        let denied = || Err("set_mempolicy: denied".to_owned());
+        let Ok(Tiers::Paged(paged)) = on_with("cxl-region", [""; 4], denied()) else { panic!("paged") };
+        let told = paged.told.expect("said");
+        assert!(paged.mode == Mode::Cache && told.contains("set_mempolicy: denied") && !told.contains('\n'), "{told}");
+        let named = on_with("cxl-region", ["node:0", "", "", ""], denied());
+        assert!(matches!(named, Ok(Tiers::Nodes(_))), "refused later, when it is tried: {named:?}");
+    }
+
+    #[test]
+    fn memory_of_gpus_is_taken_only_when_it_is_named() {
+        let Ok(Tiers::Paged(paged)) = on("grace-hopper", [""; 4]) else { panic!("paged") };
+        let told = paged.told.expect("said");
+        assert!(told.contains("node 1 is left to the GPU") && told.contains("--far node:1"), "{told}");
+        assert_eq!(pair("grace-hopper", ["", "node:1", "", ""]), "0 over 1");
+        assert_eq!(pair("grace-hopper", ["node:1", "", "", ""]), "1 over 0");
+        let error = on("grace-hopper", ["node:0", "", "", ""]).expect_err("nothing is far");
+        assert!(error.contains("taken only when it is named"), "{error}");
+        let Ok(Tiers::Paged(paged)) = on("two-sockets-sapphire-rapids", [""; 4]) else { panic!("paged") };
+        assert_eq!(paged.told, None);
     }
 
     #[test]
@@ -281,7 +348,8 @@ mod tests {
             assert!(error.contains(hint), "{name} {typed:?}: {error}");
         }
         let trace = Typed { near: Some("node:0".parse().expect("near")), of_pager: Some("--trace"), ..Typed::default() };
-        let error = settle(&trace, true, || captured("two-sockets-sapphire-rapids")).expect_err("no pager").to_string();
+        let error =
+            settle(&trace, true, || captured("two-sockets-sapphire-rapids"), |_| Ok(())).expect_err("no pager").to_string();
         assert!(error.contains("--trace is about paging"), "{error}");
     }
 }

@@ -68,6 +68,12 @@ fn refusals_on_any_machine() {
         (&["--cpus", ""], "no CPU is named"),
         (&["--full", "sometimes"], "spill"),
         (&["--weighted"], "--interleave"),
+        (&["--deny", "bogus"], "not a facility"),
+        (&["--near", "node:0", "--far", "node:1", "--deny", "bogus"], "not a facility"),
+        (&["--migrate-rate", "nonsense"], "--migrate-rate"),
+        (&["--migrate-cpu", "1000"], "--migrate-cpu 1000"),
+        (&["--migrate", "force"], "cache mode between nodes"),
+        (&["--machine", "/nowhere"], "--machine is for"),
     ] {
         refused(options, hint);
     }

@@ -5,14 +5,15 @@ use crate::far_dir::FarDir;
 use crate::library;
 use crate::machine::{self, Machine};
 use crate::paging::{self, HOW_TO_GET_UFFD};
+use crate::start;
 use comfy_table::{ContentArrangement, Table, presets};
-use nearfar_core::addr::PAGE;
-use nearfar_core::node::{CpuList, MemoryKind, MemoryNode, Topology};
+use nearfar_core::node::{MemoryKind, MemoryNode, Topology};
 use nearfar_core::placement::{NodeSet, nodes};
 use nearfar_core::units::Bytes;
+use nearfar_kinds::choice;
+use nearfar_kinds::environment::Environment;
 use nearfar_sys::kernel::{self, Denied, Paging};
-use nearfar_sys::map::OwnedMap;
-use nearfar_sys::numa::{self, MemoryPolicy, NumaError, PolicyMode};
+use nearfar_sys::numa;
 use nearfar_sys::rlimit::{Limit, limit};
 use nearfar_sys::root::Root;
 use nearfar_sys::seccomp;
@@ -98,20 +99,19 @@ fn examine(far: &Path, denied: Denied) -> Vec<Row> {
     rows.push(overcommit(&read("/proc/sys/vm/overcommit_memory")));
     rows.push(mappings(&read("/proc/sys/vm/max_map_count")));
     rows.push(limits(limit(Limit::AddressSpace), limit(Limit::LockedMemory), limit(Limit::FileSize)));
-    rows.extend(nodes_rows(&nearfar_sys::machine::topology(&Root::this()), placing(), std::env::var("MEMKIND_HBW_NODES").ok()));
+    rows.extend(nodes_rows(&nearfar_sys::machine::topology(&Root::this()), placing(), Environment::this()));
     rows.push(swap_comparison());
     rows.extend(migration(&Root::this()));
     rows
 }
 
-/// Whether memory can be given to nodes, tried on a page.
-fn placing() -> Result<(), NumaError> {
-    let page = OwnedMap::new(PAGE).map_err(NumaError::Other)?;
+/// Whether memory can be given to nodes.
+fn placing() -> Result<(), String> {
     let here: NodeSet = [numa::here().1].into_iter().collect();
-    numa::set_range(page.range(), &MemoryPolicy::new(PolicyMode::Preferred, here), false)
+    start::try_placing(&here)
 }
 
-fn nodes_rows(topology: &Topology, placing: Result<(), NumaError>, hbw_nodes: Option<String>) -> Vec<Row> {
+fn nodes_rows(topology: &Topology, placing: Result<(), String>, environment: &Environment) -> Vec<Row> {
     let mut rows = Vec::new();
     let one = |node: &MemoryNode| {
         let cpus = match node.cpus.is_empty() {
@@ -124,7 +124,17 @@ fn nodes_rows(topology: &Topology, placing: Result<(), NumaError>, hbw_nodes: Op
     let all: Vec<String> = topology.nodes.iter().map(one).collect();
     let shown = if all.is_empty() { "none to be seen".to_owned() } else { all.join("; ") };
     rows.push(row("NUMA nodes", State::Good, shown));
+    let gpu = nodes::gpu_nodes(topology);
     rows.push(match nodes::tiers_of(topology) {
+        Some(found) if placing.is_err() => row(
+            "tiers",
+            State::Note,
+            format!(
+                "near would be {}, far {}, but memory cannot be given to them (see placing): without --near and --far it is paged",
+                nodes::name(topology, &found.near),
+                nodes::name(topology, &found.far),
+            ),
+        ),
         Some(found) => row(
             "tiers",
             State::Good,
@@ -135,6 +145,11 @@ fn nodes_rows(topology: &Topology, placing: Result<(), NumaError>, hbw_nodes: Op
                 found.why
             ),
         ),
+        None if !gpu.is_empty() => row(
+            "tiers",
+            State::Good,
+            format!("{} is left to the GPU unless it is named: \"nearfar run --far node:{gpu}\"", nodes::name(topology, &gpu)),
+        ),
         None if nodes::usable(topology).len() > 1 => row(
             "tiers",
             State::Good,
@@ -143,10 +158,10 @@ fn nodes_rows(topology: &Topology, placing: Result<(), NumaError>, hbw_nodes: Op
         None => row("tiers", State::Good, "one node: near is a budget of its memory, far a directory or emulated"),
     });
     rows.push(match placing {
-        Ok(()) => row("placing", State::Good, "memory can be given to nodes (mbind)"),
-        Err(error) => row("placing", State::Note, format!("memory cannot be given to nodes (mbind): {error}")),
+        Ok(()) => row("placing", State::Good, "memory can be given to nodes (mbind), and programs too (set_mempolicy)"),
+        Err(why) => row("placing", State::Note, format!("memory cannot be given to nodes: {why}")),
     });
-    rows.push(hbw(topology, hbw_nodes.as_deref()));
+    rows.push(hbw(topology, environment));
     rows
 }
 
@@ -154,32 +169,22 @@ fn kind(node: &MemoryNode) -> &'static str {
     if node.kind == MemoryKind::Unknown { "unknown kind" } else { node.kind.name() }
 }
 
-/// Whether memkind's interface finds high-bandwidth memory, and why not.
-fn hbw(topology: &Topology, named: Option<&str>) -> Row {
+/// Whether memkind's interface finds high-bandwidth memory, as it decides itself, and why not.
+fn hbw(topology: &Topology, environment: &Environment) -> Row {
     let what = "hbw_malloc";
-    if let Some(named) = named {
-        let list = named.trim().parse::<CpuList>();
-        let set: Option<NodeSet> =
-            list.ok().filter(|list| !list.is_empty()).map(|list| list.as_slice().iter().copied().collect());
-        return match set.map(|set| nodes::check(topology, &set)) {
-            Some(Ok(())) => row(what, State::Good, format!("MEMKIND_HBW_NODES={named} names its memory")),
-            Some(Err(error)) => row(what, State::Note, format!("MEMKIND_HBW_NODES={named}: {error}; hbw_malloc finds no HBM")),
-            None => row(
-                what,
-                State::Note,
-                format!("MEMKIND_HBW_NODES={named} is no list of nodes such as 1 or 4-7; hbw_malloc finds no HBM"),
-            ),
-        };
+    let named = matches!(environment.hbw_nodes, Ok(Some(_)));
+    let is_ours_to_say = matches!(environment.hbw_nodes, Ok(None));
+    match choice::high_bandwidth_nodes(topology, environment) {
+        Ok(found) => {
+            let by = if named { " (MEMKIND_HBW_NODES)" } else { "" };
+            row(what, State::Good, format!("high-bandwidth memory is {}{by}", nodes::name(topology, &found)))
+        }
+        // An ordinary machine.
+        Err(unavailable) if is_ours_to_say => {
+            row(what, State::Good, format!("{}; MEMKIND_HBW_NODES=0 lets programs that use it run on node 0", unavailable.why))
+        }
+        Err(unavailable) => row(what, State::Note, format!("{}; hbw_malloc finds no memory", unavailable.why)),
     }
-    let usable = nodes::usable(topology);
-    let is_hbm = |node: &&MemoryNode| node.kind == MemoryKind::Hbm && usable.contains(node.id);
-    let found: NodeSet = topology.nodes.iter().filter(is_hbm).map(|node| node.id).collect();
-    if found.is_empty() {
-        let why = "no HBM here: MEMKIND_HBW_NODES is not set, and nothing says that a node is HBM (no processor that is known to have it, no \
-                   claims of the firmware); MEMKIND_HBW_NODES=0 lets programs that use it run on node 0";
-        return row(what, State::Good, why);
-    }
-    row(what, State::Good, format!("high-bandwidth memory is {}", nodes::name(topology, &found)))
 }
 
 fn read(path: &str) -> String {
@@ -404,8 +409,11 @@ mod tests {
             nearfar_sys::machine::topology(&Root::open(&path).expect("a capture"))
         };
         let knl = captured("knl-snc4-flat");
-        let words = |topology: &Topology, placing, named: Option<&str>| -> String {
-            nodes_rows(topology, placing, named.map(str::to_owned)).into_iter().map(|row| row.words + "\n").collect()
+        let words = |topology: &Topology, placing: Result<(), &str>, named: Option<&str>| -> String {
+            let environment =
+                Environment::parse(|name| (name == "MEMKIND_HBW_NODES").then(|| named.map(str::to_owned)).flatten());
+            let rows = nodes_rows(topology, placing.map_err(str::to_owned), &environment);
+            rows.into_iter().map(|row| row.words + "\n").collect()
         };
         let all = words(&knl, Ok(()), None);
         for part in
@@ -413,14 +421,27 @@ mod tests {
         {
             assert!(all.contains(part), "{part}\n{all}");
         }
+        let denied = words(&knl, Err("set_mempolicy: not here"), None);
+        assert!(denied.contains("nodes: set_mempolicy: not here") && denied.contains("it is paged"), "{denied}");
         let two = captured("two-sockets-sapphire-rapids");
-        let all = words(&two, Err(NumaError::Denied), None);
-        for part in ["makes any pair near and far", "seccomp", "MEMKIND_HBW_NODES is not set"] {
+        let all = words(&two, Ok(()), None);
+        for part in ["makes any pair near and far", "no memory of high bandwidth (MEMKIND_HBW_NODES"] {
             assert!(all.contains(part), "{part}\n{all}");
         }
-        assert!(words(&two, Ok(()), Some("1")).contains("MEMKIND_HBW_NODES=1 names"));
-        assert!(words(&two, Ok(()), Some("7")).contains("there is no node 7"));
-        assert!(words(&two, Ok(()), Some("HBM")).contains("is no list of nodes"));
+        assert!(words(&captured("grace-hopper"), Ok(()), None).contains("node 1 is left to the GPU"));
+        // As the library takes it, however it is written.
+        assert!(
+            words(&two, Ok(()), Some("1")).contains("is DRAM on node 1 (MEMKIND_HBW_NODES)"),
+            "{}",
+            words(&two, Ok(()), Some("1"))
+        );
+        for bad in ["7", "HBM", " 1", ""] {
+            let environment = Environment::parse(|name| (name == "MEMKIND_HBW_NODES").then(|| bad.to_owned()));
+            let library = choice::high_bandwidth_nodes(&two, &environment);
+            let found = hbw(&two, &environment);
+            assert_eq!(found.state == State::Good, library.is_ok(), "{bad:?}: {}", found.words);
+            assert!(found.words.contains("MEMKIND_HBW_NODES"), "{bad:?}: {}", found.words);
+        }
     }
 
     #[test]

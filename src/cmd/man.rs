@@ -34,9 +34,14 @@ fn page(command: clap::Command) -> (String, Vec<u8>) {
     (man.get_filename(), text)
 }
 
-/// The pages in `dir` that are not those of `command`.
+/// The pages of `command` that `dir` has not or has otherwise, and what `dir` has besides.
 #[cfg(test)]
 pub fn out_of_date(command: clap::Command, dir: &std::path::Path) -> Vec<String> {
     let same = |name: &str, text: &[u8]| std::fs::read(dir.join(name)).is_ok_and(|found| found == text);
-    pages(command).into_iter().filter(|(name, text)| !same(name, text)).map(|(name, _)| name).collect()
+    let pages = pages(command);
+    let is_page = |name: &str| pages.iter().any(|(page, _)| page == name);
+    let there =
+        std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let strangers: Vec<String> = there.filter(|name| !is_page(name)).collect();
+    pages.iter().filter(|(name, text)| !same(name, text)).map(|(name, _)| name.clone()).chain(strangers).collect()
 }

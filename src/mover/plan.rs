@@ -3,7 +3,7 @@
 use super::pair::Pair;
 use super::report::Report;
 use super::rounds::{Limits, Rounds, Shared};
-use crate::args::Migration;
+use crate::args::{DEFAULT_MIGRATE_CPU, DEFAULT_MIGRATE_RATE, Migration};
 use crate::exit::refuse;
 use nearfar_core::node::{Node, Topology};
 use nearfar_core::placement::{NodeSet, Order};
@@ -37,13 +37,13 @@ pub struct NumaCache {
     pub notes: Vec<String>,
 }
 
-impl NumaCache {
-    /// Settles it for `order` on this machine; `measured` is this machine's node.json, if there is one.
+impl Wanted<'_> {
+    /// What it allows the mover to take.
     ///
     /// # Errors
-    /// A refusal when there are no two sets of nodes, or the rate is none.
-    pub fn plan(order: &Order, topology: &Topology, measured: Option<&Node>, wanted: &Wanted<'_>) -> anyhow::Result<Self> {
-        let Wanted { who, rate, cpu_percent } = *wanted;
+    /// A refusal of what cannot be worked with.
+    pub fn limits(&self) -> anyhow::Result<Limits> {
+        let Self { rate, cpu_percent, .. } = *self;
         if !(0.01..=100.0).contains(&cpu_percent) {
             return Err(refuse(format_args!("--migrate-cpu {cpu_percent} is not between 0.01 and 100 (per cent of one CPU)")));
         }
@@ -51,8 +51,24 @@ impl NumaCache {
         if bytes_per_s.0 < 1 << 20 {
             return Err(refuse(format_args!("--migrate-rate {rate} is too little; write 1M or more (per second)")));
         }
+        Ok(Limits { bytes_per_s: bytes_per_s.0 as f64, cpu_share: cpu_percent / 100.0 })
+    }
+
+    /// True when nothing was asked for that is not so anyway.
+    pub fn is_default(&self) -> bool {
+        self.who == Migration::Auto && self.rate == DEFAULT_MIGRATE_RATE && self.cpu_percent == DEFAULT_MIGRATE_CPU
+    }
+}
+
+impl NumaCache {
+    /// Settles it for `order` on this machine; `measured` is this machine's node.json, if there is one.
+    ///
+    /// # Errors
+    /// A refusal when there are no two sets of nodes, or the rate is none.
+    pub fn plan(order: &Order, topology: &Topology, measured: Option<&Node>, wanted: &Wanted<'_>) -> anyhow::Result<Self> {
+        let who = wanted.who;
+        let limits = wanted.limits()?;
         let pair = Pair::of(order, topology, measured)?;
-        let limits = Limits { bytes_per_s: bytes_per_s.0 as f64, cpu_share: cpu_percent / 100.0 };
         let tiering = Tiering::of(&Root::this());
         let mut cache = Self { pair, sampler: None, limits, kernel: false, notes: Vec::new() };
         let Pair { near, far, gain, .. } = &cache.pair;
@@ -74,7 +90,7 @@ impl NumaCache {
                         if tiering.serves(near, far) { "; the kernel's tiering is on as well, and may undo moves" } else { "" };
                     format!(
                         "{first}; hot pages of far are moved to near, at most {}/s; visits are seen by {means}, which {}; {gain}{forced}",
-                        Bytes(bytes_per_s.0),
+                        Bytes(cache.limits.bytes_per_s as u64),
                         means.confidence()
                     )
                 }
@@ -85,7 +101,21 @@ impl NumaCache {
             },
         };
         cache.notes.push(note);
+        if order.near_limit != u64::MAX {
+            cache.notes.extend(cache.not_held());
+        }
         Ok(cache)
+    }
+
+    /// Near is at most `bytes` from now on: a rank's share, which is known only when the other ranks are.
+    pub fn limit_near(&mut self, bytes: u64) {
+        self.pair.near_limit = bytes;
+    }
+
+    /// What is to be said of a limit of near where nobody holds it.
+    pub fn not_held(&self) -> Option<String> {
+        let said = "the limit of near is not held: nearfar moves no pages in this run, and memory goes to near while the nodes have room";
+        self.sampler.is_none().then(|| said.to_owned())
     }
 
     /// Where the program's memory comes from: near while there is room. `None` where the kernel moves pages, which it does not do for
@@ -145,6 +175,22 @@ mod tests {
         let note = kernel_note(&on);
         assert!(note.contains("leaves it to the kernel") && note.contains("demotion_enabled"), "{note}");
         assert!(kernel_note(&Tiering { demotion: Some(true), ..on }).contains("demotes cold ones too"));
+    }
+
+    /// The share of a rank is known after the plan, and it is what the mover must hold.
+    #[test]
+    fn a_limit_that_comes_later_is_the_mover_s() {
+        let node = |id| nearfar_core::node::MemoryNode { id, bytes: 1 << 30, allowed: true, ..Default::default() };
+        let topology = Topology { nodes: vec![node(0), node(1)], ..Topology::default() };
+        let set = |id: u32| NodeSet::from_iter([id]);
+        let order = Order { near: set(0), far: set(1), near_limit: 64 << 20, ..Order::default() };
+        let wanted = Wanted { who: Migration::Off, rate: "1G", cpu_percent: 1.0 };
+        let mut cache = NumaCache::plan(&order, &topology, None, &wanted).expect("planned");
+        assert!(cache.notes.iter().any(|note| note.contains("not held")), "{:?}", cache.notes);
+        cache.limit_near(16 << 20);
+        assert_eq!(cache.pair.room(&cache.pair.free(), 17 << 20).near.min(0), -(1 << 20));
+        let unlimited = NumaCache::plan(&Order { near_limit: u64::MAX, ..order }, &topology, None, &wanted).expect("planned");
+        assert!(!unlimited.notes.iter().any(|note| note.contains("not held")), "{:?}", unlimited.notes);
     }
 
     #[test]

@@ -21,9 +21,12 @@ pub struct Tiers {
 /// Near and far of a machine with two kinds of memory, as far as this process may use them; `None` when there is one kind, when
 /// nothing tells which is the faster, or when only one of them may be used.
 ///
-/// Memory of GPUs counts as far (Grace-Hopper): for programs on the CPUs it is behind a link, whatever its own bandwidth.
+/// Memory of GPUs (Grace-Hopper) is never among them: it is the GPU's, and what the kernel puts there unasked the GPU lacks.
 pub fn tiers_of(topology: &Topology) -> Option<Tiers> {
-    let found = detect::tiers(topology)?;
+    let mut rest = topology.clone();
+    // As if it were not there; distances go by the order of the nodes.
+    rest.nodes.iter_mut().filter(|node| node.kind == MemoryKind::Gpu).for_each(|node| node.bytes = 0);
+    let found = detect::tiers(&rest)?;
     let may = usable(topology);
     let set = |ids: &[u32]| ids.iter().copied().collect::<NodeSet>().and(&may);
     let (near, far) = (set(&found.near), set(&found.far));
@@ -36,9 +39,17 @@ pub fn usable(topology: &Topology) -> NodeSet {
     topology.nodes.iter().filter(|node| node.bytes > 0 && node.allowed).map(|node| node.id).collect()
 }
 
-/// Usable nodes that are not in `these`.
+/// Usable nodes of memory of GPUs, which is used only when it is named.
+pub fn gpu_nodes(topology: &Topology) -> NodeSet {
+    let usable = usable(topology);
+    let is_gpu = |node: &&MemoryNode| node.kind == MemoryKind::Gpu && usable.contains(node.id);
+    topology.nodes.iter().filter(is_gpu).map(|node| node.id).collect()
+}
+
+/// Usable nodes that are not in `these`, less those that are used only when they are named.
 pub fn others(topology: &Topology, these: &NodeSet) -> NodeSet {
-    usable(topology).iter().filter(|&node| !these.contains(node)).collect()
+    let gpu = gpu_nodes(topology);
+    usable(topology).iter().filter(|&node| !these.contains(node) && !gpu.contains(node)).collect()
 }
 
 /// Those of `among` that are nearest to node `from`, by distance; several when they are equally near, all when nothing is known.
@@ -247,6 +258,20 @@ mod tests {
         assert_eq!(tiers_of(&machine), None, "no near memory may be used");
         assert_eq!(others(&machine, &set("0")), set("1"));
         assert_eq!(name(&machine, &set("0-1")), "DRAM on nodes 0,1");
+    }
+
+    #[test]
+    fn memory_of_gpus_is_taken_only_when_it_is_named() {
+        let mut machine = machine();
+        machine.nodes.iter_mut().filter(|node| node.id >= 2).for_each(|node| node.kind = MemoryKind::Gpu);
+        assert_eq!(tiers_of(&machine), None, "nothing else is left");
+        assert_eq!((gpu_nodes(&machine), others(&machine, &set("0"))), (set("2"), set("1")));
+        assert_eq!(check_pair(&machine, &set("0-1"), &set("2"), None), Ok(()), "named");
+        // A slower memory beside it is far, alone.
+        machine.nodes[1].kind = MemoryKind::Cxl;
+        let found = tiers_of(&machine).unwrap();
+        assert_eq!((found.near, found.far), (set("0"), set("1")), "{}", found.why);
+        assert!(!found.why.contains("GPU"), "{}", found.why);
     }
 
     #[test]

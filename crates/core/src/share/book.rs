@@ -80,15 +80,17 @@ pub struct Guest {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Book {
     places: u32,
+    /// `places` is known, not the most that there may be.
+    exact: bool,
     /// Everybody, in the order of coming.
     guests: Vec<Guest>,
     divided: Option<(u64, Vec<u64>)>,
 }
 
 impl Book {
-    /// An empty book for a node with so many ranks.
-    pub fn new(places: u32) -> Self {
-        Self { places, ..Self::default() }
+    /// An empty book for a node with so many ranks; at most so many, when that is not `exact`.
+    pub fn new(places: u32, exact: bool) -> Self {
+        Self { places, exact, ..Self::default() }
     }
 
     /// Takes an event in. What cannot be (of strangers, a second division) is ignored.
@@ -146,9 +148,11 @@ impl Book {
         (0..self.places).all(|place| self.guests.iter().any(|guest| guest.come.place == place))
     }
 
-    /// True when nobody is in the book any more, and nobody is expected.
+    /// True when nobody is in the book any more, and nobody is expected. Where nobody knows how many will come, those who came
+    /// are all.
     pub fn is_over(&self, alive: impl Fn(Process) -> bool) -> bool {
-        self.all_came() && self.living(alive).next().is_none()
+        let came = if self.exact { self.all_came() } else { !self.guests.is_empty() };
+        came && self.living(alive).next().is_none()
     }
 
     /// Bytes that are divided, and by place; once they are.
@@ -205,7 +209,7 @@ mod tests {
 
     #[test]
     fn all_come_in_time() {
-        let mut book = Book::new(4);
+        let mut book = Book::new(4, true);
         for pid in [3, 1, 0, 2] {
             assert!(!book.all_came());
             let claim = if pid == 1 { Claim::Part { parts: 4, of: 10 } } else { Claim::Fair };
@@ -222,8 +226,24 @@ mod tests {
     }
 
     #[test]
+    fn an_unknown_number_of_ranks_is_over_when_nobody_lives() {
+        let mut book = Book::new(64, false);
+        assert!(!book.is_over(|_| true), "just begun");
+        (0..2).for_each(|pid| come(&mut book, pid, None, Claim::Fair, |_| true));
+        book.apply(Event::Left { process: process(0) });
+        assert!(!book.is_over(|_| true));
+        assert!(book.is_over(|who| who.pid != 1), "the other one is dead");
+        book.apply(Event::Left { process: process(1) });
+        assert!(book.is_over(|_| true));
+        let mut known = Book::new(64, true);
+        come(&mut known, 0, None, Claim::Fair, |_| true);
+        known.apply(Event::Left { process: process(0) });
+        assert!(!known.is_over(|_| true), "63 are expected");
+    }
+
+    #[test]
     fn who_comes_late_gets_what_was_kept_and_what_came_back() {
-        let mut book = Book::new(4);
+        let mut book = Book::new(4, true);
         (0..2).for_each(|pid| come(&mut book, pid, Some(pid), Claim::Fair, |_| true));
         book.apply(book.division());
         come(&mut book, 3, Some(3), Claim::Part { parts: 1, of: 1 }, |_| true);
@@ -243,7 +263,7 @@ mod tests {
 
     #[test]
     fn ranks_without_a_number_take_free_places() {
-        let mut book = Book::new(2);
+        let mut book = Book::new(2, true);
         (5..8).for_each(|pid| come(&mut book, pid, None, Claim::Fair, |_| true));
         let places: Vec<_> = book.guests().iter().map(|guest| (guest.come.place, guest.come.extra)).collect();
         assert_eq!(places, [(0, false), (1, false), (2, true)]);
@@ -251,7 +271,7 @@ mod tests {
 
     #[test]
     fn events_round_trip_as_text() {
-        let mut book = Book::new(1);
+        let mut book = Book::new(1, true);
         come(&mut book, 7, None, Claim::Bytes(5), |_| true);
         for event in [Event::Come(book.guests()[0].come.clone()), book.division(), Event::Left { process: process(7) }] {
             let text = serde_json::to_string(&event).expect("JSON");
@@ -285,7 +305,7 @@ mod tests {
         /// Whatever order they come, leave and die in: never more than the whole, and a first comer finds its part.
         #[test]
         fn never_more_than_the_whole(steps in prop::collection::vec(step(), 0..60)) {
-            let mut book = Book::new(5);
+            let mut book = Book::new(5, true);
             let mut dead = Vec::new();
             for (number, step) in steps.into_iter().enumerate() {
                 let pid = number as u32 + 1;
