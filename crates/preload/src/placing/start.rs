@@ -86,21 +86,34 @@ pub fn open() {
 /// Before fork.
 pub fn fork_prepare() {
     if let Some(placing) = get() {
+        if let Some(sites) = &placing.sites {
+            sites.hold();
+        }
         placing.maps.hold();
+    }
+}
+
+impl Placing {
+    /// Lets go of what `fork_prepare` took.
+    fn let_go(&self) {
+        self.maps.release();
+        if let Some(sites) = &self.sites {
+            sites.release();
+        }
     }
 }
 
 /// After fork, in the parent; in the child before memory is set up again, which makes and ends mappings.
 pub fn fork_parent() {
     if let Some(placing) = get() {
-        placing.maps.release();
+        placing.let_go();
     }
 }
 
 /// After fork, in the child, which has `slot`.
 pub fn fork_child(slot: Option<&'static Slot>) {
     if let Some(placing) = get() {
-        placing.maps.release();
+        placing.let_go();
         placing.room.after_fork(slot);
     }
 }
