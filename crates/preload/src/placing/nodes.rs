@@ -121,7 +121,7 @@ impl NodeRoom {
 
     /// Bytes that a process has on the nodes for what was granted; `None` when it may not be asked.
     fn count_of(&self, process: &str) -> Option<u64> {
-        let text = Root::this().read(&format!("/proc/{process}/numa_maps"), 128 << 20)?;
+        let text = Root::this().read(&format!("/proc/{process}/numa_maps"), 128 << 20).ok()?;
         Some(String::from_utf8_lossy(&text).lines().map(|line| bytes_in(line, &self.nodes)).sum())
     }
 

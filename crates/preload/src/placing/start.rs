@@ -83,12 +83,16 @@ pub fn open() {
     }
 }
 
+/// Before fork, before any other lock is taken: who asks the loader may need them.
+pub fn fork_begin() {
+    if let Some(sites) = get().and_then(|placing| placing.sites.as_ref()) {
+        sites.hold();
+    }
+}
+
 /// Before fork.
 pub fn fork_prepare() {
     if let Some(placing) = get() {
-        if let Some(sites) = &placing.sites {
-            sites.hold();
-        }
         placing.maps.hold();
     }
 }

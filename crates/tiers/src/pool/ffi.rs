@@ -4,7 +4,7 @@
 use libmimalloc_sys as _;
 use nearfar_core::addr::Extent;
 use std::ffi::{c_int, c_long, c_void};
-use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// `mi_heap_t`.
 #[repr(C)]
@@ -52,32 +52,35 @@ unsafe extern "C" {
 
 /// Sets mimalloc up for pools; settings that a program's MIMALLOC_* variables must not change, since they are meant for its own copy.
 pub fn configure() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        for (option, value) in [
-            // Nothing may be printed into the program's output.
-            (SHOW_ERRORS, 0),
-            (SHOW_STATS, 0),
-            (VERBOSE, 0),
-            // What an arena gets back goes back to the kernel at once: nobody comes by later to do it, and fast memory is scarce.
-            (ARENA_PURGE_MULT, 0),
-            // 2: do nothing at exit, when others may still use blocks.
-            (DESTROY_ON_EXIT, 2),
-        ] {
-            // SAFETY: option numbers of this version; sets a word of mimalloc's table.
-            unsafe { mi_option_set(option, value) };
-        }
-        // Heaps are described in mimalloc's ordinary memory. Where that is made just now, it need not begin with a huge page: zeroing
-        // it would be most of what the first allocation of a program takes. (While mimalloc starts, the option would mean something else.)
-        // SAFETY: as above; a block that is given back at once.
-        unsafe {
-            mi_process_init();
-            let before = mi_option_get(ALLOW_THP);
-            mi_option_set(ALLOW_THP, 0);
-            mi_free(mi_malloc(1));
-            mi_option_set(ALLOW_THP, before);
-        }
-    });
+    // No Once: the child of a fork would wait for ever for a thread of its parent. Doing it twice does no harm.
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if DONE.load(Ordering::Acquire) {
+        return;
+    }
+    for (option, value) in [
+        // Nothing may be printed into the program's output.
+        (SHOW_ERRORS, 0),
+        (SHOW_STATS, 0),
+        (VERBOSE, 0),
+        // What an arena gets back goes back to the kernel at once: nobody comes by later to do it, and fast memory is scarce.
+        (ARENA_PURGE_MULT, 0),
+        // 2: do nothing at exit, when others may still use blocks.
+        (DESTROY_ON_EXIT, 2),
+    ] {
+        // SAFETY: option numbers of this version; sets a word of mimalloc's table.
+        unsafe { mi_option_set(option, value) };
+    }
+    // Heaps are described in mimalloc's ordinary memory. Where that is made just now, it need not begin with a huge page: zeroing
+    // it would be most of what the first allocation of a program takes. (While mimalloc starts, the option would mean something else.)
+    // SAFETY: as above; a block that is given back at once.
+    unsafe {
+        mi_process_init();
+        let before = mi_option_get(ALLOW_THP);
+        mi_option_set(ALLOW_THP, 0);
+        mi_free(mi_malloc(1));
+        mi_option_set(ALLOW_THP, before);
+    }
+    DONE.store(true, Ordering::Release);
 }
 
 /// An arena over `range`, which is reserved, readable and writable, and reads as zeros.

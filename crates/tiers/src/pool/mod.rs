@@ -18,10 +18,10 @@ use nearfar_sys::errno::Errno;
 use nearfar_sys::map;
 use nearfar_sys::numa::{self, MemoryPolicy};
 use nearfar_sys::rlimit::{self, Limit};
+use nearfar_sys::{process, thread};
 use std::ffi::c_void;
 use std::ptr::null_mut;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 /// Most pools of a process.
 pub const MOST_POOLS: usize = 64;
@@ -74,7 +74,31 @@ pub struct Pool {
 
 static POOLS: [AtomicPtr<Pool>; MOST_POOLS] = [const { AtomicPtr::new(null_mut()) }; MOST_POOLS];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
-static MAKING: Mutex<()> = Mutex::new(());
+/// The process one of whose threads makes a pool, or 0.
+static MAKER: AtomicU32 = AtomicU32::new(0);
+
+/// The turn of one thread to make a pool. No mutex: the child of a fork in that moment must be able to go on.
+struct Making;
+
+impl Making {
+    fn begin() -> Self {
+        let own = process::pid();
+        loop {
+            let maker = MAKER.load(Ordering::Relaxed);
+            // Another number: a thread of the parent, which is not here.
+            if maker != own && MAKER.compare_exchange(maker, own, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                return Self;
+            }
+            thread::give_way();
+        }
+    }
+}
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        MAKER.store(0, Ordering::Release);
+    }
+}
 
 impl Pool {
     /// Makes a pool, for the life of the process.
@@ -83,7 +107,7 @@ impl Pool {
     /// ENOMEM without address space (or huge pages), EAGAIN when there are [`MOST_POOLS`], and what mbind(2) says: EINVAL for a node
     /// that is not there, EPERM and ENOSYS where NUMA calls are not to be had.
     pub fn create(spec: &PoolSpec) -> Result<&'static Self, Errno> {
-        let _making = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _making = Making::begin();
         let id = COUNT.load(Ordering::Relaxed);
         if id >= MOST_POOLS {
             return Err(Errno::EAGAIN);
