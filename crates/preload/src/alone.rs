@@ -305,7 +305,12 @@ impl Alone {
     /// `block` is a live block of a pool; unless the result is null it is not used afterwards.
     pub unsafe fn realloc(&self, tier: Tier, block: *mut c_void, size: usize) -> *mut c_void {
         // SAFETY: passed on to the caller.
-        unsafe { self.pool(tier, size).realloc(block, size) }
+        let old = unsafe { Pool::usable_size(block) };
+        let is_there = Pool::of(block.addr()).is_some_and(|pool| std::ptr::eq(pool, self.side(tier).pool));
+        // What stays in place, or grows, asks for the difference only.
+        let pool = self.pool(tier, if is_there { size.saturating_sub(old) } else { size });
+        // SAFETY: passed on to the caller. In place while at least half of the block is used.
+        unsafe { if is_there && size <= old && size >= old / 2 { block } else { pool.realloc(block, size) } }
     }
 
     /// The tier that pages on `node` are in.

@@ -216,11 +216,14 @@ pub unsafe fn register_atfork(prepare: *mut c_void, parent: *mut c_void, child: 
 pub extern "C" fn fork_prepare() {
     if let Some(managed) = managed_even_inside() {
         FORKING.fetch_add(1, Ordering::Relaxed);
+        placing::fork_begin();
         managed.with(Memory::fork_prepare);
         // Under the lock that is held from here on: another thread may be about to fork too.
         FORKER.store(process::tid(), Ordering::Relaxed);
     } else if JOB.get().is_none() {
         return;
+    } else {
+        placing::fork_begin();
     }
     placing::fork_prepare();
     alloc_internal::fork_prepare();

@@ -265,11 +265,33 @@ pub fn free_bytes(node: u32) -> Option<u64> {
     free_bytes_under(&Root::this(), node)
 }
 
+/// Bytes of `node` that a program can have: free ones, and four fifths of the clean page cache, which the kernel gives up when memory
+/// is short. Not all of it: some is in use, and a kernel that gives up the last of it is slow. `None` when the kernel does not say.
+pub fn available_bytes(node: u32) -> Option<u64> {
+    available_bytes_under(&Root::this(), node)
+}
+
 fn free_bytes_under(root: &Root, node: u32) -> Option<u64> {
-    let text = root.text(&format!("/sys/devices/system/node/node{node}/meminfo"))?;
-    let line = text.lines().find(|line| line.contains("MemFree:"))?;
-    let number = line.split_whitespace().rev().find_map(|word| word.parse::<u64>().ok())?;
-    number.checked_mul(1 << 10)
+    bytes_of(&facts_of(root, node)?, "MemFree:")
+}
+
+fn available_bytes_under(root: &Root, node: u32) -> Option<u64> {
+    let facts = facts_of(root, node)?;
+    let bytes = |name| bytes_of(&facts, name).unwrap_or(0);
+    let cache = bytes("Active(file):").saturating_add(bytes("Inactive(file):"));
+    let clean = cache.saturating_sub(bytes("Dirty:")).saturating_sub(bytes("Writeback:"));
+    Some(bytes_of(&facts, "MemFree:")?.saturating_add(clean / 5 * 4))
+}
+
+/// What the kernel says of the memory of `node`.
+fn facts_of(root: &Root, node: u32) -> Option<String> {
+    root.text(&format!("/sys/devices/system/node/node{node}/meminfo"))
+}
+
+/// The number of a line "Node 0 NAME 1024 kB".
+fn bytes_of(facts: &str, name: &str) -> Option<u64> {
+    let mut words = facts.lines().find_map(|line| line.split_once(name))?.1.split_whitespace();
+    words.next()?.parse::<u64>().ok()?.checked_mul(1 << 10)
 }
 
 /// The node of the page at each address of the calling process; `None` for an address without a page in memory (move_pages(2), as a
@@ -406,6 +428,26 @@ mod tests {
         let text = "=== /sys/devices/system/node/node3/meminfo\n Node 3 MemTotal:  16384 kB\n Node 3 MemFree:   1024 kB\n";
         let root = Root::captured(text).expect("a capture");
         assert_eq!((free_bytes_under(&root, 3), free_bytes_under(&root, 0)), (Some(1 << 20), None));
+        assert_eq!((available_bytes_under(&root, 3), available_bytes_under(&root, 0)), (Some(1 << 20), None));
+    }
+
+    #[test]
+    fn clean_page_cache_is_to_be_had() {
+        let line = |name: &str, kib: u64| format!(" Node 3 {name}: {kib} kB\n");
+        let available = |dirty| {
+            let text = "=== /sys/devices/system/node/node3/meminfo\n".to_owned()
+                + &line("MemFree", 1000)
+                + &line("Active", 9_000_000)
+                + &line("Active(anon)", 8_000_000)
+                + &line("Active(file)", 3000)
+                + &line("Inactive(file)", 4000)
+                + &line("Dirty", dirty)
+                + &line("Writeback", 500)
+                + &line("WritebackTmp", 7_000_000);
+            available_bytes_under(&Root::captured(&text).expect("a capture"), 3)
+        };
+        assert_eq!(available(1500), Some((1000 + 4000) << 10));
+        assert_eq!(available(1 << 30), Some(1000 << 10), "more dirty than there is cache");
     }
 
     #[test]

@@ -301,6 +301,11 @@ impl Job {
         self.slots().iter().filter(|slot| slot.account.owner().is_some()).map(|slot| slot.get(gauge)).sum()
     }
 
+    /// Every living process with its slot.
+    pub fn members(&self) -> impl Iterator<Item = (u32, &'static Slot)> {
+        self.slots().iter().filter_map(|slot| Some((slot.account.owner()?.0, slot)))
+    }
+
     /// Charges `pages` to `slot` even beyond the budget; returns by how many pages the budget is exceeded now.
     pub fn force_charge(&self, slot: &Slot, pages: u64) -> u64 {
         let total = self.header().ledger.charge(&slot.account, pages, u64::MAX).unwrap_or(0);

@@ -4,17 +4,22 @@ use crate::objects::{self, Object};
 use nearfar_core::addr::Extent;
 use nearfar_core::placement::table::{Frame, Table, name_hash};
 use nearfar_sys::elf::{self, SymbolKind};
+use std::path::PathBuf;
 
 /// Modules whose functions hand on to malloc for their callers: what they call is not where an object is allocated.
 const WRAPPERS: [&str; 6] = ["libstdc++.", "libc++.", "libc++abi.", "libgfortran.", "libc.so", "libnearfar."];
 
 /// The frames of a table as addresses.
+#[derive(Clone)]
 pub struct Code {
     /// `objects::generation` when it was made.
     pub generation: u64,
     frames: Vec<Vec<Extent>>,
     wrappers: Vec<Extent>,
     own: Vec<Extent>,
+    /// All code of the objects it was made for.
+    all: Vec<Extent>,
+    objects: Vec<(usize, PathBuf)>,
 }
 
 fn code_of(object: &Object) -> impl Iterator<Item = Extent> + '_ {
@@ -22,23 +27,42 @@ fn code_of(object: &Object) -> impl Iterator<Item = Extent> + '_ {
 }
 
 impl Code {
-    /// Translates the frames of `table` for all loaded objects.
-    pub fn of(table: &Table<'_>) -> Self {
+    /// Translates the frames of `table` for all loaded objects. What `before` says of objects that are still there holds.
+    pub fn of(table: &Table<'_>, before: Option<&Self>) -> Self {
         let generation = objects::generation();
-        let mut frames = vec![Vec::new(); table.frames().count()];
-        let (mut wrappers, mut own) = (Vec::new(), Vec::new());
-        for object in objects::loaded() {
-            if object.has_code(Self::of as *const () as usize) {
-                own.extend(code_of(&object));
+        let loaded = objects::loaded();
+        let is_in = |known: &(usize, PathBuf)| loaded.iter().any(|object| (object.base, &object.path) == (known.0, &known.1));
+        // Where something was unloaded, other code may lie there now.
+        let before = before.filter(|before| before.objects.iter().all(is_in));
+        let mut code = before.map_or_else(|| Self::empty(table.frames().count()), Self::clone);
+        code.generation = generation;
+        for object in loaded {
+            if code.objects.iter().any(|(base, path)| (*base, path) == (object.base, &object.path)) {
                 continue;
             }
-            let name = object.file_name();
-            if WRAPPERS.iter().any(|wrapper| name.starts_with(wrapper.as_bytes())) {
-                wrappers.extend(code_of(&object));
+            code.all.extend(code_of(&object));
+            if object.has_code(Self::of as *const () as usize) {
+                code.own.extend(code_of(&object));
+            } else {
+                let name = object.file_name();
+                if WRAPPERS.iter().any(|wrapper| name.starts_with(wrapper.as_bytes())) {
+                    code.wrappers.extend(code_of(&object));
+                }
+                translate(table, &object, name_hash(&name), &mut code.frames);
             }
-            translate(table, &object, name_hash(&name), &mut frames);
+            code.objects.push((object.base, object.path));
         }
-        Self { generation, frames, wrappers, own }
+        code
+    }
+
+    fn empty(frames: usize) -> Self {
+        let [wrappers, own, all] = [const { Vec::new() }; 3];
+        Self { generation: 0, frames: vec![Vec::new(); frames], wrappers, own, all, objects: Vec::new() }
+    }
+
+    /// True for code of an object that it knows.
+    pub fn knows(&self, addr: usize) -> bool {
+        self.all.iter().any(|range| range.contains(addr))
     }
 
     /// True when frame number `frame` of the table is at the return address `addr`.

@@ -27,7 +27,7 @@ mod window;
 pub use grant::Grant;
 pub use maps::{Mapping, Remap, forget_map, has_maps, place_map, remap};
 pub use pools::at_work;
-pub use start::{finish, fork_child, fork_parent, fork_prepare, open, start_nodes, start_paged};
+pub use start::{finish, fork_begin, fork_child, fork_parent, fork_prepare, open, start_nodes, start_paged};
 
 use crate::managed::Managed;
 use nearfar_core::addr::{Extent, PAGE};
@@ -52,7 +52,8 @@ static HEAP: Window = Window::empty();
 static MAPS: Window = Window::empty();
 static STACKS: AtomicBool = AtomicBool::new(false);
 
-/// Near blocks of at least this size in a paged job are given back to the kernel when they are freed: the pager gets their room.
+/// Near blocks of at least this size are given back to the kernel when they are freed where their room is counted: in a paged job the
+/// pager gets it, and on nodes that are asked what a heap keeps would be taken for what was granted and touched.
 const LARGE_BLOCK: usize = 64 << 10;
 
 /// What places objects in this process; lives as long as it.
@@ -196,7 +197,7 @@ impl Placing {
     unsafe fn free(&self, block: *mut c_void) {
         // SAFETY: a live block of a pool.
         let usable = unsafe { Pool::usable_size(block) };
-        if self.managed.is_some() && usable >= LARGE_BLOCK {
+        if (self.managed.is_some() || self.room.is_checked()) && usable >= LARGE_BLOCK {
             discard(Extent::new(block.addr(), usable));
         }
         // SAFETY: passed on to the caller.

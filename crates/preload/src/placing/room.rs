@@ -52,9 +52,10 @@ impl Limits {
     }
 }
 
-/// What a heap block of `bytes` counts: small ones share pages with free space and with the heap's own tables.
+/// What a heap block of `bytes` counts: small ones share pages with free space and with the heap's own tables. One of no bytes takes
+/// memory too.
 pub const fn of_block(bytes: usize) -> u64 {
-    let bytes = bytes as u64;
+    let bytes = if bytes == 0 { 1 } else { bytes as u64 };
     if bytes < LARGE { bytes + bytes / 8 } else { bytes }
 }
 
@@ -104,6 +105,11 @@ impl Room {
         !matches!(self.limits, Limits::None)
     }
 
+    /// True when what is given out is compared with what the nodes have.
+    pub fn is_checked(&self) -> bool {
+        matches!(&self.limits, Limits::Nodes(nodes) if nodes.is_checked())
+    }
+
     /// Bytes that live now.
     pub fn live(&self) -> u64 {
         self.live.load(Ordering::Relaxed)
@@ -129,20 +135,33 @@ impl Room {
 
     /// Takes room for an object of `bytes`; false when there is none.
     pub fn take(&self, bytes: u64) -> bool {
-        let live = self.live.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        let fits = !self.is_limited() || live <= self.granted.load(Ordering::Acquire) || self.take_slowly(bytes);
-        if fits {
-            self.note_peak(live);
-        } else {
-            self.live.fetch_sub(bytes, Ordering::Relaxed);
+        if !self.is_limited() {
+            self.note_peak(self.live.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes));
+            return true;
         }
-        fits
+        let taken = self.take_granted(bytes).or_else(|| self.take_slowly(bytes));
+        if let Some(live) = taken {
+            self.note_peak(live);
+        }
+        taken.is_some()
+    }
+
+    /// Takes what was granted already; what lives then. Others see only what was taken, never what somebody would like to have.
+    fn take_granted(&self, bytes: u64) -> Option<u64> {
+        let fits = |live: u64| live.checked_add(bytes).filter(|&sum| sum <= self.granted.load(Ordering::SeqCst));
+        let live = self.live.fetch_update(Ordering::SeqCst, Ordering::Relaxed, fits).ok()? + bytes;
+        if live <= self.granted.load(Ordering::SeqCst) {
+            return Some(live);
+        }
+        // It was given back meanwhile.
+        self.live.fetch_sub(bytes, Ordering::SeqCst);
+        None
     }
 
     /// Notes that an object for which room for `taken` bytes was taken has `real` ones.
     pub fn correct(&self, taken: u64, real: u64) {
         // Wraps for fewer.
-        self.live.fetch_add(real.wrapping_sub(taken), Ordering::Relaxed);
+        self.live.fetch_add(real.wrapping_sub(taken), Ordering::SeqCst);
     }
 
     fn note_peak(&self, live: u64) {
@@ -155,19 +174,34 @@ impl Room {
     }
 
     #[cold]
-    fn take_slowly(&self, bytes: u64) -> bool {
-        let asking = Asking::begin(&self.asking);
-        let wanting = self.live().saturating_sub(self.granted.load(Ordering::Relaxed)).div_ceil(PAGE as u64);
-        if wanting == 0 {
-            return true;
+    fn take_slowly(&self, bytes: u64) -> Option<u64> {
+        let _asking = Asking::begin(&self.asking);
+        if let Some(live) = self.take_granted(bytes) {
+            return Some(live);
         }
-        let step = if bytes < LARGE { STEP / PAGE as u64 } else { 0 };
-        let granted = [wanting + step, wanting].into_iter().find(|&pages| self.limits.grant(self.slot(), pages));
-        if let Some(pages) = granted {
-            self.granted.fetch_add(pages * PAGE as u64, Ordering::Release);
+        let wanting = self.live().checked_add(bytes)?.saturating_sub(self.granted.load(Ordering::SeqCst)).div_ceil(PAGE as u64);
+        let pages = self.ask(wanting, if bytes < LARGE { STEP / PAGE as u64 } else { 0 })?;
+        // In this order: nobody else takes what was granted for these bytes.
+        let live = self.live.fetch_add(bytes, Ordering::SeqCst) + bytes;
+        let granted = self.granted.fetch_add(pages * PAGE as u64, Ordering::SeqCst) + pages * PAGE as u64;
+        // Others may have taken the rest of the last grant meanwhile.
+        let missing = live.saturating_sub(granted).div_ceil(PAGE as u64);
+        if missing > 0 {
+            if !self.limits.grant(self.slot(), missing) {
+                self.live.fetch_sub(bytes, Ordering::SeqCst);
+                return None;
+            }
+            self.granted.fetch_add(missing * PAGE as u64, Ordering::SeqCst);
         }
-        drop(asking);
-        granted.is_some()
+        Some(live)
+    }
+
+    /// Asks for `pages` and `step` more, or for `pages` alone; how many were granted.
+    fn ask(&self, pages: u64, step: u64) -> Option<u64> {
+        if step > 0 && self.limits.grant(self.slot(), pages + step) {
+            return Some(pages + step);
+        }
+        self.limits.grant(self.slot(), pages).then_some(pages)
     }
 
     /// Gives the room of an object back. Inside nearfar, in handlers of a fork, only the books change; what is spare goes back later.
@@ -186,8 +220,13 @@ impl Room {
         let Some(asking) = Asking::try_begin(&self.asking) else { return };
         let spare = self.granted.load(Ordering::Relaxed).saturating_sub(self.live() + STEP) / PAGE as u64;
         if spare > 0 {
-            self.granted.fetch_sub(spare * PAGE as u64, Ordering::Relaxed);
-            self.limits.give_back(self.slot(), spare);
+            let granted = self.granted.fetch_sub(spare * PAGE as u64, Ordering::SeqCst) - spare * PAGE as u64;
+            // Somebody may have taken of it since.
+            let missing = self.live.load(Ordering::SeqCst).saturating_sub(granted).div_ceil(PAGE as u64).min(spare);
+            self.granted.fetch_add(missing * PAGE as u64, Ordering::SeqCst);
+            if spare > missing {
+                self.limits.give_back(self.slot(), spare - missing);
+            }
         }
         drop(asking);
     }

@@ -8,10 +8,14 @@ use super::code::Code;
 use crate::objects;
 use nearfar_core::placement::table::{Rule, Table};
 use nearfar_core::placement::{ObjectKind, SizeRange, Tier};
+use nearfar_sys::event::now_ns;
+use nearfar_sys::thread;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
+/// The loader is asked what is loaded once in so long, or when an allocation comes from code that is not known.
+const ASK_NS: u64 = 5_000_000;
 /// Frames looked at.
 const DEPTH: usize = 48;
 /// Frames of wrappers that may come before the first frame of a rule.
@@ -44,14 +48,17 @@ pub enum Found {
 pub struct Sites {
     table: Table<'static>,
     code: AtomicPtr<Code>,
-    renewing: AtomicBool,
+    /// Held by whoever asks the loader. No mutex: it must be possible to let go of it in the child of a fork.
+    asking: AtomicBool,
+    /// When the loader is asked again.
+    ask_ns: AtomicU64,
 }
 
 impl Sites {
     /// For `table`.
     pub fn new(table: Table<'static>) -> Self {
-        let code = Box::into_raw(Box::new(Code::of(&table)));
-        Self { table, code: AtomicPtr::new(code), renewing: AtomicBool::new(false) }
+        let code = Box::into_raw(Box::new(Code::of(&table, None)));
+        Self { table, code: AtomicPtr::new(code), asking: AtomicBool::new(false), ask_ns: AtomicU64::new(0) }
     }
 
     /// Its rules.
@@ -64,25 +71,47 @@ impl Sites {
         self.table.rules().filter(|rule| rule.names(kind)).map(|rule| rule.sizes).collect()
     }
 
-    /// The translation for what is loaded now. Old ones stay, since others may be reading them; libraries are loaded seldom.
-    fn code(&self) -> &Code {
+    /// The translation for what is loaded now, for a call that returns to `caller`. The loader, whose lock is the process's, is asked
+    /// when that is not in code that is known, and once in a while, since code may be unloaded and its place used again. Old
+    /// translations stay, since others may be reading them; libraries are loaded seldom.
+    fn code(&self, caller: usize) -> &Code {
         // SAFETY: never null, and never freed.
         let code = unsafe { &*self.code.load(Ordering::Acquire) };
-        if code.generation == objects::generation() || self.renewing.swap(true, Ordering::Acquire) {
+        let now = now_ns();
+        let is_known = caller == 0 || code.knows(caller);
+        if (is_known && now < self.ask_ns.load(Ordering::Relaxed)) || self.asking.swap(true, Ordering::Acquire) {
             return code;
         }
-        let new = Box::into_raw(Box::new(Code::of(&self.table)));
-        self.code.store(new, Ordering::Release);
-        self.renewing.store(false, Ordering::Release);
-        // SAFETY: made just now, never freed.
-        unsafe { &*new }
+        self.ask_ns.store(now + ASK_NS, Ordering::Relaxed);
+        // SAFETY: as above; changed only by whoever holds `asking`.
+        let mut code = unsafe { &*self.code.load(Ordering::Acquire) };
+        if code.generation != objects::generation() {
+            let new = Box::into_raw(Box::new(Code::of(&self.table, Some(code))));
+            self.code.store(new, Ordering::Release);
+            // SAFETY: made just now, never freed.
+            code = unsafe { &*new };
+        }
+        self.asking.store(false, Ordering::Release);
+        code
+    }
+
+    /// Before fork: no other thread holds the loader's lock for us, which the child would find locked for ever.
+    pub fn hold(&self) {
+        while self.asking.swap(true, Ordering::Acquire) {
+            thread::give_way();
+        }
+    }
+
+    /// After fork, in parent and child.
+    pub fn release(&self) {
+        self.asking.store(false, Ordering::Release);
     }
 
     /// Where an object goes that is allocated by a call which returns to `caller` (0: not known).
     pub fn find(&self, kind: ObjectKind, bytes: u64, caller: usize) -> Found {
         let mut rules = (0..self.table.len()).filter_map(|index| Some((index, self.table.rule(index)?)));
         let Some(first) = rules.find(|(_, rule)| rule.fits(kind, bytes)) else { return Found::NotAsked };
-        let code = self.code();
+        let code = self.code(caller);
         let mut stack = None;
         for (index, rule) in std::iter::once(first).chain(rules.filter(|(_, rule)| rule.fits(kind, bytes))) {
             if self.is_at(code, index, &rule, caller, &mut stack) {
@@ -196,7 +225,7 @@ mod tests {
     #[test]
     fn functions_are_found_on_the_stack() {
         // Under test this code is part of the program: the frames of this library are those of the test too.
-        let code = Code::of(&sites("main").table());
+        let code = Code::of(&sites("main").table(), None);
         let stack = unwind(&code);
         assert!(
             stack.frames().first().is_some_and(|&addr| !code.is_own(addr)),

@@ -83,6 +83,13 @@ pub fn open() {
     }
 }
 
+/// Before fork, before any other lock is taken: who asks the loader may need them.
+pub fn fork_begin() {
+    if let Some(sites) = get().and_then(|placing| placing.sites.as_ref()) {
+        sites.hold();
+    }
+}
+
 /// Before fork.
 pub fn fork_prepare() {
     if let Some(placing) = get() {
@@ -90,17 +97,27 @@ pub fn fork_prepare() {
     }
 }
 
+impl Placing {
+    /// Lets go of what `fork_prepare` took.
+    fn let_go(&self) {
+        self.maps.release();
+        if let Some(sites) = &self.sites {
+            sites.release();
+        }
+    }
+}
+
 /// After fork, in the parent; in the child before memory is set up again, which makes and ends mappings.
 pub fn fork_parent() {
     if let Some(placing) = get() {
-        placing.maps.release();
+        placing.let_go();
     }
 }
 
 /// After fork, in the child, which has `slot`.
 pub fn fork_child(slot: Option<&'static Slot>) {
     if let Some(placing) = get() {
-        placing.maps.release();
+        placing.let_go();
         placing.room.after_fork(slot);
     }
 }

@@ -31,6 +31,8 @@ pub struct Inner {
     charged: usize,
     // Pages charged for objects that are never paged; the pager has a copy.
     pub(super) placed: u64,
+    // Until when near is known to be full of what cannot go, unless fewer pages are charged than then.
+    pub(super) hopeless: Option<(u64, u64)>,
     pub(super) refused: bool,
     // Allocations have failed, which is said once.
     pub(super) has_refused: bool,
@@ -75,6 +77,7 @@ impl Inner {
             committed: 0,
             charged: 0,
             placed: 0,
+            hopeless: None,
             refused: false,
             has_refused: false,
             no_space: None,

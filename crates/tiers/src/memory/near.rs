@@ -13,6 +13,10 @@ use nearfar_sys::map;
 
 /// The pager gave up nothing for so long: near is full of what cannot go.
 const HOPELESS_NS: u64 = 2_000_000_000;
+/// Asked again after that, it gets less time, until it has given something up.
+const AGAIN_NS: u64 = 100_000_000;
+/// So long nobody asks again, unless less of near is charged than then.
+const REFUSED_NS: u64 = 1_000_000_000;
 
 impl Memory {
     /// Charges `pages` for objects that stay in near, as long as placed objects of the job have no more than `most`. Waits for the
@@ -42,7 +46,10 @@ impl Memory {
                 None => self.common.event.signal(),
             }
         }
-        self.await_room(pages)
+        let has_room = self.await_room(pages);
+        // Starving is over, either way.
+        self.common.event.signal();
+        has_room
     }
 
     /// Whether the charge could be made; `None` when the pager has been asked for room.
@@ -68,6 +75,9 @@ impl Memory {
             inner.note_placed(pages);
             return Some(true);
         }
+        if inner.hopeless.is_some_and(|(until_ns, charged)| now_ns() < until_ns && inner.job.charged_pages() >= charged) {
+            return Some(false);
+        }
         if let Some(pager) = &mut inner.pager {
             pager.ask_room(pages);
         }
@@ -77,6 +87,7 @@ impl Memory {
     /// Waits for what `charge_now` asked for.
     fn await_room(&self, pages: u64) -> bool {
         let (mut found, mut since_ns, mut buried) = (0, now_ns(), false);
+        let patience_ns = if self.enter().hopeless.is_some() { AGAIN_NS } else { HOPELESS_NS };
         loop {
             wait_readable(&[], 1, &mut []);
             let mut inner = self.enter();
@@ -88,6 +99,7 @@ impl Memory {
             };
             if taken {
                 inner.note_placed(pages);
+                inner.hopeless = None;
                 return true;
             }
             let now_found = match &inner.pager {
@@ -96,13 +108,14 @@ impl Memory {
             };
             if now_found != found {
                 (found, since_ns) = (now_found, now_ns());
-            } else if now_ns() - since_ns > HOPELESS_NS / 20 && inner.job.processes() > 1 && !buried {
+            } else if now_ns() - since_ns > patience_ns / 20 && inner.job.processes() > 1 && !buried {
                 inner.job.bury_dead();
                 buried = true;
-            } else if now_ns() - since_ns > HOPELESS_NS {
+            } else if now_ns() - since_ns > patience_ns {
                 if let Some(pager) = &mut inner.pager {
                     pager.forget_room(pages);
                 }
+                inner.hopeless = Some((now_ns() + REFUSED_NS, inner.job.charged_pages()));
                 return false;
             }
             self.common.event.signal();
@@ -181,6 +194,7 @@ impl Inner {
     /// In the child of a fork: its copies of all placed objects become real as it or its parent writes.
     pub(super) fn charge_inherited(&mut self) {
         self.job.force_charge(self.slot, self.placed);
+        self.hopeless = None;
         self.tell_placed();
     }
 }

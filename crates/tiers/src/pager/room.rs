@@ -339,13 +339,14 @@ impl Pager {
         self.uncharge(released);
     }
 
-    /// When threads wait and nothing is under way that could free a frame: tells the others, and at last takes one frame
-    /// beyond the budget rather than hang. The counter `over_budget_bytes` shows it.
+    /// When threads wait and nothing is under way that could free a frame: tells the others, as when room is owed that only they
+    /// have, and at last takes one frame beyond the budget rather than hang. The counter `over_budget_bytes` shows it.
     fn break_deadlock(&mut self) {
         let stuck = !self.starved.is_empty() && self.ops == 0;
-        if stuck != self.told_starving {
-            self.told_starving = stuck;
-            self.job.set_starving(self.slot, stuck);
+        let starves = stuck || self.owes_in_vain();
+        if starves != self.told_starving {
+            self.told_starving = starves;
+            self.job.set_starving(self.slot, starves);
         }
         if !stuck {
             return;

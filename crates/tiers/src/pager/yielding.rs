@@ -35,6 +35,15 @@ impl Pager {
         self.blocks.get(&block_of(addr)).map(|block| block.state[addr % BLOCK / PAGE])
     }
 
+    /// True when pages are owed and none of this process's frames may go for them: only others can help.
+    pub(super) fn owes_in_vain(&self) -> bool {
+        self.owed() > 0 && self.spare_frames() == 0
+    }
+
+    fn spare_frames(&self) -> u64 {
+        self.slot.charged_pages().saturating_sub(self.not_frames() + LEAST_FRAMES)
+    }
+
     /// Says how many pages of this process's charge are placed objects.
     pub fn set_placed(&mut self, pages: u64) {
         self.placed = pages;
@@ -82,8 +91,7 @@ impl Pager {
         if free > 0 && self.job.try_charge(self.slot, free) {
             self.yielding.saved += free;
         }
-        let spare = self.slot.charged_pages().saturating_sub(self.not_frames() + LEAST_FRAMES);
-        let step = self.owed().min(spare).min(16 * BLOCK_PAGES as u64) as usize;
+        let step = self.owed().min(self.spare_frames()).min(16 * BLOCK_PAGES as u64) as usize;
         if step == 0 {
             return;
         }

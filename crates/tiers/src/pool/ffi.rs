@@ -4,7 +4,6 @@
 use libmimalloc_sys as _;
 use nearfar_core::addr::Extent;
 use std::ffi::{c_int, c_long, c_void};
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// `mi_heap_t`.
@@ -63,45 +62,45 @@ pub static IS_SET_UP: AtomicBool = AtomicBool::new(false);
 
 /// Sets mimalloc up for pools; settings that a program's MIMALLOC_* variables must not change, since they are meant for its own copy.
 pub fn configure() {
-    static ONCE: Once = Once::new();
-    if IS_SET_UP.load(Ordering::Relaxed) {
+    // No Once: the child of a fork would wait for ever for a thread of its parent. Doing it twice does no harm.
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if DONE.load(Ordering::Acquire) || IS_SET_UP.load(Ordering::Relaxed) {
         return;
     }
-    ONCE.call_once(|| {
-        for (option, value) in [
-            // Nothing may be printed into the program's output.
-            (SHOW_ERRORS, 0),
-            (SHOW_STATS, 0),
-            (VERBOSE, 0),
-            // A segment becomes writable as a whole, by one call; pages come when they are touched all the same.
-            (EAGER_COMMIT, 1),
-            (EAGER_COMMIT_DELAY, 0),
-            (ALLOW_LARGE_OS_PAGES, 0),
-            (DISALLOW_OS_ALLOC, 0),
-            (DISALLOW_ARENA_ALLOC, 0),
-            // Asked of the kernel at a time for what is not in pools, in KiB.
-            (ARENA_RESERVE, 64 << 10),
-            // Milliseconds; of parts of segments that are in use.
-            (PURGE_DELAY, 10),
-            // What an arena gets back goes back to the kernel at once: nobody comes by later to do it, and fast memory is scarce.
-            (ARENA_PURGE_MULT, 0),
-            // 2: do nothing at exit, when others may still use blocks.
-            (DESTROY_ON_EXIT, 2),
-        ] {
-            // SAFETY: option numbers of this version; sets a word of mimalloc's table.
-            unsafe { mi_option_set(option, value) };
-        }
-        // Heaps are described in mimalloc's ordinary memory. Where that is made just now, it need not begin with a huge page: zeroing
-        // it would be most of what the first allocation of a program takes. (While mimalloc starts, the option would mean something else.)
-        // SAFETY: as above; a block that is given back at once.
-        unsafe {
-            mi_process_init();
-            let before = mi_option_get(ALLOW_THP);
-            mi_option_set(ALLOW_THP, 0);
-            mi_free(mi_malloc(1));
-            mi_option_set(ALLOW_THP, before);
-        }
-    });
+    for (option, value) in [
+        // Nothing may be printed into the program's output.
+        (SHOW_ERRORS, 0),
+        (SHOW_STATS, 0),
+        (VERBOSE, 0),
+        // A segment becomes writable as a whole, by one call; pages come when they are touched all the same.
+        (EAGER_COMMIT, 1),
+        (EAGER_COMMIT_DELAY, 0),
+        (ALLOW_LARGE_OS_PAGES, 0),
+        (DISALLOW_OS_ALLOC, 0),
+        (DISALLOW_ARENA_ALLOC, 0),
+        // Asked of the kernel at a time for what is not in pools, in KiB.
+        (ARENA_RESERVE, 64 << 10),
+        // Milliseconds; of parts of segments that are in use.
+        (PURGE_DELAY, 10),
+        // What an arena gets back goes back to the kernel at once: nobody comes by later to do it, and fast memory is scarce.
+        (ARENA_PURGE_MULT, 0),
+        // 2: do nothing at exit, when others may still use blocks.
+        (DESTROY_ON_EXIT, 2),
+    ] {
+        // SAFETY: option numbers of this version; sets a word of mimalloc's table.
+        unsafe { mi_option_set(option, value) };
+    }
+    // Heaps are described in mimalloc's ordinary memory. Where that is made just now, it need not begin with a huge page: zeroing
+    // it would be most of what the first allocation of a program takes. (While mimalloc starts, the option would mean something else.)
+    // SAFETY: as above; a block that is given back at once.
+    unsafe {
+        mi_process_init();
+        let before = mi_option_get(ALLOW_THP);
+        mi_option_set(ALLOW_THP, 0);
+        mi_free(mi_malloc(1));
+        mi_option_set(ALLOW_THP, before);
+    }
+    DONE.store(true, Ordering::Release);
 }
 
 /// An arena over `range`, which reads as zeros; with `is_committed` it can be read and written, otherwise mimalloc makes it so.

@@ -17,8 +17,8 @@ use nearfar_core::addr::{Extent, PAGE, round_down, round_up};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::map;
 use nearfar_sys::numa::{self, MemoryPolicy};
-use nearfar_sys::process;
 use nearfar_sys::rlimit::{self, Limit};
+use nearfar_sys::{process, thread};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
@@ -74,31 +74,29 @@ pub struct Pool {
 
 static POOLS: [AtomicPtr<Pool>; MOST_POOLS] = [const { AtomicPtr::new(null_mut()) }; MOST_POOLS];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
-/// The process that makes a pool, 0 for none. Not a mutex: in the child of a fork one that another thread held would stay closed.
-static MAKING: AtomicU32 = AtomicU32::new(0);
+/// The process one of whose threads makes a pool, or 0.
+static MAKER: AtomicU32 = AtomicU32::new(0);
 
-/// While it lives, no other thread makes a pool.
+/// The turn of one thread to make a pool. No mutex: the child of a fork in that moment must be able to go on.
 struct Making;
 
 impl Making {
     fn begin() -> Self {
         let own = process::pid();
         loop {
-            match MAKING.compare_exchange(0, own, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return Self,
-                // Left over by a thread that this process does not have; what it made is not in the list, and lost.
-                Err(other) if other != own => {
-                    let _ = MAKING.compare_exchange(other, 0, Ordering::Relaxed, Ordering::Relaxed);
-                }
-                Err(_) => std::thread::yield_now(),
+            let maker = MAKER.load(Ordering::Relaxed);
+            // Another number: a thread of the parent, which is not here.
+            if maker != own && MAKER.compare_exchange(maker, own, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                return Self;
             }
+            thread::give_way();
         }
     }
 }
 
 impl Drop for Making {
     fn drop(&mut self) {
-        MAKING.store(0, Ordering::Release);
+        MAKER.store(0, Ordering::Release);
     }
 }
 

@@ -8,7 +8,7 @@ use super::{MOST_POOLS, Pool, ffi, large};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 thread_local! {
     static LOCALS: [Cell<*mut Local>; MOST_POOLS] = const { [const { Cell::new(null_mut()) }; MOST_POOLS] };
@@ -70,13 +70,27 @@ pub fn watch() {
     }
 }
 
+/// The key, made at first use. No lock: the child of a fork in that moment must not wait for a thread of its parent.
 fn key() -> Option<libc::pthread_key_t> {
-    static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
-    *KEY.get_or_init(|| {
-        let mut key = 0;
-        // SAFETY: writes a local; the destructor lives as long as the process.
-        (unsafe { libc::pthread_key_create(&raw mut key, Some(ended)) } == 0).then_some(key)
-    })
+    // One more than the key.
+    static KEY: AtomicU32 = AtomicU32::new(0);
+    let known = KEY.load(Ordering::Acquire);
+    if known != 0 {
+        return Some(known - 1);
+    }
+    let mut key: libc::pthread_key_t = 0;
+    // SAFETY: writes a local; the destructor lives as long as the process.
+    if unsafe { libc::pthread_key_create(&raw mut key, Some(ended)) } != 0 {
+        return None;
+    }
+    match KEY.compare_exchange(0, key + 1, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => Some(key),
+        Err(other) => {
+            // SAFETY: made just now, and nobody knows it.
+            unsafe { libc::pthread_key_delete(key) };
+            Some(other - 1)
+        }
+    }
 }
 
 /// # Safety
