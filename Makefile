@@ -56,8 +56,33 @@ docs: build
 install: build
 	install -Dm755 $(NEARFAR) $(DESTDIR)$(PREFIX)/bin/nearfar
 	install -Dm755 target/release/libnearfar.so $(DESTDIR)$(PREFIX)/lib/nearfar/libnearfar.so
+	install -Dm755 target/release/libautohbw.so $(DESTDIR)$(PREFIX)/lib/nearfar/libautohbw.so.0
+	install -Dm755 target/release/libmemtier.so $(DESTDIR)$(PREFIX)/lib/nearfar/libmemtier.so.0
+	for name in autohbw memtier; do ln -sf lib$$name.so.0 $(DESTDIR)$(PREFIX)/lib/nearfar/lib$$name.so; done
+	for name in memkind-hbw-nodes memkind-auto-dax-kmem-nodes memtier; do ln -sf nearfar $(DESTDIR)$(PREFIX)/bin/$$name; done
+	install -Dm644 include/autohbw_api.h $(DESTDIR)$(PREFIX)/include/autohbw_api.h
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	$(MAKE) --no-print-directory install-api
+
+# For programmers: headers, pkg-config, the Fortran module as source (.mod files are each compiler's own), the Python package and
+# the Rust crate (pip install, or a path, from share/nearfar), examples.
+SHARE := $(DESTDIR)$(PREFIX)/share/nearfar
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+.PHONY: install-api
+install-api:
+	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig $(SHARE)/fortran $(SHARE)/python/nearfar \
+	    $(SHARE)/rust/nearfar-alloc/src $(SHARE)/examples/vector_add_rust/src
+	install -m644 include/nearfar.h include/nearfar.hpp $(DESTDIR)$(PREFIX)/include/
+	sed 's,@PREFIX@,$(PREFIX),; s,@VERSION@,$(VERSION),' include/nearfar.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/nearfar.pc
+	install -m644 fortran/nearfar.f90 $(SHARE)/fortran/
+	install -m644 python/pyproject.toml $(SHARE)/python/
+	install -m644 python/nearfar/*.py $(SHARE)/python/nearfar/
+	install -m644 rust/nearfar-alloc/Cargo.toml rust/nearfar-alloc/build.rs $(SHARE)/rust/nearfar-alloc/
+	install -m644 rust/nearfar-alloc/src/*.rs $(SHARE)/rust/nearfar-alloc/src/
+	install -m644 examples/Makefile examples/README.md examples/*.c examples/*.cpp examples/*.f90 examples/*.py $(SHARE)/examples/
+	install -m644 examples/vector_add_rust/Cargo.toml examples/vector_add_rust/Cargo.lock $(SHARE)/examples/vector_add_rust/
+	install -m644 examples/vector_add_rust/src/main.rs $(SHARE)/examples/vector_add_rust/src/
 
 clean:
 	$(CARGO) clean

@@ -74,7 +74,13 @@ pub struct RunArgs {
     #[arg(long, value_name = "HOW", default_value = "lazy")]
     pub commit: Commit,
 
-    /// Write counters and derived figures of the run to this file, as JSON (see docs/formats.md)
+    /// Under mpirun or srun: this rank's share of --near, which is that of the node, for all its ranks together. fair: an even
+    /// part; 40%, 1/4 or 2G: so much; all: what the others leave; off: every rank has all of --near for itself (docs/ranks.md)
+    #[arg(long, value_name = "SHARE", default_value = "fair", allow_hyphen_values = true)]
+    pub share: String,
+
+    /// Write counters and derived figures of the run to this file, as JSON (see docs/formats.md). Of many ranks the last one
+    /// writes it for all of its node; %h in the name is the node, %r the rank, which then writes a file of its own
     #[arg(long, value_name = "FILE")]
     pub stats: Option<PathBuf>,
 

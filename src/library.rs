@@ -9,14 +9,19 @@ const NAME: &str = "libnearfar.so";
 /// Places relative to the directory of the executable, first match wins.
 const PLACES: [&str; 3] = [".", "../lib/nearfar", "../lib"];
 
-/// The library that belongs to this executable.
+/// libnearfar.so of this executable.
 pub fn find() -> anyhow::Result<PathBuf> {
+    find_named(NAME)
+}
+
+/// The library of that name that belongs to this executable.
+pub fn find_named(name: &str) -> anyhow::Result<PathBuf> {
     let executable = std::env::current_exe()?;
     let dir = executable.parent().unwrap_or(Path::new("/"));
-    let found = PLACES.iter().map(|place| dir.join(place).join(NAME)).find(|path| path.is_file());
+    let found = PLACES.iter().map(|place| dir.join(place).join(name)).find(|path| path.is_file());
     let Some(path) = found else {
         return Err(refuse(format_args!(
-            "{NAME} is missing: looked in {0}, {0}/../lib/nearfar and {0}/../lib; build it with \"cargo build --release --workspace\" \
+            "{name} is missing: looked in {0}, {0}/../lib/nearfar and {0}/../lib; build it with \"cargo build --release --workspace\" \
              or install it beside the executable",
             dir.display()
         )));

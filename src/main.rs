@@ -18,6 +18,7 @@ mod pace;
 mod residence;
 mod mover;
 mod outcome;
+mod together;
 mod summary;
 mod live;
 mod target;
@@ -31,6 +32,8 @@ mod order;
 mod start;
 mod paging;
 mod request;
+mod broker;
+mod ranks;
 mod map;
 mod chart;
 mod report;
@@ -71,6 +74,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Some(result) = cmd::memkind_tools::dispatch(&std::env::args_os().collect::<Vec<_>>()) {
+        return result.unwrap_or_else(failed);
+    }
     let result = match Cli::parse().command {
         Command::Run(args) => cmd::run::run(args),
         Command::Probe(args) => cmd::probe::run(args),
@@ -82,11 +88,13 @@ fn main() -> ExitCode {
         Command::Demo(args) => cmd::demo::run(args),
         Command::Man(args) => cmd::man::run(args, Cli::command()),
     };
-    result.unwrap_or_else(|error| {
-        say::line(format_args!("{error:#}"));
-        let status = if error.is::<exit::BadInput>() { exit::BAD_INPUT } else { exit::FAILED };
-        ExitCode::from(status)
-    })
+    result.unwrap_or_else(failed)
+}
+
+fn failed(error: anyhow::Error) -> ExitCode {
+    say::line(format_args!("{error:#}"));
+    let status = if error.is::<exit::BadInput>() { exit::BAD_INPUT } else { exit::FAILED };
+    ExitCode::from(status)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! When to look next: often at first, so that short programs are seen, then ever less often.
 //!
-//! All kinds of looks together take at most 0.1 s of CPU time and 1 % of what one CPU has given since the start: a look that costs more
+//! All kinds of looks of `nearfar map` together take at most 0.1 s of CPU time and 1 % of what one CPU has given since the start: a look that costs more
 //! than its share is followed by none until the time has passed that makes up for it.
 
 use std::time::Duration;
@@ -32,6 +32,12 @@ impl Pace {
     /// For memory, whose looks cost more the more memory there is.
     pub const fn of_memory() -> Self {
         let pace = Self::new(0.05, 60.0, 0.1, 0.04, 250.0);
+        Self { due_s: 0.004, ..pace }
+    }
+
+    /// For the memory of a job, where nothing else is looked at: 1 % of one CPU, after 0.1 s.
+    pub const fn of_residence() -> Self {
+        let pace = Self::new(0.02, 1.0, 0.02, 0.1, 100.0);
         Self { due_s: 0.004, ..pace }
     }
 

@@ -24,7 +24,7 @@ use nearfar_tiers::mapped::Mapped;
 use std::path::{Path, PathBuf};
 
 /// Less near than this cannot hold the pager's own tables and a few blocks in flight.
-const MIN_NEAR: u64 = 16 << 20;
+pub const MIN_NEAR: u64 = 16 << 20;
 /// Percent of memory that are near when nobody says.
 const HALF: f64 = 50.0;
 

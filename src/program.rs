@@ -52,11 +52,20 @@ fn may_run(path: &Path) -> anyhow::Result<()> {
 
 /// Fails with the reason when a preloaded library would not be loaded into the program at `path`.
 pub fn check_preloadable(path: &Path) -> anyhow::Result<()> {
-    preloadable(path)?.map_err(refuse)
+    preloadable(path)?.map_err(|obstacle| refuse(format_args!("{}{}", obstacle.why, obstacle.advice)))
 }
 
-/// Why a preloaded library would not be loaded into the program at `path`, if so; an error when it cannot be run at all.
-pub fn preloadable(path: &Path) -> anyhow::Result<Result<(), String>> {
+/// Why nothing can be preloaded into a program that can otherwise be run.
+#[derive(Clone, Debug)]
+pub struct Obstacle {
+    /// "program ./a.out is statically linked".
+    pub why: String,
+    /// What to do about it, as the end of that sentence.
+    pub advice: &'static str,
+}
+
+/// The obstacle to a preloaded library in the program at `path`, if any; an error when it cannot be run at all.
+pub fn preloadable(path: &Path) -> anyhow::Result<Result<(), Obstacle>> {
     let mut path = path.to_owned();
     for _ in 0..MAX_INTERPRETERS {
         match look(&path)? {
@@ -68,8 +77,9 @@ pub fn preloadable(path: &Path) -> anyhow::Result<Result<(), String>> {
             }
             Head::Unreadable | Head::Elf(Linkage::Dynamic) => return Ok(Ok(())),
             Head::Elf(linkage) => {
-                let words = format!("program {} {}", path.display(), linkage.why_not());
-                return if linkage == Linkage::WrongMachine { Err(refuse(words)) } else { Ok(Err(words)) };
+                let (why, advice) = linkage.why_not();
+                let obstacle = Obstacle { why: format!("program {} {why}", path.display()), advice };
+                return if linkage == Linkage::WrongMachine { Err(refuse(obstacle.why)) } else { Ok(Err(obstacle)) };
             }
             Head::Unknown => {
                 let shown = path.display();
@@ -103,20 +113,21 @@ enum Linkage {
 }
 
 impl Linkage {
-    fn why_not(self) -> &'static str {
+    /// Why not, and what to do about it.
+    fn why_not(self) -> (&'static str, &'static str) {
         match self {
-            Linkage::Dynamic => "is fine",
-            Linkage::Static => {
-                "is statically linked: libraries cannot be preloaded into it; link it dynamically (without -static) \
-                 to run it under nearfar"
-            }
-            Linkage::Musl => "uses the musl C library; nearfar's library is built for glibc: build the program for glibc",
-            Linkage::WrongClass => "is a 32-bit program; nearfar manages 64-bit programs only",
-            Linkage::WrongMachine => "is built for another kind of processor",
-            Linkage::Privileged => {
-                "is setuid, setgid or carries capabilities: the loader ignores LD_PRELOAD for it; run a copy without \
-                 these bits (cp keeps none of them)"
-            }
+            Linkage::Dynamic => ("is fine", ""),
+            Linkage::Static => (
+                "is statically linked",
+                ": libraries cannot be preloaded into it; link it dynamically (without -static) to run it under nearfar",
+            ),
+            Linkage::Musl => ("uses the musl C library", "; nearfar's library is built for glibc: build the program for glibc"),
+            Linkage::WrongClass => ("is a 32-bit program", "; nearfar manages 64-bit programs only"),
+            Linkage::WrongMachine => ("is built for another kind of processor", ""),
+            Linkage::Privileged => (
+                "is setuid, setgid or carries capabilities",
+                ": the loader ignores LD_PRELOAD for it; run a copy without these bits (cp keeps none of them)",
+            ),
         }
     }
 }

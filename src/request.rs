@@ -191,12 +191,16 @@ fn on_nodes(
         _ if tiers.cache => None,
         Ok(()) => Some(library::find()?),
         // The kernel's policy for the whole process is all that everything-near takes, but for waiting.
-        Err(why) if order.policy == Policy::All && args.full != Some(FullArg::Wait) => {
-            notes.push(format!("{why}; the kernel places all of its memory, and kills it when near is full under --full fail"));
+        Err(obstacle) if order.policy == Policy::All && args.full != Some(FullArg::Wait) => {
+            let killed = if args.full == Some(FullArg::Fail) { ", and kills it when near is full" } else { "" };
+            notes.push(format!("{}: nothing can be preloaded, and the kernel alone places its memory{killed}", obstacle.why));
             None
         }
-        Err(why) => {
-            return Err(refuse(format_args!("{why}; what can be done without is --place all, with --full spill or fail")));
+        Err(obstacle) => {
+            return Err(refuse(format_args!(
+                "{}{}, or write --place all with --full spill or fail, for which the kernel is enough",
+                obstacle.why, obstacle.advice
+            )));
         }
     };
     let near_bytes = tiers.limit.unwrap_or_else(|| nodes::bytes(topology, &tiers.near));

@@ -1,8 +1,9 @@
 //! How much of a running job's memory lies on near and on far nodes, looked at from outside while it runs.
 //!
-//! Nothing is stopped. Reading /proc/PID/numa_maps walks page tables, so looks are paced (`pace`): at most 1 % of one CPU. What lives
-//! shorter than the time between two looks is missed, and pages that processes share count once for each. Text of programs and other
-//! pages of files that nobody changed are not the job's memory and do not count.
+//! Nothing is stopped. Reading /proc/PID/numa_maps walks page tables, so that it is done only when the job has grown, which is cheap to
+//! tell, and all looks together are paced (`pace`): at most 1 % of one CPU. What lives shorter than the time between two looks is
+//! missed, and pages that processes share count once for each. Text of programs and other pages of files that nobody changed are not
+//! the job's memory and do not count.
 
 use crate::pace::Pace;
 use nearfar_core::placement::NodeSet;
@@ -59,6 +60,8 @@ pub struct Observer {
     pids: BTreeSet<u32>,
     begin: Instant,
     pace: Pace,
+    /// Resident pages, files included, at the look that saw most.
+    most_pages: u64,
     seen: Residence,
 }
 
@@ -66,7 +69,17 @@ impl Observer {
     /// Begins to look at process `leader`.
     pub fn new(root: Root, leader: u32, near: NodeSet, far: NodeSet) -> Self {
         let (page, pids) = (proc_tasks::page_bytes(), [leader].into_iter().collect());
-        Self { root, page, near, far, pids, begin: Instant::now(), pace: Pace::of_memory(), seen: Residence::default() }
+        Self {
+            root,
+            page,
+            near,
+            far,
+            pids,
+            begin: Instant::now(),
+            pace: Pace::of_residence(),
+            most_pages: 0,
+            seen: Residence::default(),
+        }
     }
 
     /// Time until the next look is due.
@@ -82,6 +95,20 @@ impl Observer {
         }
         let before = self.cost();
         self.discover();
+        let pages = self.pids.iter().filter_map(|&pid| self.resident_pages(pid)).sum();
+        if has_grown(pages, self.most_pages) {
+            self.most_pages = pages;
+            self.look_at_areas();
+        }
+        let spent = self.cost() - before;
+        self.pace.taken(now, spent);
+    }
+
+    fn resident_pages(&self, pid: u32) -> Option<u64> {
+        self.root.text(&format!("/proc/{pid}/statm"))?.split_ascii_whitespace().nth(1)?.parse().ok()
+    }
+
+    fn look_at_areas(&mut self) {
         let mut sum = Resident::default();
         for &pid in &self.pids {
             let Ok(text) = self.root.read(&format!("/proc/{pid}/numa_maps"), MOST_BYTES) else { continue };
@@ -94,8 +121,6 @@ impl Observer {
             self.seen.peak = sum;
         }
         self.seen.near_peak_bytes = self.seen.near_peak_bytes.max(sum.near);
-        let spent = self.cost() - before;
-        self.pace.taken(now, spent);
     }
 
     /// What was seen.
@@ -150,6 +175,11 @@ impl Observer {
     }
 }
 
+/// Growth by less than a thirty-second is not worth a look.
+const fn has_grown(pages: u64, most: u64) -> bool {
+    pages > 0 && pages >= most + most / 32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,7 +197,8 @@ mod tests {
     #[test]
     fn pages_count_by_tier() {
         let status = "=== /proc/9/task/9/children\n 10\n=== /proc/10/task/10/children\n \n";
-        let mut observer = observer(&format!("{status}=== /proc/9/numa_maps\n{NUMA}=== /proc/10/numa_maps\n{NUMA}"));
+        let statm = "=== /proc/9/statm\n 900 800 3\n";
+        let mut observer = observer(&format!("{status}{statm}=== /proc/9/numa_maps\n{NUMA}=== /proc/10/numa_maps\n{NUMA}"));
         std::thread::sleep(observer.left());
         observer.look();
         let seen = observer.into_residence();

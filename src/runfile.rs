@@ -5,6 +5,7 @@ use crate::machine::Machine;
 use crate::mover::Report;
 use crate::outcome::{BOUND_METHOD, Derived, End, Outcome};
 use crate::residence::{Residence, Resident};
+use crate::together::RankRecord;
 use nearfar_core::mode::Mode;
 use nearfar_core::placement::{Full, Order};
 use nearfar_core::stats::{COUNTERS, Counter, Snapshot};
@@ -44,6 +45,8 @@ pub struct RunFile<'a> {
     counters: Values<'a>,
     units: Units,
     derived: Figures,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    ranks: &'a [RankRecord],
 }
 
 /// Where memory lay, of a run between nodes.
@@ -120,6 +123,8 @@ pub struct Ran<'a> {
     pub place: Option<&'a str>,
     /// What every process was told.
     pub settings: &'a Settings,
+    /// The ranks whose figures these are together; empty for a single run.
+    pub ranks: &'a [RankRecord],
     /// What was moved between nodes in cache mode.
     pub migration: Option<&'a Report>,
 }
@@ -170,6 +175,7 @@ impl<'a> RunFile<'a> {
                 useless_prefetch_share: derived.useless_prefetch_share,
                 mean_queue_depth: derived.mean_queue_depth,
             },
+            ranks: ran.ranks,
         }
     }
 }
@@ -233,7 +239,17 @@ mod tests {
         let settings = Settings::new(1 << 24, "/var/tmp").expect("short path");
         let args = &["-a".into()];
         let (program, settings) = (Path::new("/bin/x"), &settings);
-        let ran = Ran { program, args, near: "16M", far: "/var/tmp", mode: Mode::Cache, place: None, settings, migration: None };
+        let ran = Ran {
+            program,
+            args,
+            near: "16M",
+            far: "/var/tmp",
+            mode: Mode::Cache,
+            place: None,
+            settings,
+            ranks: &[],
+            migration: None,
+        };
         serde_json::to_value(RunFile::new(&ran, &machine, outcome)).expect("JSON")
     }
 

@@ -45,6 +45,7 @@ pub fn summary(outcome: &Outcome, near: u64, far: &str, by_kernel: bool) -> Stri
     } else if over > 0 {
         line(format_args!("near was exceeded by up to {}: everything else was pinned (mlock, I/O in flight)", Bytes(over)));
     }
+    placed(outcome, &mut line);
     if outcome.still_running > 0 {
         line(format_args!("{} processes of the job still run; the figures end here", outcome.still_running));
     }
@@ -124,7 +125,31 @@ pub fn on_nodes(outcome: &Outcome, residence: &Residence, order: &Order, preload
         let times = if residence.looks == 1 { "look" } else { "looks" };
         line(format_args!("{words}; seen at {} {times}, in a run of {wall:.1} s", residence.looks));
     }
+    placed(outcome, &mut line);
     text
+}
+
+/// What became of objects that were placed one by one.
+fn placed(outcome: &Outcome, line: &mut impl FnMut(std::fmt::Arguments<'_>)) {
+    let get = |counter| outcome.counters.get(counter);
+    let (placed, spilled, refused) = (get(Counter::PlacedObjects), get(Counter::SpilledObjects), get(Counter::NearRefused));
+    if placed + spilled > 0 {
+        line(format_args!("placed near: {placed} objects of {} in sum", Bytes(get(Counter::PlacedBytes))));
+    }
+    if spilled > 0 {
+        line(format_args!("near was full: {spilled} objects of {} went to far", Bytes(get(Counter::SpilledBytes))));
+    }
+    if refused > 0 {
+        line(format_args!("near was full: {refused} allocations failed"));
+    }
+    let waited = get(Counter::NearWaitNs);
+    if waited > 0 {
+        line(format_args!("near was full: threads waited {:.1} s in sum for room", waited as f64 / 1e9));
+    }
+    let asked = get(Counter::SitesAsked);
+    if asked > 0 {
+        line(format_args!("the plan named {} of {asked} allocations", get(Counter::SitesMatched)));
+    }
 }
 
 fn end(outcome: &Outcome, line: &mut impl FnMut(std::fmt::Arguments<'_>)) {
@@ -217,6 +242,12 @@ mod tests {
         assert_eq!(
             text,
             "nearfar: near (node 1) 96.0 MiB at peak, far (nodes 0,2) 32.0 MiB; seen at 4 looks, in a run of 10.0 s\n"
+        );
+        let counters = [(Counter::PlacedObjects, 2), (Counter::SpilledObjects, 1), (Counter::SpilledBytes, 1 << 20)];
+        let text = on_nodes(&outcome(&counters), &residence, &order, true);
+        assert!(
+            text.contains("placed near: 2 objects") && text.contains("near was full: 1 objects of 1.0 MiB went to far"),
+            "{text}"
         );
         let mut run = outcome(&[]);
         run.processes = 0;

@@ -266,7 +266,7 @@ mod tests {
     fn refusals_say_what_to_write() {
         for (name, typed, hint) in [
             ("two-sockets-sapphire-rapids", ["node:0", "node:0", "", ""], "node 0 cannot be near and far"),
-            ("two-sockets-sapphire-rapids", ["node:2", "", "", ""], "there is no node 2; this machine has nodes 0,1"),
+            ("two-sockets-sapphire-rapids", ["node:2", "", "", ""], "there is no node 2; this machine has nodes 0-1"),
             ("two-sockets-sapphire-rapids", ["node:0:900T", "", "", ""], "were asked for"),
             ("two-sockets-sapphire-rapids", ["1G", "node:1", "", ""], "--near node:1:1G"),
             ("two-sockets-sapphire-rapids", ["", "node:0-1", "", ""], "nothing is left to be near"),

@@ -3,7 +3,13 @@
 use std::path::{Path, PathBuf};
 
 /// Layers, lowest first: a crate may depend on crates of lower layers only. `nearfar` is the command, in the root.
-const LAYERS: &[&[&str]] = &[&["core"], &["sys"], &["tiers", "profile", "kernels"], &["preload", "memkind", "nearfar"]];
+const LAYERS: &[&[&str]] = &[
+    &["core"],
+    &["sys"],
+    &["tiers", "profile", "kernels"],
+    &["kinds"],
+    &["preload", "memkind", "autohbw", "memtier", "nearfar"],
+];
 
 /// Crates that promise to hold no unsafe code.
 const SAFE: &[&str] = &["core", "nearfar"];

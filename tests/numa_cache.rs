@@ -84,7 +84,8 @@ fn children_are_served_and_damon_is_given_back() {
 #[test]
 fn pages_that_are_all_alike_are_left_alone_in_the_end() {
     needs!("guest");
-    let ran = right(guest().run(&run("--near node:0:48M --stats /s.json", "hot_quarter 1 96 all 60") + "; cat /s.json >&2"), 1);
+    let script = run("--near node:0:48M --stats /s.json", "hot_quarter 1 96 all 60") + "; cat /s.json >&2";
+    let ran = right(guest().run(&script), 1);
     assert!(ran.stderr.contains("mover: off at the end, because"), "{}", ran.stderr);
     // What near had room for, and no exchanges to speak of.
     let near = share(&ran.stdout, "hot", "0");

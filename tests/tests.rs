@@ -72,7 +72,17 @@ mod probe;
 mod sensitivity;
 /// Put it here if it is about what `nearfar map` shows of threads and pages.
 mod map;
+/// Put it here if it is about what programmers call: nearfar.h, its languages, the examples, an installed copy.
+mod api;
+/// Put it here if several `nearfar run` on one node are ranks of one job.
+mod ranks;
 /// Put it here if it is about NUMA nodes as near and far: what is chosen and refused, and where pages then lie.
 mod numa;
+/// Put it here if it is about libmemkind.so in the place of memkind's.
+mod memkind_abi;
+/// Put it here if it is about libautohbw.so, libmemtier.so or the command-line tools of memkind.
+mod autohbw;
 /// Put it here if it is about cache mode between NUMA nodes: which pages move, and when none do.
 mod numa_cache;
+/// Put it here if it is about where single objects go in flat and hybrid mode: every kind of memory, plans, near full.
+mod placing;

@@ -77,6 +77,29 @@ pub fn nearfar_bin() -> PathBuf {
     .clone()
 }
 
+/// `lib{name}.so` of the package nearfar-{name}, built once per test run; beside `NEARFAR_BIN` where that is set.
+pub fn release_library(name: &str) -> PathBuf {
+    static BUILT: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let file = format!("lib{name}.so");
+    if let Some(bin) = std::env::var_os("NEARFAR_BIN") {
+        return Path::new(&bin).parent().expect("a file is in a directory").join(file);
+    }
+    let mut built = BUILT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if !built.iter().any(|one| one == name) {
+        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        build.args(["build", "--release", "--quiet", "-p", &format!("nearfar-{name}")]).current_dir(root());
+        assert!(build.status().expect("cargo runs").success(), "the release build of {name} failed");
+        built.push(name.to_owned());
+    }
+    root().join("target/release").join(file)
+}
+
+/// Where memkind's own headers (`include`) and library are: Debian's packages, extracted or installed.
+pub fn memkind_dev() -> Option<PathBuf> {
+    let extracted = std::env::var_os("NEARFAR_MEMKIND_DEV").map(|dir| PathBuf::from(dir).join("usr"));
+    extracted.into_iter().chain([PathBuf::from("/usr")]).find(|dir| dir.join("include/memkind.h").exists())
+}
+
 /// Who runs what: programs that check their own data share the machine, what measures time or memory has it alone.
 static MACHINE: RwLock<()> = RwLock::new(());
 
@@ -98,7 +121,7 @@ pub fn has(name: &str) -> Result<(), String> {
         Err(error) => Err(format!("{program}: {error}")),
     };
     match name {
-        "gcc" | "g++" | "gfortran" | "rustc" | "stress-ng" | "sqlite3" | "python3" | "java" | "gdb" => {
+        "mpirun" | "gcc" | "g++" | "gfortran" | "rustc" | "stress-ng" | "sqlite3" | "python3" | "java" | "gdb" => {
             answers(name, &["--version"])
         }
         // A wrapper without headers compiles nothing.
@@ -117,6 +140,9 @@ pub fn has(name: &str) -> Result<(), String> {
                 .and_then(|()| answers("busybox", &["true"]))
                 .and_then(|()| answers("python3", &["--version"]))
         }
+        "libmemkind-dev" => memkind_dev().map(|_| ()).ok_or_else(|| {
+            "no memkind.h: install libmemkind-dev, or extract it and name the directory in NEARFAR_MEMKIND_DEV".into()
+        }),
         "root" => answers("sh", &["-c", "test $(id -u) = 0 || { echo 'not root' >&2; exit 1; }"]),
         _ => panic!("needs!: unknown name {name}"),
     }
@@ -144,7 +170,8 @@ pub fn compile(name: &str) -> PathBuf {
     let source = program_file(name);
     let (stem, kind) = name.rsplit_once('.').expect("a program has an extension");
     let target = made("test-programs").join(stem);
-    let needed = [&source, &program_file("check.h")].into_iter().filter_map(|path| modified(path)).max();
+    let shared = ["tests/programs/check.h", "include/nearfar.h", "include/nearfar.hpp", "fortran/nearfar.f90"];
+    let needed = shared.map(|path| root().join(path)).iter().chain([&source]).filter_map(|path| modified(path)).max();
     if modified(&target) > needed {
         return target;
     }

@@ -6,8 +6,13 @@ use crate::library;
 use crate::machine::{self, Machine};
 use crate::paging::{self, HOW_TO_GET_UFFD};
 use comfy_table::{ContentArrangement, Table, presets};
+use nearfar_core::addr::PAGE;
+use nearfar_core::node::{CpuList, MemoryKind, MemoryNode, Topology};
+use nearfar_core::placement::{NodeSet, nodes};
 use nearfar_core::units::Bytes;
 use nearfar_sys::kernel::{self, Denied, Paging};
+use nearfar_sys::map::OwnedMap;
+use nearfar_sys::numa::{self, MemoryPolicy, NumaError, PolicyMode};
 use nearfar_sys::rlimit::{Limit, limit};
 use nearfar_sys::root::Root;
 use nearfar_sys::seccomp;
@@ -93,9 +98,88 @@ fn examine(far: &Path, denied: Denied) -> Vec<Row> {
     rows.push(overcommit(&read("/proc/sys/vm/overcommit_memory")));
     rows.push(mappings(&read("/proc/sys/vm/max_map_count")));
     rows.push(limits(limit(Limit::AddressSpace), limit(Limit::LockedMemory), limit(Limit::FileSize)));
+    rows.extend(nodes_rows(&nearfar_sys::machine::topology(&Root::this()), placing(), std::env::var("MEMKIND_HBW_NODES").ok()));
     rows.push(swap_comparison());
     rows.extend(migration(&Root::this()));
     rows
+}
+
+/// Whether memory can be given to nodes, tried on a page.
+fn placing() -> Result<(), NumaError> {
+    let page = OwnedMap::new(PAGE).map_err(NumaError::Other)?;
+    let here: NodeSet = [numa::here().1].into_iter().collect();
+    numa::set_range(page.range(), &MemoryPolicy::new(PolicyMode::Preferred, here), false)
+}
+
+fn nodes_rows(topology: &Topology, placing: Result<(), NumaError>, hbw_nodes: Option<String>) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let one = |node: &MemoryNode| {
+        let cpus = match node.cpus.is_empty() {
+            true => "no CPUs".to_owned(),
+            false => format!("CPUs {}", node.cpus),
+        };
+        let may = if node.allowed { "" } else { ", not for this process" };
+        format!("node {}: {cpus}, {} ({} free) of {}{may}", node.id, Bytes(node.bytes), Bytes(node.free_bytes), kind(node))
+    };
+    let all: Vec<String> = topology.nodes.iter().map(one).collect();
+    let shown = if all.is_empty() { "none to be seen".to_owned() } else { all.join("; ") };
+    rows.push(row("NUMA nodes", State::Good, shown));
+    rows.push(match nodes::tiers_of(topology) {
+        Some(found) => row(
+            "tiers",
+            State::Good,
+            format!(
+                "near: {}, far: {}; {}. \"nearfar run\" takes them when neither --near nor --far is given",
+                nodes::name(topology, &found.near),
+                nodes::name(topology, &found.far),
+                found.why
+            ),
+        ),
+        None if nodes::usable(topology).len() > 1 => row(
+            "tiers",
+            State::Good,
+            "one kind of memory, or none is known to be faster; \"nearfar run --near node:0 --far node:1\" makes any pair near and far",
+        ),
+        None => row("tiers", State::Good, "one node: near is a budget of its memory, far a directory or emulated"),
+    });
+    rows.push(match placing {
+        Ok(()) => row("placing", State::Good, "memory can be given to nodes (mbind)"),
+        Err(error) => row("placing", State::Note, format!("memory cannot be given to nodes (mbind): {error}")),
+    });
+    rows.push(hbw(topology, hbw_nodes.as_deref()));
+    rows
+}
+
+fn kind(node: &MemoryNode) -> &'static str {
+    if node.kind == MemoryKind::Unknown { "unknown kind" } else { node.kind.name() }
+}
+
+/// Whether memkind's interface finds high-bandwidth memory, and why not.
+fn hbw(topology: &Topology, named: Option<&str>) -> Row {
+    let what = "hbw_malloc";
+    if let Some(named) = named {
+        let list = named.trim().parse::<CpuList>();
+        let set: Option<NodeSet> =
+            list.ok().filter(|list| !list.is_empty()).map(|list| list.as_slice().iter().copied().collect());
+        return match set.map(|set| nodes::check(topology, &set)) {
+            Some(Ok(())) => row(what, State::Good, format!("MEMKIND_HBW_NODES={named} names its memory")),
+            Some(Err(error)) => row(what, State::Note, format!("MEMKIND_HBW_NODES={named}: {error}; hbw_malloc finds no HBM")),
+            None => row(
+                what,
+                State::Note,
+                format!("MEMKIND_HBW_NODES={named} is no list of nodes such as 1 or 4-7; hbw_malloc finds no HBM"),
+            ),
+        };
+    }
+    let usable = nodes::usable(topology);
+    let is_hbm = |node: &&MemoryNode| node.kind == MemoryKind::Hbm && usable.contains(node.id);
+    let found: NodeSet = topology.nodes.iter().filter(is_hbm).map(|node| node.id).collect();
+    if found.is_empty() {
+        let why = "no HBM here: MEMKIND_HBW_NODES is not set, and nothing says that a node is HBM (no processor that is known to have it, no \
+                   claims of the firmware); MEMKIND_HBW_NODES=0 lets programs that use it run on node 0";
+        return row(what, State::Good, why);
+    }
+    row(what, State::Good, format!("high-bandwidth memory is {}", nodes::name(topology, &found)))
 }
 
 fn read(path: &str) -> String {
@@ -311,6 +395,32 @@ mod tests {
         assert_eq!((overcommit("2").state, overcommit("0").state), (State::Note, State::Good));
         assert_eq!((mappings("1000").state, mappings("1048576").state), (State::Note, State::Good));
         assert_eq!((limits(Some(1 << 30), None, None).state, limits(None, Some(1), None).state), (State::Note, State::Good));
+    }
+
+    #[test]
+    fn nodes_and_what_they_are_for() {
+        let captured = |name: &str| {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/machines/{name}.capture"));
+            nearfar_sys::machine::topology(&Root::open(&path).expect("a capture"))
+        };
+        let knl = captured("knl-snc4-flat");
+        let words = |topology: &Topology, placing, named: Option<&str>| -> String {
+            nodes_rows(topology, placing, named.map(str::to_owned)).into_iter().map(|row| row.words + "\n").collect()
+        };
+        let all = words(&knl, Ok(()), None);
+        for part in
+            ["node 4: no CPUs, ", "near: HBM on nodes 4-7, far: DRAM on nodes 0-3", "high-bandwidth memory is HBM on nodes 4-7"]
+        {
+            assert!(all.contains(part), "{part}\n{all}");
+        }
+        let two = captured("two-sockets-sapphire-rapids");
+        let all = words(&two, Err(NumaError::Denied), None);
+        for part in ["makes any pair near and far", "seccomp", "MEMKIND_HBW_NODES is not set"] {
+            assert!(all.contains(part), "{part}\n{all}");
+        }
+        assert!(words(&two, Ok(()), Some("1")).contains("MEMKIND_HBW_NODES=1 names"));
+        assert!(words(&two, Ok(()), Some("7")).contains("there is no node 7"));
+        assert!(words(&two, Ok(()), Some("HBM")).contains("is no list of nodes"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `nearfar man` (hidden): the man pages, from the table of options.
 
 use crate::args::ManArgs;
+use crate::cmd::memkind_tools;
 use anyhow::Context;
 use std::process::ExitCode;
 
@@ -19,6 +20,7 @@ fn pages(command: clap::Command) -> Vec<(String, Vec<u8>)> {
     command.build();
     let mut commands = vec![command.clone()];
     commands.extend(command.get_subcommands().filter(|sub| !sub.is_hide_set()).cloned());
+    commands.extend(memkind_tools::commands());
     commands.into_iter().map(page).collect()
 }
 

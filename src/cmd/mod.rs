@@ -5,6 +5,7 @@ pub mod demo;
 pub mod doctor;
 pub mod man;
 pub mod map;
+pub mod memkind_tools;
 pub mod probe_compare;
 pub mod report;
 pub mod run;

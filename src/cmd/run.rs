@@ -10,7 +10,9 @@ use crate::plan_file::PlanFile;
 use crate::request::RunRequest;
 use crate::residence::Observer;
 use crate::runfile::{Ran, RunFile};
-use crate::{library, say, summary};
+use crate::target::Target;
+use crate::together::{RankRecord, Together};
+use crate::{library, ranks, say, summary};
 use anyhow::Context;
 use nearfar_core::addr::PAGE;
 use nearfar_sys::child::{self, Signals};
@@ -27,7 +29,9 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// Runs the program that `args` name.
 pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
+    let (args, rank) = ranks::prepare(args)?;
     let mut request = RunRequest::new(args)?;
+    let ranked = rank.map(|rank| rank.join(&mut request)).transpose()?;
     if !request.quiet {
         for note in &request.notes {
             say::line(note);
@@ -61,7 +65,17 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let mut watch = Watch { job, child, signals, live, observer, last_tick: start, near_peak_seen: 0 };
     let end = watch.until_end()?;
     let outcome = watch.outcome(start.elapsed(), end);
-    report(&request, &outcome, mover.and_then(Mover::stop));
+    let moved = mover.and_then(Mover::stop);
+    let write = |of: &Together, target: &Target| write(&request, of, moved.as_ref().map(|(report, _)| report), target);
+    let tell = |of: &Together| tell(&request, of, moved.as_ref().map_or(&[], |(_, lines)| lines));
+    match ranked {
+        Some(ranked) => ranked.leave(&request, outcome, &write, &tell),
+        None => {
+            let alone = Together::alone(outcome, request.settings.near_bytes);
+            tell(&alone);
+            request.stats.as_ref().inspect(|target| write(&alone, target));
+        }
+    }
     match end {
         End::Status(status) => Ok(ExitCode::from(status)),
         End::Signal(signal) => child::die_by(signal),
@@ -155,20 +169,38 @@ impl Watch {
     }
 }
 
-/// Writes the summary and the run file. The program has ended: a failure here is told but does not replace its status.
-fn report(request: &RunRequest, outcome: &Outcome, moved: Option<(Report, Vec<String>)>) {
-    if !request.quiet {
-        let settings = &request.settings;
-        say::raw(&match &outcome.residence {
-            Some(residence) => summary::on_nodes(outcome, residence, &settings.order, request.library.is_some()),
-            None => summary::summary(outcome, settings.near_bytes, &request.far, settings.kernel_paging),
-        });
-        moved.iter().flat_map(|(_, lines)| lines).for_each(say::line);
-        if let Some(trace) = &request.trace {
-            say::line(trace.summary());
-        }
+/// Writes the summary.
+fn tell(request: &RunRequest, of: &Together, moved: &[String]) {
+    if request.quiet {
+        return;
     }
-    let Some(target) = &request.stats else { return };
+    if !of.ranks.is_empty() {
+        let host = of.ranks.first().map_or("", |rank| rank.host.as_str());
+        say::line(format_args!("{} ranks on {host}, together:", of.ranks.len()));
+        of.ranks.iter().filter_map(RankRecord::trouble).for_each(say::line);
+    }
+    // How ranks ended is told above, one by one.
+    let end = if of.ranks.is_empty() { of.outcome.end } else { End::Status(0) };
+    let outcome = Outcome { end, ..of.outcome.clone() };
+    let settings = &request.settings;
+    say::raw(&match &outcome.residence {
+        Some(residence) => summary::on_nodes(&outcome, residence, &settings.order, request.library.is_some()),
+        None => summary::summary(&outcome, of.near_bytes, &request.far, settings.kernel_paging),
+    });
+    moved.iter().for_each(say::line);
+    if let Some(trace) = &request.trace {
+        say::line(trace.summary());
+    }
+}
+
+/// Writes the run file. The program has ended: a failure here is told but does not replace its status.
+fn write(request: &RunRequest, of: &Together, migration: Option<&Report>, target: &Target) {
+    let mut settings = request.settings.clone();
+    if !of.ranks.is_empty() && request.is_on_nodes() {
+        settings.order.near_limit = of.near_bytes;
+    } else if !of.ranks.is_empty() {
+        settings.near_bytes = of.near_bytes;
+    }
     let ran = Ran {
         program: &request.program,
         args: request.argv.get(1..).unwrap_or_default(),
@@ -176,11 +208,12 @@ fn report(request: &RunRequest, outcome: &Outcome, moved: Option<(Report, Vec<St
         far: &request.far,
         mode: request.mode,
         place: request.place.as_deref(),
-        settings: &request.settings,
-        migration: moved.as_ref().map(|(report, _)| report),
+        settings: &settings,
+        ranks: &of.ranks,
+        migration,
     };
     let machine = Machine::this();
-    let file = RunFile::new(&ran, &machine, outcome);
+    let file = RunFile::new(&ran, &machine, &of.outcome);
     if let Err(error) = file.text().and_then(|text| target.write(&text)) {
         say::line(format_args!("{error:#}"));
     }

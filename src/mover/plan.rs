@@ -151,9 +151,10 @@ mod tests {
     fn bad_rates_and_single_nodes_are_refused() {
         let topology = Topology::default();
         let plan = |rate: &str| {
-            NumaCache::plan(&Order::default(), &topology, None, Migration::Auto, rate).expect_err("refused").to_string()
+            let wanted = Wanted { who: Migration::Auto, rate, cpu_percent: 1.0 };
+            NumaCache::plan(&Order::default(), &topology, None, &wanted).expect_err("refused").to_string()
         };
         assert!(plan("fast").contains("--migrate-rate") && plan("1").contains("1M"));
-        assert!(plan(DEFAULT_RATE).contains("two nodes"));
+        assert!(plan("1G").contains("two nodes"));
     }
 }

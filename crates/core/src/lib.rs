@@ -16,6 +16,7 @@ pub mod node;
 pub mod energy;
 pub mod sensitivity;
 pub mod affinity;
+pub mod share;
 pub mod placement;
 pub mod policy;
 pub mod trace;

@@ -85,6 +85,17 @@ counters! {
     Forks, "forks", "count", Sum, "Forks taken while data was in far.";
     Checks, "page_table_checks", "count", Sum, "Checks of the whole page table against itself and the kernel (NEARFAR_CHECK; 0 in ordinary runs).";
     CallsCaught, "calls_caught", "count", Sum, "System calls on paged memory that were caught and looked after, where userfaultfd misses the kernel's own accesses (docs/user-mode.md).";
+    PlacedObjects, "placed_objects", "count", Sum, "Objects placed near, each by itself: heap blocks, mappings, static arrays, stacks (flat and hybrid mode).";
+    PlacedBytes, "placed_bytes", "bytes", Sum, "Bytes of the placed objects, as asked for.";
+    PlacedLive, "placed_live_bytes", "bytes", Gauge, "Bytes of placed objects that live now, touched or not.";
+    PlacedPeak, "placed_peak_bytes", "bytes", Max, "Highest placed_live_bytes of one process.";
+    PlacedCharged, "placed_charged_bytes", "bytes", Gauge, "Near memory that is set aside for placed objects now; a little more than placed_live_bytes.";
+    SpilledObjects, "spilled_objects", "count", Sum, "Objects meant for near that went far because near was full (--full=spill).";
+    SpilledBytes, "spilled_bytes", "bytes", Sum, "Bytes of these objects. Pages that the kernel put far, since the node was full, are not among them.";
+    NearRefused, "near_refused", "count", Sum, "Allocations that failed with ENOMEM because near was full (--full=fail).";
+    NearWaitNs, "near_wait_ns", "ns", Sum, "Time that threads of the program waited for room in near (--full=wait), summed over threads.";
+    SitesAsked, "sites_asked", "count", Sum, "Allocations whose call stack was compared with the plan.";
+    SitesMatched, "sites_matched", "count", Sum, "Of these, the ones that the plan names.";
 }
 
 /// Number of counters.

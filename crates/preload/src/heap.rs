@@ -13,6 +13,7 @@
 use crate::errno::{self, Kept};
 use crate::lifecycle::{managed_even_inside, managed_heap, nobody_forks};
 use crate::managed::{Half, Managed};
+use crate::placing::{self, Block};
 use crate::{libc_heap, small_heap};
 use nearfar_core::addr::{PAGE, round_up};
 use nearfar_sys::errno::Errno;
@@ -40,6 +41,17 @@ fn no_memory() -> *mut c_void {
 #[inline]
 fn or_no_memory(block: *mut c_void) -> *mut c_void {
     if block.is_null() { no_memory() } else { block }
+}
+
+/// A near block, or null with `errno`, if the request is for near (`placing`); `None` when it goes on to the other heaps.
+#[cold]
+#[inline(never)]
+fn near(size: usize, align: usize, zeroed: bool, caller: usize) -> Option<*mut c_void> {
+    match placing::block(size, align, zeroed, caller) {
+        Block::Near(block) => Some(block),
+        Block::Refused => Some(no_memory()),
+        Block::Elsewhere => None,
+    }
 }
 
 /// Whose block it is.
@@ -204,6 +216,17 @@ fn count_library(block: *mut c_void, more: bool) -> *mut c_void {
 /// malloc(3), called from `caller`.
 #[inline(always)]
 pub fn malloc(size: usize, caller: usize) -> *mut c_void {
+    if placing::wants_block(size)
+        && let Some(block) = near(size, 0, false, caller)
+    {
+        return block;
+    }
+    elsewhere(size, caller)
+}
+
+/// malloc(3) of what is not near.
+#[inline(always)]
+pub fn elsewhere(size: usize, caller: usize) -> *mut c_void {
     match managed_heap() {
         Some(managed) if is_library(managed, size, caller) => count_library(libc_heap::malloc(size), true),
         Some(managed) => managed.malloc(size),
@@ -214,6 +237,18 @@ pub fn malloc(size: usize, caller: usize) -> *mut c_void {
 /// calloc(3): memory that is fresh from the arena reads as zeros already and is not touched.
 #[inline(always)]
 pub fn calloc(count: usize, size: usize, caller: usize) -> *mut c_void {
+    if let Some(bytes) = count.checked_mul(size)
+        && placing::wants_block(bytes)
+        && let Some(block) = near(bytes, 0, true, caller)
+    {
+        return block;
+    }
+    elsewhere_zeroed(count, size, caller)
+}
+
+/// calloc(3) of what is not near.
+#[inline(always)]
+pub fn elsewhere_zeroed(count: usize, size: usize, caller: usize) -> *mut c_void {
     let Some(managed) = managed_heap() else { return libc_heap::calloc(count, size) };
     if is_library(managed, count.saturating_mul(size), caller) {
         return count_library(libc_heap::calloc(count, size), true);
@@ -241,10 +276,16 @@ pub fn calloc(count: usize, size: usize, caller: usize) -> *mut c_void {
 #[inline(always)]
 pub unsafe fn free(block: *mut c_void) {
     let Some(managed) = managed_even_inside() else {
+        if placing::owns(block) {
+            // SAFETY: passed on to the caller.
+            return unsafe { free_near(block) };
+        }
         // SAFETY: nothing was ever managed, so the block is the C library's.
         return unsafe { libc_heap::free(block) };
     };
     match managed.half(block.addr()) {
+        // SAFETY: passed on to the caller.
+        None if placing::owns(block) => unsafe { free_near(block) },
         // mimalloc touches `errno` only through calls that fail, and discarding its own memory does not.
         // SAFETY: passed on to the caller; the block lies where only mimalloc has blocks.
         Some(Half::Maps) if nobody_forks() => unsafe { small_heap::free(block) },
@@ -255,6 +296,39 @@ pub unsafe fn free(block: *mut c_void) {
     }
 }
 
+/// # Safety
+/// `block` is a live block of a pool, not used afterwards.
+#[cold]
+unsafe fn free_near(block: *mut c_void) {
+    let _kept = Kept::now();
+    // SAFETY: passed on to the caller.
+    unsafe { placing::free(block) }
+}
+
+/// realloc(3) where the block is near already, or is to be.
+///
+/// # Safety
+/// As for `realloc`; `block` is not null and `size` not 0.
+#[cold]
+unsafe fn realloc_near(block: *mut c_void, size: usize, caller: usize) -> Option<*mut c_void> {
+    let was_near = placing::owns(block);
+    // SAFETY: passed on to the caller.
+    let new = match if was_near { unsafe { placing::resize(block, size, caller) } } else { Block::Elsewhere } {
+        Block::Near(block) => return Some(block),
+        Block::Refused => return Some(no_memory()),
+        Block::Elsewhere if was_near => elsewhere(size, caller),
+        Block::Elsewhere => near(size, 0, false, caller)?,
+    };
+    if !new.is_null() {
+        // SAFETY: two live blocks of at least so many bytes; the caller gives up the old one.
+        unsafe {
+            new.cast::<u8>().copy_from_nonoverlapping(block.cast(), usable_size(block).min(size));
+            free(block);
+        }
+    }
+    Some(new)
+}
+
 /// realloc(3), with size 0 as in glibc: the block is freed and the result is null.
 ///
 /// # Safety
@@ -263,7 +337,19 @@ pub unsafe fn realloc(block: *mut c_void, size: usize, caller: usize) -> *mut c_
     if block.is_null() {
         return malloc(size, caller);
     }
+    if size != 0
+        && (placing::wants_block(size) || placing::owns(block))
+        // SAFETY: passed on to the caller.
+        && let Some(new) = unsafe { realloc_near(block, size, caller) }
+    {
+        return new;
+    }
     let Some(managed) = managed_even_inside() else {
+        if placing::owns(block) {
+            // SAFETY: passed on to the caller.
+            unsafe { free(block) };
+            return null_mut();
+        }
         // SAFETY: nothing was ever managed, so the block is the C library's.
         return unsafe { libc_heap::realloc(block, size) };
     };
@@ -300,7 +386,18 @@ pub unsafe fn reallocarray(block: *mut c_void, count: usize, size: usize, caller
 }
 
 /// memalign(3), and aligned_alloc(3) as glibc has had it until 2.37: other alignments are rounded up to a power of two.
-pub fn memalign(align: usize, size: usize) -> *mut c_void {
+pub fn memalign(align: usize, size: usize, caller: usize) -> *mut c_void {
+    if placing::wants_block(size)
+        && let Some(align) = align.checked_next_power_of_two()
+        && let Some(block) = near(size, align, false, caller)
+    {
+        return block;
+    }
+    elsewhere_aligned(align, size)
+}
+
+/// memalign(3) of what is not near.
+pub fn elsewhere_aligned(align: usize, size: usize) -> *mut c_void {
     let Some(managed) = managed_heap() else { return libc_heap::memalign(align, size) };
     match align.checked_next_power_of_two() {
         Some(align) => managed.aligned(align, size),
@@ -315,12 +412,12 @@ pub fn memalign(align: usize, size: usize) -> *mut c_void {
 ///
 /// # Safety
 /// `out` points to writable memory for a pointer.
-pub unsafe fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -> c_int {
+pub unsafe fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize, caller: usize) -> c_int {
     if !align.is_power_of_two() || align < size_of::<*mut c_void>() {
         return libc::EINVAL;
     }
     let _kept = Kept::now();
-    let block = memalign(align, size);
+    let block = memalign(align, size, caller);
     if block.is_null() {
         return libc::ENOMEM;
     }
@@ -330,14 +427,14 @@ pub unsafe fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -
 }
 
 /// valloc(3).
-pub fn valloc(size: usize) -> *mut c_void {
-    memalign(PAGE, size)
+pub fn valloc(size: usize, caller: usize) -> *mut c_void {
+    memalign(PAGE, size, caller)
 }
 
 /// pvalloc(3).
-pub fn pvalloc(size: usize) -> *mut c_void {
+pub fn pvalloc(size: usize, caller: usize) -> *mut c_void {
     match round_up(size.max(1), PAGE) {
-        Some(size) => memalign(PAGE, size),
+        Some(size) => memalign(PAGE, size, caller),
         None => no_memory(),
     }
 }
@@ -349,6 +446,10 @@ pub fn pvalloc(size: usize) -> *mut c_void {
 pub unsafe fn usable_size(block: *mut c_void) -> usize {
     if block.is_null() {
         return 0;
+    }
+    if placing::owns(block) {
+        // SAFETY: passed on to the caller.
+        return unsafe { placing::usable_size(block) };
     }
     match managed_even_inside() {
         Some(managed) => {

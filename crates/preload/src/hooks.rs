@@ -57,16 +57,17 @@ hooks_with_caller! {
     realloc(block: Void, size: usize; caller in "rdx", "x2") -> Void = |caller| heap::realloc(block, size, caller);
     reallocarray(block: Void, count: usize, size: usize; caller in "rcx", "x3") -> Void
         = |caller| heap::reallocarray(block, count, size, caller);
+    posix_memalign(out: *mut Void, align: usize, size: usize; caller in "rcx", "x3") -> c_int
+        = |caller| heap::posix_memalign(out, align, size, caller);
+    aligned_alloc(align: usize, size: usize; caller in "rdx", "x2") -> Void = |caller| heap::memalign(align, size, caller);
+    memalign(align: usize, size: usize; caller in "rdx", "x2") -> Void = |caller| heap::memalign(align, size, caller);
+    valloc(size: usize; caller in "rsi", "x1") -> Void = |caller| heap::valloc(size, caller);
+    pvalloc(size: usize; caller in "rsi", "x1") -> Void = |caller| heap::pvalloc(size, caller);
 }
 
 hooks! {
     free(block: Void) -> () = heap::free(block);
     cfree(block: Void) -> () = heap::free(block);
-    posix_memalign(out: *mut Void, align: usize, size: usize) -> c_int = heap::posix_memalign(out, align, size);
-    aligned_alloc(align: usize, size: usize) -> Void = heap::memalign(align, size);
-    memalign(align: usize, size: usize) -> Void = heap::memalign(align, size);
-    valloc(size: usize) -> Void = heap::valloc(size);
-    pvalloc(size: usize) -> Void = heap::pvalloc(size);
     malloc_usable_size(block: Void) -> usize = heap::usable_size(block);
     strdup(text: Path) -> *mut c_char = heap::string_copy(text, usize::MAX);
     __strdup(text: Path) -> *mut c_char = heap::string_copy(text, usize::MAX);

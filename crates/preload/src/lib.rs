@@ -8,6 +8,8 @@
 //!   attaches to the job (`lifecycle`). Without a job the process stays *inert*: every hook passes on to the C library or the
 //!   kernel. With an unusable job too, after one line on standard error. Otherwise it *manages*: large static arrays are
 //!   adopted, and from now on allocations and private anonymous mappings come from the arena.
+//! - **Placing.** In flat and hybrid jobs chosen objects go near, each by itself (`placing`). Where near and far are NUMA nodes
+//!   that is all: there is no pager, and every other hook passes on.
 //! - **Threads** come and go without our notice, apart from mimalloc's per-thread heaps, which it hands on by itself. When
 //!   the main thread leaves before the others, the process still ends with the last of them (`last_thread`).
 //! - **Descriptors** of the pager are hidden from calls that close or replace descriptors (`descriptors`).
@@ -33,6 +35,8 @@ mod small_heap;
 mod static_arrays;
 mod stack;
 mod managed;
+mod objects;
+mod placing;
 mod signal_stacks;
 mod pieces;
 mod user_mode;
@@ -40,6 +44,9 @@ mod exec;
 mod lifecycle;
 mod fork;
 mod heap;
+mod alone;
+mod job_tiers;
+mod api;
 mod maps;
 #[cfg(target_arch = "x86_64")]
 pub mod raw_syscall;
@@ -51,3 +58,4 @@ mod async_io;
 mod zero_copy;
 mod last_thread;
 pub mod hooks;
+pub mod api_hooks;

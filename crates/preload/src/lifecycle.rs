@@ -1,11 +1,11 @@
 //! Whether this process is managed: the state, how it starts, what happens around fork, and how it ends.
 //!
 //! One thread starts, once; everybody else, and the starting thread's own calls that come back through the hooks, uses the C
-//! library meanwhile. `Managing` and `Inert` are final. A hook asks `managed()`, which is one load when the answer is yes.
+//! library meanwhile. `Managing`, `Placing` and `Inert` are final. A hook asks `managed()`, which is one load when the answer is yes.
 
 use crate::managed::Managed;
 use crate::next::Next;
-use crate::{alloc_internal, errno, exec, small_heap, static_arrays, user_mode};
+use crate::{alloc_internal, errno, exec, placing, small_heap, static_arrays, user_mode};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::process;
 use nearfar_tiers::job::{ENV_JOB, Job};
@@ -13,6 +13,7 @@ use nearfar_tiers::memory::Memory;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt::Display;
 use std::ptr::null_mut;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
 /// Where this process is in its life.
@@ -27,6 +28,8 @@ enum State {
     Inert,
     /// The program's memory is ours to manage.
     Managing,
+    /// Tiers are NUMA nodes: objects are placed (`placing`), nothing is paged.
+    Placing,
 }
 
 static STATE: AtomicU8 = AtomicU8::new(State::Unstarted as u8);
@@ -37,6 +40,8 @@ static FORKING: AtomicU32 = AtomicU32::new(0);
 /// The thread that forks.
 static FORKER: AtomicU32 = AtomicU32::new(0);
 static MANAGED: AtomicPtr<Managed> = AtomicPtr::new(null_mut());
+/// Where objects are placed and nothing is managed.
+static JOB: OnceLock<Job> = OnceLock::new();
 
 /// What the hooks work with, also when the calling thread is inside nearfar; `None` unless the state is `Managing`.
 #[inline(always)]
@@ -86,10 +91,11 @@ fn start_when_ready() -> Option<&'static Managed> {
         return None;
     }
     let kept = errno::Kept::now();
-    let started = start();
-    STATE.store(if started.is_some() { State::Managing } else { State::Inert } as u8, Ordering::Release);
+    let state = start();
+    STATE.store(state as u8, Ordering::Release);
     drop(kept);
-    started.filter(|_| !Memory::inside())
+    // SAFETY: null, or published by `start`.
+    unsafe { MANAGED.load(Ordering::Acquire).as_ref() }.filter(|_| !Memory::inside())
 }
 
 /// True once the C library has run its own constructor. The loader calls malloc before that, when threads, the environment
@@ -102,7 +108,18 @@ fn libc_is_ready() -> bool {
     !unsafe { environ }.is_null()
 }
 
-fn start() -> Option<&'static Managed> {
+fn start() -> State {
+    let Some((path, job)) = attach() else { return State::Inert };
+    exec::remember(&path);
+    if job.settings().order.is_numa() {
+        start_placing(job);
+        return State::Placing;
+    }
+    if start_managing(job) { State::Managing } else { State::Inert }
+}
+
+/// The job that the environment names, and its path.
+fn attach() -> Option<(CString, Job)> {
     let name = CString::new(ENV_JOB).ok()?;
     // SAFETY: a C string; the environment exists (`libc_is_ready`) and is read before the program could change it.
     let path = unsafe { libc::getenv(name.as_ptr()) };
@@ -111,20 +128,35 @@ fn start() -> Option<&'static Managed> {
     }
     // SAFETY: getenv returns a C string that stays until the environment is changed; it is copied at once.
     let path = unsafe { CStr::from_ptr(path) }.to_owned();
-    let job = match Job::attach(&path) {
-        Ok(job) => job,
+    match Job::attach(&path) {
+        Ok(job) => Some((path, job)),
         Err(errno) => {
             unmanaged(&format_args!("the job segment {} cannot be used ({errno})", path.to_string_lossy()));
-            return None;
+            None
         }
-    };
-    exec::remember(&path);
+    }
+}
+
+fn start_placing(job: Job) {
+    placing::start_nodes(job);
+    JOB.get_or_init(|| job);
+    register_handlers();
+}
+
+/// Registers the handlers around fork; the first of all.
+fn register_handlers() {
+    // SAFETY: the three functions live as long as the process (the library is never unloaded).
+    unsafe { libc::pthread_atfork(Some(fork_prepare), Some(fork_parent), Some(fork_child)) };
+    PROCESS.store(process::pid(), Ordering::Relaxed);
+}
+
+fn start_managing(job: Job) -> bool {
     let memory = match Memory::start(job) {
         Ok(memory) => memory,
         Err(errno) => {
             job.note_unmanaged();
             unmanaged(&format_args!("paging could not be started ({errno})"));
-            return None;
+            return false;
         }
     };
     let settings = job.settings();
@@ -134,21 +166,23 @@ fn start() -> Option<&'static Managed> {
     {
         job.note_unmanaged();
         unmanaged(&format_args!("system calls cannot be caught, which this user's userfaultfd makes necessary ({errno})"));
-        return None;
+        return false;
     }
     let min_size = usize::try_from(settings.min_size).unwrap_or(usize::MAX).max(1);
     // Where system calls are caught, only the arena is watched.
     let arrays = if settings.user_only { Vec::new() } else { static_arrays::find(min_size) };
+    let managed: &'static Managed = Box::leak(Box::new(Managed::new(memory, min_size, settings.heap_all)));
+    let near = placing::start_paged(settings, managed, memory.slot());
+    let arrays = placing::statics::without(arrays, &near);
     for array in &arrays {
         memory.adopt(array.start, array.len());
     }
-    let managed: &'static Managed = Box::leak(Box::new(Managed::new(memory, min_size, settings.heap_all, arrays)));
+    managed.set_arrays(arrays);
     small_heap::configure();
-    // SAFETY: the three functions live as long as the process (the library is never unloaded).
-    unsafe { libc::pthread_atfork(Some(fork_prepare), Some(fork_parent), Some(fork_child)) };
-    PROCESS.store(process::pid(), Ordering::Relaxed);
+    register_handlers();
     MANAGED.store(std::ptr::from_ref(managed).cast_mut(), Ordering::Release);
-    Some(managed)
+    placing::open();
+    true
 }
 
 fn unmanaged(why: &dyn Display) {
@@ -183,16 +217,23 @@ pub extern "C" fn fork_prepare() {
         managed.with(Memory::fork_prepare);
         // Under the lock that is held from here on: another thread may be about to fork too.
         FORKER.store(process::tid(), Ordering::Relaxed);
-        alloc_internal::fork_prepare();
+    } else if JOB.get().is_none() {
+        return;
     }
+    placing::fork_prepare();
+    alloc_internal::fork_prepare();
 }
 
 /// After fork, in the parent: first of all.
 pub extern "C" fn fork_parent() {
     if let Some(managed) = managed_even_inside() {
         alloc_internal::fork_parent();
+        placing::fork_parent();
         managed.with(Memory::fork_parent);
         FORKING.fetch_sub(1, Ordering::Relaxed);
+    } else if JOB.get().is_some() {
+        alloc_internal::fork_parent();
+        placing::fork_parent();
     }
 }
 
@@ -201,9 +242,15 @@ pub extern "C" fn fork_child() {
     if let Some(managed) = managed_even_inside() {
         PROCESS.store(process::pid(), Ordering::Relaxed);
         alloc_internal::fork_child();
+        placing::fork_parent();
         managed.with(Memory::fork_child);
         user_mode::fork_child(FORKER.load(Ordering::Relaxed));
+        placing::fork_child(Some(managed.with(Memory::slot)));
         FORKING.store(0, Ordering::Relaxed);
+    } else if let Some(job) = JOB.get() {
+        PROCESS.store(process::pid(), Ordering::Relaxed);
+        alloc_internal::fork_child();
+        placing::fork_child(job.join());
     }
 }
 
@@ -214,6 +261,7 @@ extern "C" fn constructor() {
 
 #[cfg(not(test))]
 extern "C" fn destructor() {
+    placing::finish();
     if let Some(managed) = managed_even_inside() {
         managed.with(Memory::finish);
     }

@@ -5,6 +5,7 @@ use crate::stack;
 use nearfar_core::addr::Extent;
 use nearfar_tiers::memory::Memory;
 use std::ffi::{c_int, c_void};
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
 /// Lives as long as the process.
@@ -17,7 +18,7 @@ pub struct Managed {
     /// Code of the C library and of the loader.
     libraries: [Code; 2],
     /// Static arrays that are paged.
-    arrays: Vec<Extent>,
+    arrays: OnceLock<Vec<Extent>>,
     /// A mapping lies outside the arena: mimalloc's memory may too.
     pub overflowed: AtomicBool,
 }
@@ -39,10 +40,15 @@ pub enum Half {
 }
 
 impl Managed {
-    /// With `memory`, which will have adopted `arrays`.
-    pub fn new(memory: Memory, min_size: usize, heap_all: bool, arrays: Vec<Extent>) -> Self {
+    /// With `memory`.
+    pub fn new(memory: Memory, min_size: usize, heap_all: bool) -> Self {
         let libraries = library_code().map(|code| Code { start: code.start, len: code.len() });
-        Self { memory, min_size, heap_all, libraries, arrays, overflowed: AtomicBool::new(false) }
+        Self { memory, min_size, heap_all, libraries, arrays: OnceLock::new(), overflowed: AtomicBool::new(false) }
+    }
+
+    /// Says which static arrays the memory has adopted; once.
+    pub fn set_arrays(&self, arrays: Vec<Extent>) {
+        let _ = self.arrays.set(arrays);
     }
 
     /// Calls `act` with the memory, on a stack that is not paged.
@@ -67,7 +73,7 @@ impl Managed {
     /// here; nobody has stacks there.
     #[inline]
     pub fn is_paged(&self, addr: usize) -> bool {
-        self.half(addr).is_some() || self.arrays.iter().any(|array| array.contains(addr))
+        self.half(addr).is_some() || self.arrays.get().is_some_and(|arrays| arrays.iter().any(|array| array.contains(addr)))
     }
 
     /// True when `caller`, a return address, lies in the C library or the loader.

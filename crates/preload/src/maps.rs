@@ -5,7 +5,8 @@
 
 use crate::errno;
 use crate::lifecycle::managed;
-use nearfar_core::addr::Extent;
+use crate::placing::{self, Mapping, Remap};
+use nearfar_core::addr::{Extent, PAGE};
 use nearfar_sys::errno::{Errno, call};
 use nearfar_sys::{map, process};
 use std::ffi::{c_int, c_long, c_uint, c_void};
@@ -54,6 +55,13 @@ fn range(addr: *mut c_void, len: usize) -> Extent {
     Extent { start: addr.addr(), end: addr.addr().wrapping_add(len) }
 }
 
+/// The pages of a range; empty when it makes no sense.
+fn whole(addr: *mut c_void, len: usize) -> Extent {
+    let start = addr.addr();
+    let end = len.checked_next_multiple_of(PAGE).and_then(|len| start.checked_add(len)).unwrap_or(start);
+    Extent { start, end }
+}
+
 /// # Safety
 /// The arguments must satisfy the contract of that system call.
 unsafe fn kernel(number: c_long, addr: *mut c_void, len: usize, third: usize) -> Result<(), Errno> {
@@ -66,10 +74,26 @@ unsafe fn kernel(number: c_long, addr: *mut c_void, len: usize, third: usize) ->
 /// # Safety
 /// As for the system call.
 pub unsafe fn mmap(addr: *mut c_void, len: usize, prot: c_int, flags: c_int, fd: c_int, offset: i64) -> *mut c_void {
-    let Some(managed) = managed().filter(|_| is_ours(flags) || is_fixed(flags)) else {
-        // SAFETY: passed on to the caller.
-        return addr_or_failed(unsafe { map::mmap(addr.addr(), len, prot, flags, fd, offset) });
-    };
+    // SAFETY: passed on to the caller.
+    let raw = || unsafe { map::mmap(addr.addr(), len, prot, flags, fd, offset) };
+    if is_fixed(flags) && placing::has_maps() {
+        placing::forget_map(range(addr, len));
+    }
+    if placing::wants_map(len) {
+        match placing::place_map(len, prot, flags) {
+            Mapping::Ordinary => {}
+            Mapping::Refused => return addr_or_failed(Err(Errno::ENOMEM)),
+            Mapping::Near(placed) => {
+                let result = raw();
+                match result {
+                    Ok(start) => placed.keep(start),
+                    Err(_) => placed.give_up(),
+                }
+                return addr_or_failed(result);
+            }
+        }
+    }
+    let Some(managed) = managed().filter(|_| is_ours(flags) || is_fixed(flags)) else { return addr_or_failed(raw()) };
     // SAFETY: passed on to the caller.
     let result = unsafe { managed.with(|memory| memory.mmap(addr.addr(), len, prot, flags, fd, offset)) };
     if result.is_ok_and(|addr| managed.half(addr).is_none()) {
@@ -83,6 +107,9 @@ pub unsafe fn mmap(addr: *mut c_void, len: usize, prot: c_int, flags: c_int, fd:
 /// # Safety
 /// As for the system call.
 pub unsafe fn munmap(addr: *mut c_void, len: usize) -> c_int {
+    if placing::has_maps() && addr.addr().is_multiple_of(PAGE) {
+        placing::forget_map(whole(addr, len));
+    }
     status(match managed() {
         // SAFETY: passed on to the caller.
         Some(managed) => unsafe { managed.with(|memory| memory.munmap(addr.addr(), len)) },
@@ -96,12 +123,47 @@ pub unsafe fn munmap(addr: *mut c_void, len: usize) -> c_int {
 /// # Safety
 /// As for the system call.
 pub unsafe fn mremap(addr: *mut c_void, old: usize, new: usize, flags: c_int, to: *mut c_void) -> *mut c_void {
-    addr_or_failed(match managed() {
+    let go = || match managed() {
         // SAFETY: passed on to the caller.
         Some(managed) => unsafe { managed.with(|memory| memory.mremap(addr.addr(), old, new, flags, to.addr())) },
         // SAFETY: passed on to the caller.
         None => unsafe { map::mremap(range(addr, old), new, flags, to.addr()) },
+    };
+    if flags & libc::MREMAP_FIXED != 0 && placing::has_maps() {
+        placing::forget_map(whole(to, new));
+    }
+    if !(placing::wants_map(new) || placing::has_maps()) {
+        return addr_or_failed(go());
+    }
+    addr_or_failed(match placing::remap(whole(addr, old), new) {
+        Remap::Ordinary => go(),
+        Remap::Refused => Err(Errno::ENOMEM),
+        Remap::Kernel(remapped) => {
+            let result = go();
+            remapped.done(result.ok());
+            result
+        }
+        // SAFETY: passed on to the caller.
+        Remap::Copy => unsafe { copy_map(addr, old, new, flags) },
     })
+}
+
+/// mremap(2) of a near mapping into paged memory: by copying.
+///
+/// # Safety
+/// As for the system call.
+unsafe fn copy_map(addr: *mut c_void, old: usize, new: usize, flags: c_int) -> Result<usize, Errno> {
+    if flags != libc::MREMAP_MAYMOVE {
+        return Err(Errno::ENOMEM);
+    }
+    let Some(managed) = managed() else { return Err(Errno::ENOMEM) };
+    // SAFETY: a fresh mapping; the program gives up the old one, which is as long as it says and readable as any that grows.
+    unsafe {
+        let start = managed.with(|memory| memory.mmap(0, new, map::RW, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0))?;
+        std::ptr::copy_nonoverlapping(addr.cast::<u8>(), start as *mut u8, old.min(new));
+        munmap(addr, old);
+        Ok(start)
+    }
 }
 
 /// mprotect(2).

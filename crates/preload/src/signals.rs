@@ -7,7 +7,7 @@
 use crate::lifecycle::managed;
 use crate::next::Next;
 use crate::user_mode::{self, SIGSYS_BIT, is_active};
-use crate::{errno, signal_stacks};
+use crate::{errno, placing, signal_stacks};
 use libc::{sigset_t, stack_t};
 use nearfar_core::addr::Extent;
 use nearfar_sys::errno::Errno;
@@ -286,6 +286,11 @@ pub unsafe fn pthread_create(thread: Void, attr: *const libc::pthread_attr_t, en
     // SAFETY: passed on to the caller.
     let other = unsafe { without_paged_stack(attr) };
     let attr = other.as_ref().map_or(attr, std::ptr::from_ref);
+    if placing::wants_stacks() {
+        // Only in jobs without a pager.
+        // SAFETY: passed on to the caller.
+        return unsafe { placing::stacks::create(next, thread, attr, entry, arg) };
+    }
     if !is_active() || managed().is_none() {
         // SAFETY: passed on to the caller.
         return unsafe { next(thread, attr, entry, arg) };

@@ -18,6 +18,7 @@ pub fn tid() -> u32 {
 /// What /proc/PID/stat says of a process.
 struct Stat {
     state: char,
+    parent: u32,
     threads: u64,
     start: u64,
 }
@@ -39,9 +40,10 @@ fn parse_stat(text: &str) -> Option<Stat> {
     let rest = &text[text.rfind(')')? + 1..];
     let mut fields = rest.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
-    let threads = fields.nth(16)?.parse().ok()?;
+    let parent = fields.next()?.parse().ok()?;
+    let threads = fields.nth(15)?.parse().ok()?;
     let start = fields.nth(1)?.parse().ok()?;
-    Some(Stat { state, threads, start })
+    Some(Stat { state, parent, threads, start })
 }
 
 impl Stat {
@@ -55,6 +57,11 @@ impl Stat {
 /// When process `pid` started, in ticks since the machine did; 0 when that is not to be known.
 pub fn start_of(pid: u32) -> u64 {
     stat(pid).map_or(0, |stat| stat.start)
+}
+
+/// The process that `pid` was started by, or that has adopted it; `None` when that is not to be known.
+pub fn parent_of(pid: u32) -> Option<u32> {
+    stat(pid).map(|stat| stat.parent).filter(|&parent| parent != 0)
 }
 
 /// True when `pid` runs and started at `start` (so a recycled number does not count; 0 is not compared). Zombies count as
@@ -179,6 +186,7 @@ mod tests {
     fn this_process_lives_as_the_one_that_started_then() {
         let (pid, start) = (pid(), start_of(pid()));
         assert!(is_alive(pid, start) && exists(pid) && start > 0);
+        assert_eq!(parent_of(pid), Some(std::os::unix::process::parent_id()));
         assert!(!is_alive(pid, start + 1) && !exists(0));
     }
 }

@@ -9,6 +9,8 @@ pub enum Limit {
     LockedMemory,
     /// Size of a file (`ulimit -f`).
     FileSize,
+    /// Size of the main stack (`ulimit -s`).
+    Stack,
 }
 
 /// The soft limit `which`; `None` when there is none.
@@ -17,6 +19,7 @@ pub fn limit(which: Limit) -> Option<u64> {
         Limit::AddressSpace => libc::RLIMIT_AS,
         Limit::LockedMemory => libc::RLIMIT_MEMLOCK,
         Limit::FileSize => libc::RLIMIT_FSIZE,
+        Limit::Stack => libc::RLIMIT_STACK,
     };
     let mut now = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: writes into the local.

@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 /// Larger files are cut: descriptions of machines are small.
 const MOST: u64 = 1 << 20;
 
+/// Most files fit into this, and are then read with one call; the size that the kernel says of them is not their length.
+const FIRST: usize = 4096;
+
 /// Where the description of a machine is read.
 #[derive(Clone, Debug)]
 pub enum Root {
@@ -96,7 +99,7 @@ impl Root {
         match self {
             Self::Dir(dir) => {
                 let file = std::fs::File::open(dir.join(path.trim_start_matches('/'))).ok()?;
-                let mut bytes = Vec::new();
+                let mut bytes = Vec::with_capacity(FIRST);
                 file.take(MOST).read_to_end(&mut bytes).ok()?;
                 Some(bytes)
             }
@@ -115,7 +118,7 @@ impl Root {
         match self {
             Self::Dir(dir) => {
                 let file = std::fs::File::open(dir.join(path.trim_start_matches('/')))?;
-                let mut bytes = Vec::new();
+                let mut bytes = Vec::with_capacity(FIRST);
                 file.take(most).read_to_end(&mut bytes)?;
                 Ok(bytes)
             }

@@ -291,6 +291,16 @@ impl Job {
         self.header().ledger.charge(&slot.account, pages, self.near_pages()).is_some()
     }
 
+    /// Charges `pages` to `slot` if the job then has charged no more than `most`.
+    pub fn try_charge_within(&self, slot: &Slot, pages: u64, most: u64) -> bool {
+        self.header().ledger.charge(&slot.account, pages, most).is_some()
+    }
+
+    /// Sum of a gauge over all living processes.
+    pub fn sum_of(&self, gauge: Counter) -> u64 {
+        self.slots().iter().filter(|slot| slot.account.owner().is_some()).map(|slot| slot.get(gauge)).sum()
+    }
+
     /// Charges `pages` to `slot` even beyond the budget; returns by how many pages the budget is exceeded now.
     pub fn force_charge(&self, slot: &Slot, pages: u64) -> u64 {
         let total = self.header().ledger.charge(&slot.account, pages, u64::MAX).unwrap_or(0);

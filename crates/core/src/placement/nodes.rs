@@ -2,7 +2,7 @@
 //! several. Pure: descriptions of machines go in.
 
 use super::NodeSet;
-use crate::node::{Certainty, Memory, MemoryKind, MemoryNode, Node, Topology, detect};
+use crate::node::{Certainty, CpuList, Memory, MemoryKind, MemoryNode, Node, Topology, detect};
 use crate::units::Bytes;
 
 /// Near and far nodes that this process may use.
@@ -86,7 +86,7 @@ pub enum NodesError {
         /// The node.
         node: u32,
         /// Nodes with memory that may be used.
-        have: NodeSet,
+        have: CpuList,
     },
     /// The node has no memory, or it is offline.
     #[error(
@@ -98,7 +98,7 @@ pub enum NodesError {
         /// The node.
         node: u32,
         /// Nodes with memory that may be used.
-        have: NodeSet,
+        have: CpuList,
     },
     /// The cpuset does not allow it.
     #[error(
@@ -109,7 +109,7 @@ pub enum NodesError {
         /// The node.
         node: u32,
         /// Nodes with memory that may be used.
-        have: NodeSet,
+        have: CpuList,
     },
     /// In both tiers.
     #[error("node {0} cannot be near and far at once")]
@@ -122,16 +122,16 @@ pub enum NodesError {
         /// Bytes that the nodes have.
         have: u64,
         /// The nodes.
-        nodes: NodeSet,
+        nodes: CpuList,
     },
 }
 
-fn plural(set: &NodeSet) -> &'static str {
-    if set.len() == 1 { "" } else { "s" }
+fn plural(nodes: &CpuList) -> &'static str {
+    if nodes.len() == 1 { "" } else { "s" }
 }
 
-fn list(set: &NodeSet) -> String {
-    if set.is_empty() { "none".to_owned() } else { format!("node{} {set}", plural(set)) }
+fn list(nodes: &CpuList) -> String {
+    if nodes.is_empty() { "none".to_owned() } else { format!("node{} {nodes}", plural(nodes)) }
 }
 
 /// Checks that every node of `set` has memory that this process may use.
@@ -140,14 +140,13 @@ fn list(set: &NodeSet) -> String {
 /// The lowest node that cannot be used.
 pub fn check(topology: &Topology, set: &NodeSet) -> Result<(), NodesError> {
     let have = usable(topology);
-    for node in set.iter().filter(|&node| !have.contains(node)) {
-        return Err(match topology.node(node) {
-            None => NodesError::NoSuchNode { node, have },
-            Some(found) if found.bytes == 0 => NodesError::NoMemory { node, have },
-            Some(_) => NodesError::NotAllowed { node, have },
-        });
-    }
-    Ok(())
+    let Some(node) = set.iter().find(|&node| !have.contains(node)) else { return Ok(()) };
+    let have = have.iter().collect();
+    Err(match topology.node(node) {
+        None => NodesError::NoSuchNode { node, have },
+        Some(found) if found.bytes == 0 => NodesError::NoMemory { node, have },
+        Some(_) => NodesError::NotAllowed { node, have },
+    })
 }
 
 /// Checks a pair of tiers: usable nodes, none in both, and no more near than there is.
@@ -162,7 +161,7 @@ pub fn check_pair(topology: &Topology, near: &NodeSet, far: &NodeSet, limit: Opt
     }
     let have = bytes(topology, near);
     match limit {
-        Some(asked) if asked > have => Err(NodesError::TooMuch { asked, have, nodes: *near }),
+        Some(asked) if asked > have => Err(NodesError::TooMuch { asked, have, nodes: near.iter().collect() }),
         _ => Ok(()),
     }
 }

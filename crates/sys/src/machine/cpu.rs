@@ -33,6 +33,34 @@ pub(super) fn read(reader: &Reader, topology: &mut Topology) {
     topology.features = info.features;
 }
 
+/// Bytes of /proc/cpuinfo that hold the first CPU, however many flags it has.
+const FIRST_CPU: u64 = 16 << 10;
+
+/// The processor's name and numbers, from the first CPU alone, how many sockets there are, and which CPUs are online.
+pub(super) fn identify(reader: &Reader, topology: &mut Topology) {
+    let info = cpu_info::parse(&reader.beginning("/proc/cpuinfo", FIRST_CPU).unwrap_or_default());
+    let listed = reader.list(&format!("{CPUS}/online"));
+    topology.hidden = listed.is_none();
+    let named = || Some(info.places.iter().map(|place| place.0).collect::<CpuList>()).filter(|cpus| !cpus.is_empty());
+    topology.online = listed.or_else(named).unwrap_or_else(|| CpuList::from_iter([0]));
+    // Sockets are alike: the CPUs of one tell how many there are.
+    let first = topology.online.as_slice().first().copied().unwrap_or(0);
+    let list = |name: &str| reader.list(&format!("{CPUS}/cpu{first}/topology/{name}"));
+    let socket = list("package_cpus_list").or_else(|| list("core_siblings_list")).filter(|cpus| !cpus.is_empty());
+    topology.packages = socket.map(|cpus| topology.online.len().div_ceil(cpus.len()) as u32);
+    topology.arch = match info.arch {
+        "" if reader.is_this() => std::env::consts::ARCH.to_owned(),
+        arch => arch.to_owned(),
+    };
+    let socs = reader.names("/sys/bus/soc/devices");
+    topology.soc = socs.iter().find_map(|soc| reader.text(&format!("/sys/bus/soc/devices/{soc}/soc_id")));
+    (topology.cpu_model, topology.vendor) = (info.model_name, info.vendor);
+    (topology.family, topology.model) = (info.family, info.model);
+    let is_guest = info.features.iter().any(|feature| feature == "hypervisor");
+    topology.virtualisation = is_guest.then(|| "virtual machine".to_owned());
+    topology.features = info.features;
+}
+
 /// The list behind `name` in /proc/PID/status.
 pub(super) fn status_list(status: &str, name: &str) -> Option<CpuList> {
     status.lines().find_map(|line| line.strip_prefix(name))?.parse().ok()

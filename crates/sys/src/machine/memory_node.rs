@@ -14,6 +14,25 @@ const MIB: f64 = 1048576.0;
 
 /// Needs the online CPUs and their placement; fills in the rest of what nodes are.
 pub(super) fn read(reader: &Reader, topology: &mut Topology) {
+    outline(reader, topology);
+    for node in &mut topology.nodes {
+        let file = |name: &str| format!("{NODES}/node{}/{name}", node.id);
+        // Class 1 is the nearest CPUs; class 0 may be a device that is nearer (kernel 5.10).
+        node.claim = claim(reader, &file("access1/initiators")).or_else(|| claim(reader, &file("access0/initiators")));
+        node.side_caches = side_caches(reader, &file("memory_side_cache"));
+    }
+    for node in &topology.nodes {
+        for place in topology.placement.iter_mut().filter(|place| node.cpus.contains(place.cpu)) {
+            place.node = Some(node.id);
+        }
+    }
+    topology.memory_tiers = tiers(reader);
+    topology.dax = dax(reader);
+    topology.gpu_memory = gpu_memory(reader);
+}
+
+/// Needs the online CPUs; fills in number, CPUs and bytes of the nodes, whether they are allowed, and distances.
+pub(super) fn outline(reader: &Reader, topology: &mut Topology) {
     let status = reader.text("/proc/self/status").unwrap_or_default();
     let allowed = status_list(&status, "Mems_allowed_list:");
     let numbers: Vec<u32> = reader.numbered(NODES, "node").into_iter().filter(|id| *id < MOST).collect();
@@ -29,14 +48,6 @@ pub(super) fn read(reader: &Reader, topology: &mut Topology) {
     for node in &mut topology.nodes {
         node.allowed = allowed.as_ref().is_none_or(|allowed| allowed.contains(node.id));
     }
-    for node in &topology.nodes {
-        for place in topology.placement.iter_mut().filter(|place| node.cpus.contains(place.cpu)) {
-            place.node = Some(node.id);
-        }
-    }
-    topology.memory_tiers = tiers(reader);
-    topology.dax = dax(reader);
-    topology.gpu_memory = gpu_memory(reader);
 }
 
 /// True when the kernel lists its nodes.
@@ -48,10 +59,7 @@ fn node(reader: &Reader, id: u32, online: &CpuList) -> MemoryNode {
     let file = |name: &str| format!("{NODES}/node{id}/{name}");
     let cpus = reader.list(&file("cpulist")).unwrap_or_default().and(online);
     let (bytes, free_bytes) = memory(&reader.text(&file("meminfo")).unwrap_or_default());
-    // Class 1 is the nearest CPUs; class 0 may be a device that is nearer (kernel 5.10).
-    let claim = claim(reader, &file("access1/initiators")).or_else(|| claim(reader, &file("access0/initiators")));
-    let side_caches = side_caches(reader, &file("memory_side_cache"));
-    MemoryNode { id, bytes, free_bytes, cpus, claim, side_caches, ..MemoryNode::default() }
+    MemoryNode { id, bytes, free_bytes, cpus, ..MemoryNode::default() }
 }
 
 /// MemTotal and MemFree in bytes, from meminfo of the machine or of a node.

@@ -25,6 +25,30 @@ pub fn topology(root: &Root) -> Topology {
     read(&Reader::new(root)).0
 }
 
+/// The nodes alone: sizes, CPUs, distances, what the firmware claims and the kind of each memory. For programs that ask while they
+/// start: nothing is read per CPU, so that hundreds of CPUs cost no more than two.
+pub fn nodes(root: &Root) -> Topology {
+    let reader = Reader::new(root);
+    let mut topology = Topology::default();
+    cpu::identify(&reader, &mut topology);
+    memory_node::read(&reader, &mut topology);
+    if !memory_node::are_listed(&reader) {
+        let found = virtualisation::read(&reader, &topology.features).0;
+        topology.hidden |= found.is_some_and(|found| found.contains("container"));
+    }
+    assign_kinds(&mut topology, None);
+    topology
+}
+
+/// Less still: sizes, CPUs and distances of the nodes, for programs that know already what their memories are. Kinds and claims are absent.
+pub fn outline(root: &Root) -> Topology {
+    let reader = Reader::new(root);
+    let online = reader.list("/sys/devices/system/cpu/online").unwrap_or_default();
+    let mut topology = Topology { online, ..Topology::default() };
+    memory_node::outline(&reader, &mut topology);
+    topology
+}
+
 /// What the firmware's tables say; `None` for users who may not read them (all but root) and where there are none.
 pub fn firmware(root: &Root) -> Option<Firmware> {
     firmware::firmware(&Reader::new(root))

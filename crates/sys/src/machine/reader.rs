@@ -44,6 +44,11 @@ impl<'a> Reader<'a> {
         Some(String::from_utf8_lossy(&self.bytes(path)?).trim().to_owned())
     }
 
+    /// The first `most` bytes of a file that may be long. Not for captures, which are to hold whole files.
+    pub(super) fn beginning(&self, path: &str, most: u64) -> Option<String> {
+        Some(String::from_utf8_lossy(&self.root.read(path, most).ok()?).trim().to_owned())
+    }
+
     /// The first word of a file as a number, negative ones included.
     pub(super) fn signed(&self, path: &str) -> Option<i64> {
         self.text(path)?.split_ascii_whitespace().next()?.parse().ok()

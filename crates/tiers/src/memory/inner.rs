@@ -29,6 +29,8 @@ pub struct Inner {
     pub(super) has_helper: bool,
     committed: usize,
     charged: usize,
+    // Pages charged for objects that are never paged; the pager has a copy.
+    pub(super) placed: u64,
     pub(super) refused: bool,
     // Allocations have failed, which is said once.
     pub(super) has_refused: bool,
@@ -72,6 +74,7 @@ impl Inner {
             has_helper: false,
             committed: 0,
             charged: 0,
+            placed: 0,
             refused: false,
             has_refused: false,
             no_space: None,
@@ -210,6 +213,7 @@ impl Inner {
         };
         match started {
             Ok(mut pager) => {
+                pager.set_placed(self.placed);
                 pager.loans = std::mem::take(&mut self.loans);
                 for range in std::mem::take(&mut self.pins) {
                     let _ = pager.pin(range, true);
@@ -257,6 +261,7 @@ impl Inner {
             None => crate::pager::stop("too many processes under one nearfar run (1024); start fewer, or several runs"),
         };
         self.slot = slot;
+        self.charge_inherited();
         let before = self.forking_thread;
         self.loans().after_fork(before);
         slot.set(Counter::Committed, self.committed as u64);

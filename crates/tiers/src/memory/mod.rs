@@ -13,6 +13,7 @@ mod commit;
 mod inner;
 mod lend;
 mod maps;
+mod near;
 mod ordinary;
 mod remap;
 mod thread;

@@ -55,7 +55,7 @@ impl Pager {
         ensure!(units == self.evict.resident_pages(), "units have {units} pages, the policy {}", self.evict.resident_pages());
         let populated = self.check_holds()?;
         self.check_far()?;
-        let charged = (resident + populated + self.hollow + self.metadata_pages) as u64;
+        let charged = (resident + populated + self.hollow + self.metadata_pages) as u64 + self.not_frames();
         ensure!(
             charged == self.slot.charged_pages(),
             "{} pages are charged, but there are {resident} in view, {populated} in frames, {} hollow, {} of tables",

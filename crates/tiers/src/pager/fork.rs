@@ -65,6 +65,7 @@ impl Pager {
         self.starved.clear();
         self.wishes.clear();
         self.told_starving = false;
+        self.forget_all_room();
         let can_move = self.uffd.can_move();
         match Uffd::open(self.job.settings().user_only) {
             Ok(uffd) => self.uffd = uffd,

@@ -6,7 +6,8 @@
 //! `fault` looks at a page and decides; `read` brings data; `rescue` takes it from limbo; `evict` takes units out and writes
 //! them; `transfer` is what is under way to and from far; `retry` is what happens when that fails; `room` finds frames;
 //! `window` keeps most of near out of view while visits are recorded; `space` weighs far against what the program holds, `clean`
-//! makes room there; `discard` follows the program's own unmapping; `fork` splits the world in two; `watch` tells who waits for
+//! makes room there; `yielding` gives near up to objects that are
+//! never paged; `discard` follows the program's own unmapping; `fork` splits the world in two; `watch` tells who waits for
 //! what.
 
 mod check;
@@ -26,6 +27,7 @@ mod stats;
 mod transfer;
 mod watch;
 mod window;
+mod yielding;
 
 use crate::bits::Bits;
 use crate::block::{Block, Frames, Hold, HoldId, Phase};
@@ -50,6 +52,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub use space::NoSpace;
 pub use start::Start;
 pub use watch::Stuck;
+pub use yielding::LEAST_FRAMES;
 
 /// Exit status of a program that was stopped because its data could not be kept right.
 pub const EXIT_STOPPED: i32 = 86;
@@ -91,6 +94,9 @@ pub struct Pager {
     fetch: Box<dyn Prefetch>,
     capacity: u64,
     aside: u64,
+    // Pages of the charge that hold objects which are never paged.
+    placed: u64,
+    yielding: yielding::Yielding,
     // Clean holds, oldest first; entries go stale when a hold ends, which the serial tells.
     limbo_huge: VecDeque<(HoldId, u64)>,
     limbo_small: VecDeque<(HoldId, u64)>,

@@ -3,7 +3,7 @@
 //! Order for a frame: a free one; a fresh one while the budget lasts; the oldest clean one of limbo; what prefetch staged
 //! and nobody asked for. Evicting goes on in the background of that (`pump`), so that limbo always has clean frames.
 
-use super::{Pager, evict::Stays};
+use super::{Pager, evict::Stays, yielding::LEAST_FRAMES};
 use crate::block::HoldId;
 use crate::frame_bytes;
 use nearfar_core::addr::{BLOCK, BLOCK_PAGES, PAGE};
@@ -194,6 +194,7 @@ impl Pager {
             self.retry_starved();
             self.grant_wishes();
             self.share_with_others();
+            self.collect_room();
         }
         if more {
             return true;
@@ -222,7 +223,7 @@ impl Pager {
     }
 
     fn adjust_capacity(&mut self) {
-        let capacity = self.slot.charged_pages() + self.uncharged_room();
+        let capacity = (self.slot.charged_pages() + self.uncharged_room()).saturating_sub(self.not_frames() + self.owed());
         let aside = self.slack() + self.staging_limit() as u64;
         if (capacity, aside) != (self.capacity, self.aside) {
             (self.capacity, self.aside) = (capacity, aside);
@@ -306,7 +307,11 @@ impl Pager {
         if !self.job.is_starving() && !lasting {
             return;
         }
-        let excess = self.slot.charged_pages().saturating_sub(self.job.fair_share_pages());
+        let charged = self.slot.charged_pages();
+        let frames = charged.saturating_sub(self.not_frames());
+        // Placed objects cannot go; what is left for paging must not come to nothing.
+        let excess = charged.saturating_sub(self.job.fair_share_pages());
+        let excess = if self.placed > 0 { excess.min(frames.saturating_sub(LEAST_FRAMES)) } else { excess };
         if excess == 0 || self.told_starving {
             return;
         }

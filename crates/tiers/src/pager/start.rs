@@ -94,6 +94,8 @@ impl Pager {
             fetch: if recording { Box::new(ChunkFetch) } else { Box::new(StreamFetch::default()) },
             capacity,
             aside: 0,
+            placed: 0,
+            yielding: super::yielding::Yielding::default(),
             limbo_huge: VecDeque::new(),
             limbo_small: VecDeque::new(),
             staged: VecDeque::new(),

@@ -21,9 +21,13 @@ const SHOW_STATS: c_int = 1;
 const VERBOSE: c_int = 2;
 const DESTROY_ON_EXIT: c_int = 22;
 const ARENA_PURGE_MULT: c_int = 24;
+const ALLOW_THP: c_int = 37;
 
 unsafe extern "C" {
+    fn mi_process_init();
+    fn mi_option_get(option: c_int) -> c_long;
     fn mi_option_set(option: c_int, value: c_long);
+    fn mi_malloc(size: usize) -> *mut c_void;
     fn mi_manage_os_memory_ex(
         start: *mut c_void,
         size: usize,
@@ -62,6 +66,16 @@ pub fn configure() {
         ] {
             // SAFETY: option numbers of this version; sets a word of mimalloc's table.
             unsafe { mi_option_set(option, value) };
+        }
+        // Heaps are described in mimalloc's ordinary memory. Where that is made just now, it need not begin with a huge page: zeroing
+        // it would be most of what the first allocation of a program takes. (While mimalloc starts, the option would mean something else.)
+        // SAFETY: as above; a block that is given back at once.
+        unsafe {
+            mi_process_init();
+            let before = mi_option_get(ALLOW_THP);
+            mi_option_set(ALLOW_THP, 0);
+            mi_free(mi_malloc(1));
+            mi_option_set(ALLOW_THP, before);
         }
     });
 }

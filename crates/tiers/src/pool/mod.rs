@@ -13,7 +13,7 @@ mod large;
 mod medium;
 mod threads;
 
-use nearfar_core::addr::{Extent, round_down, round_up};
+use nearfar_core::addr::{Extent, PAGE, round_down, round_up};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::map;
 use nearfar_sys::numa::{self, MemoryPolicy};
@@ -31,6 +31,8 @@ const UNIT: usize = 32 << 20;
 const ROOM: usize = 1 << 40;
 /// mimalloc aligns blocks below this to 8 bytes, and programs rely on 16 (they tag pointers).
 const LEAST: usize = 16;
+/// Blocks of zeros from this size on are discarded rather than written: larger than what threads keep.
+const ZEROED_BY_KERNEL: usize = 8 << 20;
 /// Largest request that makes sense: differences of pointers into the block must fit.
 const LARGEST: usize = isize::MAX as usize;
 
@@ -179,8 +181,15 @@ impl Pool {
             return block;
         }
         let Some(local) = threads::local(self) else { return null_mut() };
-        // SAFETY: as for `malloc`. Zeroed memory that is fresh from the kernel is not touched.
-        let block = unsafe { if zeroed { ffi::mi_heap_zalloc(local.heap, size) } else { ffi::mi_heap_malloc(local.heap, size) } };
+        // mimalloc writes zeros over what was used before, which takes memory that the program may never touch.
+        let by_kernel = zeroed && size >= ZEROED_BY_KERNEL;
+        // SAFETY: as for `malloc`.
+        let block = unsafe {
+            if zeroed && !by_kernel { ffi::mi_heap_zalloc(local.heap, size) } else { ffi::mi_heap_malloc(local.heap, size) }
+        };
+        if by_kernel && !block.is_null() {
+            zero(Extent::new(block.addr(), size));
+        }
         self.count(block);
         block
     }
@@ -288,6 +297,22 @@ impl Pool {
         threads::give_up();
         // SAFETY: takes no pointer; works on the heaps of this thread and on what belongs to none.
         unsafe { ffi::mi_collect(true) };
+    }
+}
+
+/// Makes `range`, a block that nobody has yet, read as zeros without taking memory for it.
+fn zero(range: Extent) {
+    let (start, end) = (range.start.next_multiple_of(PAGE), round_down(range.end, PAGE));
+    let pages = Extent { start, end: end.max(start) };
+    // SAFETY: the inside of a block that is being handed out.
+    let rest = match unsafe { map::madvise(pages, libc::MADV_DONTNEED) } {
+        Ok(()) => [Extent { start: range.start, end: start }, Extent { start: pages.end, end: range.end }],
+        // Pages of the reserve cannot be discarded before Linux 5.18.
+        Err(_) => [range, Extent { start: range.end, end: range.end }],
+    };
+    for part in rest {
+        // SAFETY: as above.
+        unsafe { (part.start as *mut u8).write_bytes(0, part.len()) };
     }
 }
 

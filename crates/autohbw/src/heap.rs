@@ -1,0 +1,172 @@
+//! Which heap a call goes to: the kind's inside the window, the C library's otherwise. A block is known by its address.
+
+use crate::tally::{self, Missed};
+use crate::{talk, window};
+use nearfar_core::units::Bytes;
+use nearfar_kinds::autohbw::Level;
+use nearfar_kinds::chain;
+use nearfar_kinds::family::{self, Heap, Void};
+use nearfar_kinds::placed::{Placed, Room};
+use std::cell::Cell;
+use std::fmt;
+use std::sync::OnceLock;
+
+/// The program's malloc.
+pub struct AutoHbw;
+
+static KIND: OnceLock<Placed> = OnceLock::new();
+
+thread_local! {
+    /// This thread is placing an allocation; what that allocates is not placed.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Allocations in the window come from `kind` from now on.
+pub fn set_kind(kind: Placed) {
+    let _ = KIND.set(kind);
+}
+
+/// The kind, once there is one.
+pub fn kind() -> Option<&'static Placed> {
+    KIND.get()
+}
+
+/// A call and its numbers, for the log.
+struct Call<'a>(&'static str, &'a [usize]);
+
+impl fmt::Display for Call<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let numbers: Vec<_> = self.1.iter().map(usize::to_string).collect();
+        write!(f, "{}({})", self.0, numbers.join(", "))
+    }
+}
+
+/// A block of `size` bytes by `place`, or by `otherwise` when the kind has none.
+#[cold]
+#[inline(never)]
+fn placed(size: usize, call: &Call<'_>, place: impl Fn(&Placed) -> Void, otherwise: impl Fn() -> Void) -> Void {
+    let Some(kind) = kind().filter(|_| !INSIDE.replace(true)) else { return otherwise() };
+    let kept = family::errno();
+    let room = kind.room(size);
+    let block = if room == Room::Refused { std::ptr::null_mut() } else { place(kind) };
+    if block.is_null() {
+        tally::missed(if room == Room::Refused { Missed::Full } else { Missed::Refused }, size);
+    } else {
+        if room == Room::Spills {
+            tally::missed(Missed::Spilled, size);
+        }
+        // SAFETY: a live block of the kind.
+        if tally::placed(size, unsafe { Placed::usable_size(block) }) {
+            kind.grew(size);
+        }
+    }
+    if talk::talks(Level::Allocations) {
+        let free = kind.free_bytes().map_or_else(String::new, |free| format!(", {} free", Bytes(free)));
+        match block.is_null() {
+            true => talk::say(Level::Allocations, &format_args!("{call} is not placed{free}")),
+            false => talk::say(Level::Allocations, &format_args!("{call} = {block:?} in {kind}{free}")),
+        }
+        talk::say_callers();
+    }
+    family::set_errno(kept);
+    INSIDE.set(false);
+    if block.is_null() { otherwise() } else { block }
+}
+
+/// Moves `old` bytes of `block` to a new one; null leaves all as it was.
+///
+/// # Safety
+/// `block` is a live block with room for `old` bytes; unless the result is null it is not used afterwards.
+unsafe fn moved(block: Void, old: usize, size: usize) -> Void {
+    let new = AutoHbw::malloc(size);
+    if !new.is_null() {
+        // SAFETY: two blocks of at least so many bytes, one of them new; the caller gives up the old one.
+        unsafe {
+            new.cast::<u8>().copy_from_nonoverlapping(block.cast(), old.min(size));
+            AutoHbw::free(block);
+        }
+    }
+    new
+}
+
+// SAFETY: each block comes from one of two heaps, which keep this contract, and goes back to the one that its address tells.
+unsafe impl Heap for AutoHbw {
+    #[inline(always)]
+    fn malloc(size: usize) -> Void {
+        // SAFETY: takes any size.
+        let otherwise = || unsafe { chain::malloc(size) };
+        if !window::holds(size) {
+            return otherwise();
+        }
+        placed(size, &Call("malloc", &[size]), |kind| kind.malloc(size), otherwise)
+    }
+
+    #[inline(always)]
+    fn zalloc(size: usize) -> Void {
+        // SAFETY: takes any size.
+        let otherwise = || unsafe { chain::calloc(1, size) };
+        if !window::holds(size) {
+            return otherwise();
+        }
+        placed(size, &Call("calloc", &[size]), |kind| kind.zalloc(size), otherwise)
+    }
+
+    #[inline(always)]
+    fn memalign(align: usize, size: usize) -> Void {
+        // SAFETY: takes any size, and powers of two.
+        let otherwise = || unsafe { chain::memalign(align, size) };
+        if !window::holds(size) {
+            return otherwise();
+        }
+        placed(size, &Call("memalign", &[align, size]), |kind| kind.memalign(align, size), otherwise)
+    }
+
+    #[inline(always)]
+    unsafe fn realloc(block: Void, size: usize) -> Void {
+        let ours = Placed::owns(block.addr());
+        match (ours, window::holds(size)) {
+            // SAFETY: passed on to the caller; the block is the C library's.
+            (false, false) => unsafe { chain::realloc(block, size) },
+            // SAFETY: passed on to the caller; the block is the C library's.
+            (false, true) => unsafe { moved(block, chain::usable_size(block), size) },
+            // SAFETY: passed on to the caller; the block is placed.
+            (true, inside) => unsafe { realloc_placed(block, size, inside) },
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn free(block: Void) {
+        if Placed::owns(block.addr()) {
+            let kept = family::errno();
+            // SAFETY: passed on to the caller; the block is placed.
+            unsafe {
+                tally::freed(Placed::usable_size(block));
+                Placed::free(block);
+            }
+            return family::set_errno(kept);
+        }
+        // SAFETY: passed on to the caller; the block is the C library's, or null.
+        unsafe { chain::free(block) }
+    }
+
+    unsafe fn usable_size(block: Void) -> usize {
+        // SAFETY: passed on to the caller; the address tells whose block it is.
+        unsafe { if Placed::owns(block.addr()) { Placed::usable_size(block) } else { chain::usable_size(block) } }
+    }
+}
+
+/// # Safety
+/// As for realloc(3), of a block that is placed.
+#[cold]
+unsafe fn realloc_placed(block: Void, size: usize, inside: bool) -> Void {
+    // SAFETY: passed on to the caller.
+    let old = unsafe { Placed::usable_size(block) };
+    // In place while at least half of it is used; smaller ones go where the new size belongs.
+    if inside && size <= old && size >= old / 2 {
+        return block;
+    }
+    // SAFETY: passed on to the caller.
+    let new = unsafe { moved(block, old, size) };
+    // A block can always be made smaller.
+    if new.is_null() && size <= old { block } else { new }
+}

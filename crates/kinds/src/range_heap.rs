@@ -1,0 +1,469 @@
+//! A heap in a range that is given: an area of the program (FIXED), a file (PMEM) or huge pages (HUGETLB).
+//!
+//! dlmalloc, which grows from a bump pointer over the range and keeps its books in the blocks: nothing is allocated elsewhere, so that
+//! the program's own malloc may be served from here. One lock. Before each block lie 16 bytes that say how large it is.
+
+use crate::lock::Lock;
+use dlmalloc::{Allocator, Dlmalloc};
+use nearfar_core::addr::{Extent, PAGE, round_down, round_up};
+use nearfar_sys::errno::Errno;
+use nearfar_sys::map;
+use nearfar_sys::numa::{self, MemoryPolicy};
+use std::cell::{Cell, UnsafeCell};
+use std::ffi::c_void;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Bytes of a huge page that the kernel reserves.
+const HUGE: usize = 2 << 20;
+/// The range grows by at least this, and by no more than is asked for: what is left at the end serves no larger block.
+const STEP: usize = 64 << 10;
+/// What lies before a block.
+const HEAD: usize = 16;
+/// Freed blocks from this size give their pages back at once.
+const LARGE: usize = 64 << 10;
+
+/// What the range is made of.
+pub enum Backing {
+    /// Memory of the program's, which it keeps.
+    Area,
+    /// A file without a name, mapped piece by piece as the heap grows.
+    File(OwnedFd),
+    /// Huge pages, taken from the kernel's reserve as the heap grows.
+    Huge(Option<MemoryPolicy>),
+}
+
+/// Before each block: where dlmalloc's block begins, and the bytes that the program may use.
+#[repr(C)]
+struct Head {
+    base: usize,
+    usable: usize,
+}
+
+struct Grower {
+    range: Extent,
+    /// First byte that the heap does not have yet.
+    end: Cell<usize>,
+    backing: Backing,
+}
+
+impl Grower {
+    fn step(&self) -> usize {
+        match self.backing {
+            Backing::Huge(_) => HUGE,
+            Backing::File(_) => PAGE,
+            Backing::Area => 1,
+        }
+    }
+
+    fn extend(&self, range: Extent) -> Result<(), Errno> {
+        match &self.backing {
+            Backing::Area => Ok(()),
+            Backing::File(file) => {
+                let offset = (range.start - self.range.start) as i64;
+                loop {
+                    // SAFETY: a file of ours. So that a full file system is an allocation that fails, not a signal later.
+                    match unsafe { libc::posix_fallocate(file.as_raw_fd(), offset, range.len() as i64) } {
+                        0 => break,
+                        libc::EINTR => {}
+                        error => return Err(Errno(error)),
+                    }
+                }
+                let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+                // SAFETY: replaces reserved addresses of ours that nobody has yet.
+                unsafe { map::mmap(range.start, range.len(), map::RW, flags, file.as_raw_fd(), offset) }.map(|_| ())
+            }
+            Backing::Huge(policy) => {
+                let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_HUGETLB | libc::MAP_HUGE_2MB;
+                // SAFETY: as above. Without MAP_NORESERVE: pages that are not there are an error here, not a signal later.
+                unsafe { map::mmap(range.start, range.len(), map::RW, flags, -1, 0)? };
+                let Some(policy) = policy else { return Ok(()) };
+                numa::set_range(range, policy, false).map_err(|_| {
+                    self.give_back(range);
+                    Errno::EINVAL
+                })
+            }
+        }
+    }
+
+    /// Gives the pages of `range`, whole ones of the range's end, back to where they came from.
+    fn give_back(&self, range: Extent) {
+        if let Backing::File(_) = self.backing {
+            // SAFETY: memory that the heap has given up; the file gets a hole.
+            let _ = unsafe { map::madvise(range, libc::MADV_REMOVE) };
+        }
+        // SAFETY: addresses of ours that nobody uses any more: reserved again.
+        let _ = unsafe { map::mmap(range.start, range.len(), libc::PROT_NONE, map::ANON | libc::MAP_FIXED, -1, 0) };
+    }
+}
+
+// SAFETY: `alloc` gives out each byte of the range once, until `free_part` takes it back.
+unsafe impl Allocator for Grower {
+    fn alloc(&self, size: usize) -> (*mut u8, usize, u32) {
+        let nothing = (null_mut(), 0, 0);
+        let left = self.range.end - self.end.get();
+        if size > left {
+            return nothing;
+        }
+        let wish = match self.backing {
+            // All at once: it costs nothing, and no odd piece is left at the end.
+            Backing::Area => left,
+            _ => round_up(size.max(STEP), self.step()).unwrap_or(size).min(left),
+        };
+        for len in [wish, round_up(size, self.step()).unwrap_or(size).min(left)] {
+            let range = Extent::new(self.end.get(), len);
+            if self.extend(range).is_ok() {
+                self.end.set(range.end);
+                return (range.start as *mut u8, len, 0);
+            }
+        }
+        nothing
+    }
+
+    fn remap(&self, _: *mut u8, _: usize, _: usize, _: bool) -> *mut u8 {
+        null_mut()
+    }
+
+    fn free_part(&self, start: *mut u8, old: usize, new: usize) -> bool {
+        let end = start.addr() + old;
+        let Some(from) = round_up(start.addr() + new, self.step()) else { return false };
+        if matches!(self.backing, Backing::Area) || end != self.end.get() || from != start.addr() + new || from >= end {
+            return false;
+        }
+        self.give_back(Extent { start: from, end });
+        self.end.set(from);
+        true
+    }
+
+    fn free(&self, _: *mut u8, _: usize) -> bool {
+        false
+    }
+
+    fn can_release_part(&self, _: u32) -> bool {
+        !matches!(self.backing, Backing::Area)
+    }
+
+    fn allocates_zeros(&self) -> bool {
+        !matches!(self.backing, Backing::Area)
+    }
+
+    fn page_size(&self) -> usize {
+        self.step().max(PAGE)
+    }
+}
+
+/// See the head of this file.
+pub struct RangeHeap {
+    range: Extent,
+    lock: Lock,
+    heap: UnsafeCell<Dlmalloc<Grower>>,
+    live: AtomicU64,
+    /// Freed blocks from this size give their pages back.
+    give_back_from: AtomicUsize,
+}
+
+// SAFETY: the heap is used under the lock only.
+unsafe impl Send for RangeHeap {}
+// SAFETY: as above.
+unsafe impl Sync for RangeHeap {}
+
+impl RangeHeap {
+    /// A heap over `range`: the program's own memory, or reserved addresses for the other backings.
+    ///
+    /// # Safety
+    /// Nobody else uses the range while the heap lives.
+    pub unsafe fn new(range: Extent, backing: Backing) -> Self {
+        let range = Extent { start: round_up(range.start, HEAD).unwrap_or(range.end), end: round_down(range.end, HEAD) };
+        let mut heap = Dlmalloc::new_with_allocator(Grower { range, end: Cell::new(range.start), backing });
+        let unit = match heap.allocator().backing {
+            // It may be small.
+            Backing::Area => 64,
+            Backing::File(_) => PAGE,
+            Backing::Huge(_) => HUGE,
+        };
+        heap.set_granularity(unit);
+        Self {
+            range,
+            lock: Lock::new(),
+            heap: UnsafeCell::new(heap),
+            live: AtomicU64::new(0),
+            give_back_from: AtomicUsize::new(LARGE),
+        }
+    }
+
+    /// Where its blocks lie.
+    pub fn range(&self) -> Extent {
+        self.range
+    }
+
+    /// The lock, for forks.
+    pub fn lock(&self) -> &Lock {
+        &self.lock
+    }
+
+    /// Bytes given out and not freed.
+    pub fn live_bytes(&self) -> u64 {
+        self.live.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that the heap has taken of its range.
+    pub fn taken_bytes(&self) -> u64 {
+        self.with(|heap| heap.allocator().end.get() - self.range.start) as u64
+    }
+
+    /// The file's blocks in bytes, where it is a file.
+    pub fn file_bytes(&self) -> Option<u64> {
+        self.with(|heap| match &heap.allocator().backing {
+            Backing::File(file) => {
+                // SAFETY: all-zero bits are a stat, which the kernel fills.
+                let mut facts: libc::stat = unsafe { std::mem::zeroed() };
+                // SAFETY: an open file, and a local to write to.
+                (unsafe { libc::fstat(file.as_raw_fd(), &raw mut facts) } == 0).then_some(facts.st_blocks as u64 * 512)
+            }
+            _ => None,
+        })
+    }
+
+    /// Freed blocks of `bytes` and more give their pages back; `usize::MAX` for never.
+    pub fn give_back_from(&self, bytes: usize) {
+        self.give_back_from.store(bytes, Ordering::Relaxed);
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Dlmalloc<Grower>) -> T) -> T {
+        // SAFETY: the lock makes this the only reference; `work` does not come back here.
+        self.lock.with(|| work(unsafe { &mut *self.heap.get() }))
+    }
+
+    /// A block aligned to `align`, a power of two; null when there is no room.
+    pub fn memalign(&self, align: usize, size: usize) -> *mut c_void {
+        let align = align.max(HEAD);
+        // Before a block of larger alignment there is room for one more such unit, in which the head lies.
+        let ahead = if align == HEAD { HEAD } else { align };
+        let Some(whole) = round_up(size.max(1), HEAD).and_then(|size| size.checked_add(ahead)) else { return null_mut() };
+        if whole > self.range.len() {
+            return null_mut();
+        }
+        let base = self.with(|heap| {
+            // SAFETY: a power of two.
+            let base = unsafe { heap.c_memalign(align, whole) };
+            // What lies free at the end of what was taken counts only when the range grows from there.
+            // SAFETY: gives back what is not in use.
+            if base.is_null() && unsafe { heap.trim(0) } {
+                // SAFETY: as above.
+                return unsafe { heap.c_memalign(align, whole) };
+            }
+            base
+        });
+        if base.is_null() {
+            return null_mut();
+        }
+        let usable = whole - ahead;
+        let block = base.wrapping_add(ahead);
+        // SAFETY: at least HEAD bytes before the block are part of what dlmalloc gave, and aligned to 16.
+        unsafe { block.cast::<Head>().sub(1).write(Head { base: base.addr(), usable }) };
+        self.live.fetch_add(usable as u64, Ordering::Relaxed);
+        block.cast()
+    }
+
+    /// A block of zeros.
+    pub fn zalloc(&self, size: usize) -> *mut c_void {
+        let block = self.memalign(HEAD, size);
+        if !block.is_null() {
+            // SAFETY: a fresh block of that many bytes. The range may have been used before.
+            unsafe { block.cast::<u8>().write_bytes(0, size) };
+        }
+        block
+    }
+
+    /// Bytes that a block has room for.
+    ///
+    /// # Safety
+    /// `block` is a live block of a heap like this.
+    pub unsafe fn usable_size(block: *const c_void) -> usize {
+        // SAFETY: passed on to the caller: its head lies before it.
+        unsafe { (*block.cast::<Head>().sub(1)).usable }
+    }
+
+    /// `block` with room for `size` bytes; null when there is no room, and it is then as it was.
+    ///
+    /// # Safety
+    /// `block` is a live block of this heap; unless the result is null it is not used afterwards.
+    pub unsafe fn realloc(&self, block: *mut c_void, size: usize) -> *mut c_void {
+        // SAFETY: passed on to the caller.
+        let old = unsafe { Self::usable_size(block) };
+        if size <= old && size >= old / 2 {
+            return block;
+        }
+        let new = self.memalign(HEAD, size);
+        if !new.is_null() {
+            // SAFETY: two blocks of at least so many bytes; the caller gives up the old one.
+            unsafe {
+                new.cast::<u8>().copy_from_nonoverlapping(block.cast(), old.min(size));
+                self.free(block);
+            }
+        }
+        new
+    }
+
+    /// Gives a block back.
+    ///
+    /// # Safety
+    /// `block` is a live block of this heap, not used afterwards.
+    pub unsafe fn free(&self, block: *mut c_void) {
+        // SAFETY: passed on to the caller.
+        let Head { base, usable } = unsafe { block.cast::<Head>().sub(1).read() };
+        self.live.fetch_sub(usable as u64, Ordering::Relaxed);
+        let gives_back = usable >= self.give_back_from.load(Ordering::Relaxed);
+        self.with(|heap| {
+            if gives_back {
+                empty(&heap.allocator().backing, Extent::new(block.addr(), usable));
+            }
+            // SAFETY: what dlmalloc gave, once.
+            unsafe { heap.c_free(base as *mut u8) };
+        });
+    }
+}
+
+impl Drop for RangeHeap {
+    fn drop(&mut self) {
+        if !matches!(self.heap.get_mut().allocator().backing, Backing::Area) {
+            // SAFETY: the heap's own range; who drops it answers for its blocks.
+            let _ = unsafe { map::munmap(self.range) };
+        }
+    }
+}
+
+/// Gives back the pages that lie wholly in a block about to be freed; dlmalloc's own words come to its ends only afterwards.
+fn empty(backing: &Backing, block: Extent) {
+    let (unit, advice) = match backing {
+        Backing::Area => return,
+        Backing::File(_) => (PAGE, libc::MADV_REMOVE),
+        Backing::Huge(_) => (HUGE, libc::MADV_DONTNEED),
+    };
+    let Some(start) = round_up(block.start, unit) else { return };
+    let range = Extent { start, end: round_down(block.end, unit) };
+    if !range.is_empty() {
+        // SAFETY: memory of a block that its owner gave up. What the kernel refuses stays, which costs memory only.
+        let _ = unsafe { map::madvise(range, advice) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn area(len: usize) -> (Vec<u128>, RangeHeap) {
+        let mut memory = vec![u128::MAX; len / 16];
+        let range = Extent::new(memory.as_mut_ptr().addr(), len);
+        // SAFETY: the vector is kept beside the heap, and not used.
+        let heap = unsafe { RangeHeap::new(range, Backing::Area) };
+        (memory, heap)
+    }
+
+    #[test]
+    fn blocks_of_an_area_are_inside_distinct_and_come_back() {
+        let (_memory, heap) = area(4 << 20);
+        for _ in 0..3 {
+            let mut blocks = Vec::new();
+            let mut bytes = 0;
+            for at in 0.. {
+                let (align, size) = (1 << (at % 13), (at * 37) % 5000);
+                let block = heap.memalign(align, size);
+                if block.is_null() {
+                    break;
+                }
+                assert!(block.addr().is_multiple_of(align.max(16)));
+                // SAFETY: a live block.
+                let usable = unsafe { RangeHeap::usable_size(block) };
+                assert!(usable >= size && heap.range().contains_extent(Extent::new(block.addr(), usable)));
+                // SAFETY: as above.
+                unsafe { block.cast::<u8>().write_bytes(at as u8, usable) };
+                blocks.push((block, usable, at as u8));
+                bytes += usable as u64;
+            }
+            assert!(bytes > 2 << 20 && heap.live_bytes() == bytes, "{bytes}");
+            for (block, usable, byte) in blocks {
+                // SAFETY: live blocks, freed once.
+                unsafe {
+                    assert!((0..usable).all(|at| block.cast::<u8>().add(at).read() == byte));
+                    heap.free(block);
+                }
+            }
+            assert_eq!(heap.live_bytes(), 0);
+        }
+        let most = heap.zalloc(4 << 20 >> 1);
+        // SAFETY: a live block.
+        assert!(!most.is_null() && (0..2 << 20).all(|at| unsafe { most.cast::<u8>().add(at).read() } == 0));
+        for (align, size) in [(16, usize::MAX), (1 << 40, 8), (16, 5 << 20)] {
+            assert!(heap.memalign(align, size).is_null());
+        }
+    }
+
+    #[test]
+    fn blocks_keep_their_content_when_they_move() {
+        let (_memory, heap) = area(8 << 20);
+        let mut block = heap.memalign(16, 10);
+        // SAFETY: live blocks.
+        unsafe {
+            block.cast::<u8>().write_bytes(7, 10);
+            for size in [1000, 100_000, 3 << 20, 50] {
+                block = heap.realloc(block, size);
+                assert!(!block.is_null() && (0..10).all(|at| block.cast::<u8>().add(at).read() == 7), "{size}");
+            }
+            assert!(heap.realloc(block, 9 << 20).is_null());
+            heap.free(block);
+        }
+    }
+
+    #[test]
+    fn small_areas_work() {
+        for len in [0, 16, 64, 256, 1024, 4096, 20_000] {
+            let (_memory, heap) = area(len);
+            let mut bytes = 0;
+            loop {
+                let block = heap.memalign(16, 24);
+                if block.is_null() {
+                    break;
+                }
+                assert!(heap.range().contains_extent(Extent::new(block.addr(), 32)));
+                bytes += 32;
+            }
+            assert!(len < 1024 || bytes >= len / 3, "{len}: {bytes}");
+        }
+    }
+
+    #[test]
+    fn files_grow_to_their_limit_and_shrink() {
+        use std::os::fd::FromRawFd;
+        // SAFETY: a C string; a fresh descriptor, ours alone.
+        let file = unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"kind".as_ptr(), 0)) };
+        let range = map::reserve(16 << 20).expect("addresses");
+        // SAFETY: reserved just now.
+        let heap = unsafe { RangeHeap::new(range, Backing::File(file)) };
+        for _ in 0..3 {
+            let blocks: Vec<_> = std::iter::from_fn(|| {
+                let block = heap.memalign(16, 1 << 20);
+                // SAFETY: a live block.
+                (!block.is_null()).then(|| unsafe { block.cast::<u8>().write_bytes(1, 1 << 20) })?;
+                Some(block)
+            })
+            .collect();
+            assert_eq!(blocks.len(), 15, "16 MiB less the books");
+            assert!(heap.file_bytes() >= Some(15 << 20));
+            // SAFETY: live blocks, once.
+            blocks.into_iter().for_each(|block| unsafe { heap.free(block) });
+            assert!(heap.file_bytes() < Some(5 << 20), "{:?}", heap.file_bytes());
+        }
+        // Nearly all, whatever lay there before.
+        for size in [1_900_000, 15 << 20, 100, 15 << 20] {
+            let block = heap.memalign(16, size);
+            assert!(!block.is_null(), "{size}");
+            // SAFETY: a live block, once.
+            unsafe { heap.free(block) };
+        }
+        let zeros = heap.zalloc(3 << 20);
+        // SAFETY: a live block.
+        assert!((0..3 << 20).all(|at| unsafe { zeros.cast::<u8>().add(at).read() } == 0));
+    }
+}

@@ -1,0 +1,155 @@
+//! Heaps over ranges, with the kind that each serves: found by address without a lock, since a free may come from anywhere.
+
+use crate::code;
+use crate::kind::Kind;
+use crate::lock::Lock;
+use crate::range_heap::RangeHeap;
+use crate::static_kind::COUNT;
+use std::ffi::c_int;
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+struct Slot {
+    start: AtomicUsize,
+    /// 0 while the slot is free.
+    end: AtomicUsize,
+    kind: AtomicPtr<Kind>,
+    heap: AtomicPtr<RangeHeap>,
+}
+
+impl Slot {
+    const fn free() -> Self {
+        Self {
+            start: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+            kind: AtomicPtr::new(null_mut()),
+            heap: AtomicPtr::new(null_mut()),
+        }
+    }
+}
+
+/// Slots below `COUNT` are not used: the slot of a kind that a program made is its partition.
+static SLOTS: [Slot; code::MAX_KINDS + MOST_HUGE] = [const { Slot::free() }; code::MAX_KINDS + MOST_HUGE];
+/// Heaps of huge pages, for kinds that are there from the start.
+const MOST_HUGE: usize = 64;
+/// One past the last slot that was ever used.
+static HIGH: AtomicUsize = AtomicUsize::new(0);
+
+fn lock() -> &'static Lock {
+    static LOCK: OnceLock<Lock> = OnceLock::new();
+    LOCK.get_or_init(|| {
+        // A child must not find a lock that a thread of the parent had.
+        // SAFETY: three functions that live as long as the process.
+        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork)) };
+        Lock::new()
+    })
+}
+
+fn heaps() -> impl Iterator<Item = &'static RangeHeap> {
+    // SAFETY: heaps are removed under the registry's lock, which the callers hold.
+    SLOTS.iter().filter_map(|slot| unsafe { slot.heap.load(Ordering::Acquire).as_ref() })
+}
+
+extern "C" fn before_fork() {
+    lock().take();
+    heaps().for_each(|heap| heap.lock().take());
+}
+
+extern "C" fn after_fork() {
+    // SAFETY: `before_fork` took them all.
+    heaps().for_each(|heap| unsafe { heap.lock().release() });
+    // SAFETY: as above.
+    unsafe { lock().release() };
+}
+
+/// Puts a heap for a kind that is there from the start.
+///
+/// # Errors
+/// `TOO_MANY`.
+pub fn add_static(heap: RangeHeap, kind: *mut Kind) -> Result<&'static RangeHeap, c_int> {
+    lock().with(|| {
+        let slot = free_slot(code::MAX_KINDS..SLOTS.len())?;
+        Ok(publish(slot, heap, |_| kind).0)
+    })
+}
+
+/// Puts a heap, and makes a kind for it. `name` gets the number of the kind's file or area.
+///
+/// # Errors
+/// `TOO_MANY`.
+pub fn add_dynamic(heap: RangeHeap, name: &str) -> Result<*mut Kind, c_int> {
+    lock().with(|| {
+        let slot = free_slot(COUNT..code::MAX_KINDS)?;
+        let make = |heap: *mut RangeHeap| Box::into_raw(Box::new(Kind::new(slot as u32, name, heap.cast())));
+        Ok(publish(slot, heap, make).1)
+    })
+}
+
+fn free_slot(mut range: std::ops::Range<usize>) -> Result<usize, c_int> {
+    range.find(|&slot| SLOTS[slot].end.load(Ordering::Acquire) == 0).ok_or(code::TOO_MANY)
+}
+
+fn publish(slot: usize, heap: RangeHeap, kind: impl FnOnce(*mut RangeHeap) -> *mut Kind) -> (&'static RangeHeap, *mut Kind) {
+    let range = heap.range();
+    let heap = Box::into_raw(Box::new(heap));
+    let kind = kind(heap);
+    let place = &SLOTS[slot];
+    place.heap.store(heap, Ordering::Release);
+    place.kind.store(kind, Ordering::Release);
+    place.start.store(range.start, Ordering::Release);
+    place.end.store(range.end, Ordering::Release);
+    HIGH.fetch_max(slot + 1, Ordering::AcqRel);
+    // SAFETY: leaked above; freed only by `remove`.
+    (unsafe { &*heap }, kind)
+}
+
+/// The heap in whose range `addr` lies, and its kind.
+#[inline]
+pub fn find(addr: usize) -> Option<(&'static RangeHeap, *mut Kind)> {
+    let high = HIGH.load(Ordering::Acquire);
+    if high == 0 { None } else { find_below(high, addr) }
+}
+
+#[cold]
+fn find_below(high: usize, addr: usize) -> Option<(&'static RangeHeap, *mut Kind)> {
+    let holds = |slot: &&Slot| addr < slot.end.load(Ordering::Acquire) && addr >= slot.start.load(Ordering::Acquire);
+    let slot = SLOTS[COUNT..high].iter().find(holds)?;
+    // SAFETY: published whole; it goes only when the program destroys the kind, which it must not while it uses blocks of it.
+    unsafe { slot.heap.load(Ordering::Acquire).as_ref() }.map(|heap| (heap, slot.kind.load(Ordering::Acquire)))
+}
+
+/// Kinds that programs made and have not destroyed.
+pub fn kinds() -> impl Iterator<Item = *const Kind> {
+    let slots = &SLOTS[COUNT..code::MAX_KINDS];
+    let used = slots.iter().filter(|slot| slot.end.load(Ordering::Acquire) != 0);
+    used.map(|slot| slot.kind.load(Ordering::Acquire).cast_const())
+}
+
+/// True for a kind that a program made and has not destroyed.
+pub fn is_dynamic(kind: *const Kind) -> bool {
+    let high = HIGH.load(Ordering::Acquire).min(code::MAX_KINDS);
+    let here = |slot: &Slot| slot.end.load(Ordering::Acquire) != 0 && slot.kind.load(Ordering::Acquire).cast_const() == kind;
+    high > COUNT && SLOTS[COUNT..high].iter().any(here)
+}
+
+/// Takes a kind that a program made out of the books, with all its blocks. False when there is no such kind.
+///
+/// # Safety
+/// No block of the kind, and not the kind itself, is used afterwards.
+pub unsafe fn remove(kind: *mut Kind) -> bool {
+    lock().with(|| {
+        let slots = &SLOTS[COUNT..code::MAX_KINDS];
+        let here = |slot: &&Slot| slot.end.load(Ordering::Acquire) != 0 && slot.kind.load(Ordering::Acquire) == kind;
+        let Some(slot) = slots.iter().find(here) else { return false };
+        slot.end.store(0, Ordering::Release);
+        let heap = slot.heap.swap(null_mut(), Ordering::AcqRel);
+        slot.kind.store(null_mut(), Ordering::Release);
+        // SAFETY: both were leaked by `publish`, and are out of the books now.
+        unsafe {
+            drop(Box::from_raw(heap));
+            drop(Box::from_raw(kind));
+        }
+        true
+    })
+}

@@ -1,0 +1,122 @@
+//! How placing starts in a process, what happens to it around fork, and how it ends.
+
+use super::nodes::NodeRoom;
+use super::room::Limits;
+use super::sites::Sites;
+use super::{Placing, by_process, get, say};
+use crate::managed::Managed;
+use nearfar_core::addr::{Extent, PAGE};
+use nearfar_core::placement::table::Table;
+use nearfar_core::placement::{Full, Policy};
+use nearfar_core::stats::Counter;
+use nearfar_sys::numa;
+use nearfar_tiers::job::{Job, Settings, Slot};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+fn plan_of(settings: &Settings) -> Option<Sites> {
+    if settings.order.policy != Policy::Plan {
+        return None;
+    }
+    let path = std::path::Path::new(OsStr::from_bytes(settings.plan()));
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            say(&format!("the plan in {} cannot be read ({error}): nothing is placed", path.display()));
+            return None;
+        }
+    };
+    match Table::new(bytes.leak()) {
+        Ok(table) => Some(Sites::new(table)),
+        Err(error) => {
+            say(&format!("{error}: nothing is placed"));
+            None
+        }
+    }
+}
+
+/// Starts placing in a job whose tiers are NUMA nodes.
+pub fn start_nodes(job: Job) {
+    let settings = job.settings();
+    let order = settings.order.clone();
+    job.bury_own_past();
+    let slot = job.join();
+    if slot.is_none() {
+        job.note_unmanaged();
+    }
+    let limited = order.near_limit != u64::MAX || order.full != Full::Spill;
+    let limits = match slot {
+        Some(_) if limited => Limits::Nodes(NodeRoom::new(job, order.near, order.near_limit, order.full)),
+        _ => Limits::None,
+    };
+    let mut placing = Placing::new(order, None, limits, slot);
+    placing.sites = plan_of(settings);
+    if placing.order.policy == Policy::All && !by_process(&placing.order) {
+        // Each object is counted: what is not placed must not be near by the process's policy.
+        let policy = placing.far_policy.unwrap_or_default();
+        let _ = numa::set_thread(&policy);
+    }
+    let placing = placing.publish();
+    if !by_process(&placing.order) {
+        placing.place_statics();
+        placing.place_main_stack();
+    }
+    placing.open_windows();
+}
+
+/// Starts placing in a paged job: returns the static arrays that are near and must not be paged. `start_paged` follows.
+pub fn start_paged(settings: &Settings, managed: &'static Managed, slot: &'static Slot) -> Vec<Extent> {
+    let order = settings.order.clone();
+    let near = u128::from(settings.near_bytes);
+    let flat = (near * u128::from(1_000_000 - order.cache_ppm.min(1_000_000)) / 1_000_000) as u64;
+    let limits = Limits::Budget(managed, flat.min(order.near_limit) / PAGE as u64);
+    let mut placing = Placing::new(order, Some(managed), limits, Some(slot));
+    placing.sites = plan_of(settings);
+    let placing = placing.publish();
+    if placing.order.policy == Policy::None { Vec::new() } else { placing.place_statics() }
+}
+
+/// In a paged job, once static arrays are managed: allocations may be placed from now on.
+pub fn open() {
+    if let Some(placing) = get() {
+        placing.open_windows();
+    }
+}
+
+/// Before fork.
+pub fn fork_prepare() {
+    if let Some(placing) = get() {
+        placing.maps.hold();
+    }
+}
+
+/// After fork, in the parent; in the child before memory is set up again, which makes and ends mappings.
+pub fn fork_parent() {
+    if let Some(placing) = get() {
+        placing.maps.release();
+    }
+}
+
+/// After fork, in the child, which has `slot`.
+pub fn fork_child(slot: Option<&'static Slot>) {
+    if let Some(placing) = get() {
+        placing.maps.release();
+        placing.room.after_fork(slot);
+    }
+}
+
+/// At exit: writes the gauges; says if a plan matched nothing, which is otherwise hard to find out.
+pub fn finish() {
+    let Some(placing) = get() else { return };
+    placing.room.publish();
+    if let Some(sites) = &placing.sites
+        && !sites.table().is_empty()
+        && placing.room.counted(Counter::SitesAsked) > 0
+        && placing.room.counted(Counter::SitesMatched) == 0
+    {
+        let asked = placing.room.counted(Counter::SitesAsked);
+        say(&format!(
+            "the plan matched none of {asked} allocations of the sizes that it names. Was the program built anew, or is it another one?"
+        ));
+    }
+}
