@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 const MOST_BYTES: u64 = 64 << 20;
 /// Processes that are looked at.
 const MOST_PROCESSES: usize = 1024;
-/// What a page costs until it has been measured.
+/// What a page costs more than at the last look.
 const PAGE_S: f64 = 20e-9;
 /// A look that takes a second is taken after so many, and after so many where the job has grown by half.
 const APART: (f64, f64) = (100.0, 10.0);
@@ -69,9 +69,9 @@ pub struct Observer {
     pace: Pace,
     /// Resident pages, files included, at the look that saw most.
     most_pages: u64,
-    /// When the last look at areas was over, and what it took for each resident page.
+    /// When the last look at areas was over, and what it took.
     looked_s: f64,
-    page_s: f64,
+    took_s: f64,
     seen: Residence,
 }
 
@@ -119,7 +119,7 @@ impl Observer {
             pace: Pace::of_residence(),
             most_pages: 0,
             looked_s: 0.0,
-            page_s: PAGE_S,
+            took_s: 0.0,
             seen: Residence::default(),
         }
     }
@@ -164,12 +164,12 @@ impl Observer {
         let pages = self.pids.iter().filter_map(|&pid| self.resident_pages(pid)).sum();
         let spent = self.cost() - before;
         self.pace.taken(now, spent);
-        if has_grown(pages, self.most_pages) && now - self.looked_s >= apart_s(pages, self.most_pages, self.page_s) {
+        if has_grown(pages, self.most_pages) && now - self.looked_s >= apart_s(pages, self.most_pages, self.took_s) {
             self.most_pages = pages;
             self.look_at_areas();
             self.looked_s = self.begin.elapsed().as_secs_f64();
             // Time, not CPU time: it is for how long the lock may be held.
-            self.page_s = ((self.looked_s - now) / pages as f64).max(1e-10);
+            self.took_s = self.looked_s - now;
         }
     }
 
@@ -244,9 +244,10 @@ const fn has_grown(pages: u64, most: u64) -> bool {
     pages > 0 && pages >= most + most / 32
 }
 
-/// Time that must pass between two looks at `pages`, the last of which saw `most`.
-fn apart_s(pages: u64, most: u64, page_s: f64) -> f64 {
-    pages as f64 * page_s * if pages >= most + most / 2 { APART.1 } else { APART.0 }
+/// Time that must pass before a look at `pages` when the last one saw `most` and took `took_s`.
+fn apart_s(pages: u64, most: u64, took_s: f64) -> f64 {
+    let expected_s = took_s + pages.saturating_sub(most) as f64 * PAGE_S;
+    expected_s * if pages >= most + most / 2 { APART.1 } else { APART.0 }
 }
 
 #[cfg(test)]
@@ -257,9 +258,9 @@ mod tests {
     fn looks_at_large_jobs_are_far_apart() {
         // 500 GiB of small pages, 2.6 s: soon when they are new, seldom later.
         let pages = 500 << 18;
-        assert!((20.0..30.0).contains(&apart_s(pages, 0, PAGE_S)));
-        assert!((200.0..300.0).contains(&apart_s(pages, pages - pages / 31, PAGE_S)));
-        assert!(apart_s(64 << 8, 60 << 8, PAGE_S) < 0.05, "64 MiB");
+        assert!((20.0..30.0).contains(&apart_s(pages, 0, 0.0)));
+        assert!((200.0..300.0).contains(&apart_s(pages, pages - pages / 31, 2.5)));
+        assert!(apart_s(64 << 8, 16 << 8, 0.001) < 0.05, "64 MiB");
     }
 
     #[test]

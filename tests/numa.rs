@@ -104,7 +104,7 @@ fn the_pager_takes_near_from_named_nodes() {
 }
 
 pub const KNL_CHOICE: &str = "echo == plain; placed
-         echo == chosen; nearfar run --stats /tmp/run.json -- placed 64 16 1500
+         echo == chosen; nearfar run --stats /tmp/run.json -- placed 64 16 10000
          echo == stats; cat /tmp/run.json
          echo == named; nearfar run --near node:1 --far node:0 --quiet -- placed
          echo == child; nearfar run --quiet -- sh -c 'placed; true'
@@ -197,7 +197,8 @@ fn two_sockets_stand_for_two_kinds_of_memory() {
     all_on(ran.part("far"), &["1"]);
     let turns = lines(ran.part("turns"));
     let (zero, one) = (turns["heap"]["0"], turns["heap"]["1"]);
-    assert!(zero.abs_diff(one) < 512, "{turns:?}");
+    // Huge pages go to nodes in turns too.
+    assert!(zero.abs_diff(one) <= 2 * 512, "{turns:?}");
     assert!(ran.part("turns").contains("cpus 2 3\n"));
 }
 
