@@ -43,10 +43,12 @@ loom:
 fuzz:
 	PROPTEST_CASES=$${PROPTEST_CASES:-20000} $(CARGO) test --release --package nearfar-core
 
-# Everything at once, for as long as one likes, then SIGKILL at 200 random moments. Each round says how it can be repeated.
+# Everything at once, for as long as one likes, then the mover's long tests in guests, then
+# SIGKILL at 200 random moments. Each round says how it can be repeated.
 MINUTES ?= 10
 soak: build
 	NEARFAR_SOAK_MINUTES=$(MINUTES) $(CARGO) test --release --test tests soak:: -- --ignored --nocapture
+	$(CARGO) test --release --test tests numa_cache:: -- --ignored --nocapture
 	NEARFAR_TEST_KILLS=200 $(CARGO) test --release --test tests kills:: -- --nocapture
 
 # What is made from the code: man pages from the table of options, the table of counters in docs/formats.md.

@@ -1,8 +1,10 @@
 //! How much of a running job's memory lies on near and on far nodes, looked at from outside while it runs.
 //!
-//! Nothing is stopped. Reading /proc/PID/numa_maps walks page tables, so that it is done only when the job has grown, which is cheap to
-//! tell, and all looks together are paced (`pace`): at most 1 % of one CPU. What lives shorter than the time between two looks is
-//! missed, and pages that processes share count once for each. Text of programs and other pages of files that nobody changed are not
+//! Reading /proc/PID/numa_maps walks page tables, under a lock that the process's own mmap and munmap wait for meanwhile: some 5 ms per
+//! GiB of small pages, seconds for the largest processes. It is therefore done on a thread of its own, only when the job has grown (which
+//! is cheap to tell), and the more seldom the longer it takes: 1 % of the time, or up to 10 % while the job grows by half
+//! between two looks, so that the peak of a job that has just become large is seen. What lives shorter than that is missed, and
+//! pages that processes share count once for each. Text of programs and other pages of files that nobody changed are not
 //! the job's memory and do not count.
 
 use crate::pace::Pace;
@@ -12,12 +14,17 @@ use nearfar_sys::proc_tasks;
 use nearfar_sys::root::Root;
 use serde::Serialize;
 use std::collections::BTreeSet;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Longest numa_maps that is read.
 const MOST_BYTES: u64 = 64 << 20;
 /// Processes that are looked at.
 const MOST_PROCESSES: usize = 1024;
+/// What a page costs more than at the last look.
+const PAGE_S: f64 = 20e-9;
+/// A look that takes a second is taken after so many, and after so many where the job has grown by half.
+const APART: (f64, f64) = (100.0, 10.0);
 
 /// Bytes by tier at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -62,7 +69,40 @@ pub struct Observer {
     pace: Pace,
     /// Resident pages, files included, at the look that saw most.
     most_pages: u64,
+    /// When the last look at areas was over, and what it took.
+    looked_s: f64,
+    took_s: f64,
     seen: Residence,
+}
+
+/// An observer at work on its own thread.
+pub struct Observing {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    stop: bool,
+    stopped: bool,
+    seen: Residence,
+}
+
+impl Observing {
+    /// What was seen. Does not wait for a look at a large process that is still being taken.
+    pub fn stop(self) -> Residence {
+        const MOST: Duration = Duration::from_millis(200);
+        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.stop = true;
+        self.shared.changed.notify_all();
+        let waited = self.shared.changed.wait_timeout_while(state, MOST, |state| !state.stopped);
+        waited.unwrap_or_else(PoisonError::into_inner).0.seen.clone()
+    }
 }
 
 impl Observer {
@@ -78,17 +118,43 @@ impl Observer {
             begin: Instant::now(),
             pace: Pace::of_residence(),
             most_pages: 0,
+            looked_s: 0.0,
+            took_s: 0.0,
             seen: Residence::default(),
         }
     }
 
+    /// Goes on looking on a thread of its own. Without one (no more threads are allowed) nothing is seen.
+    pub fn start(mut self) -> Observing {
+        let shared = Arc::new(Shared::default());
+        let of_thread = Arc::clone(&shared);
+        let work = move || {
+            let lock = || of_thread.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = lock();
+            while !state.stop {
+                drop(state);
+                self.look();
+                state = lock();
+                state.seen = self.seen.clone();
+                let waited = of_thread.changed.wait_timeout_while(state, self.left(), |state| !state.stop);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
+            state.stopped = true;
+            of_thread.changed.notify_all();
+        };
+        if std::thread::Builder::new().name("residence".to_owned()).spawn(work).is_err() {
+            shared.state.lock().unwrap_or_else(PoisonError::into_inner).stopped = true;
+        }
+        Observing { shared }
+    }
+
     /// Time until the next look is due.
-    pub fn left(&self) -> Duration {
+    fn left(&self) -> Duration {
         self.pace.left(self.begin.elapsed().as_secs_f64())
     }
 
     /// Looks, if it is time.
-    pub fn look(&mut self) {
+    fn look(&mut self) {
         let now = self.begin.elapsed().as_secs_f64();
         if !self.pace.is_due(now) {
             return;
@@ -96,12 +162,15 @@ impl Observer {
         let before = self.cost();
         self.discover();
         let pages = self.pids.iter().filter_map(|&pid| self.resident_pages(pid)).sum();
-        if has_grown(pages, self.most_pages) {
-            self.most_pages = pages;
-            self.look_at_areas();
-        }
         let spent = self.cost() - before;
         self.pace.taken(now, spent);
+        if has_grown(pages, self.most_pages) && now - self.looked_s >= apart_s(pages, self.most_pages, self.took_s) {
+            self.most_pages = pages;
+            self.look_at_areas();
+            self.looked_s = self.begin.elapsed().as_secs_f64();
+            // Time, not CPU time: it is for how long the lock may be held.
+            self.took_s = self.looked_s - now;
+        }
     }
 
     fn resident_pages(&self, pid: u32) -> Option<u64> {
@@ -123,14 +192,9 @@ impl Observer {
         self.seen.near_peak_bytes = self.seen.near_peak_bytes.max(sum.near);
     }
 
-    /// What was seen.
-    pub fn into_residence(self) -> Residence {
-        self.seen
-    }
-
-    /// Seconds of CPU time of the caller so far, or of wall time where the kernel does not count.
+    /// Seconds of CPU time of this thread so far, or of wall time where the kernel does not count.
     fn cost(&self) -> f64 {
-        proc_tasks::own_cpu_ns(&self.root).map_or_else(|| self.begin.elapsed().as_secs_f64(), |ns| ns as f64 / 1e9)
+        proc_tasks::own_thread_cpu_ns(&self.root).map_or_else(|| self.begin.elapsed().as_secs_f64(), |ns| ns as f64 / 1e9)
     }
 
     /// Forgets processes that have ended and finds those that the others have started. One whose parent ended before it was first
@@ -180,9 +244,36 @@ const fn has_grown(pages: u64, most: u64) -> bool {
     pages > 0 && pages >= most + most / 32
 }
 
+/// Time that must pass before a look at `pages` when the last one saw `most` and took `took_s`.
+fn apart_s(pages: u64, most: u64, took_s: f64) -> f64 {
+    let expected_s = took_s + pages.saturating_sub(most) as f64 * PAGE_S;
+    expected_s * if pages >= most + most / 2 { APART.1 } else { APART.0 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn looks_at_large_jobs_are_far_apart() {
+        // 500 GiB of small pages, 2.6 s: soon when they are new, seldom later.
+        let pages = 500 << 18;
+        assert!((20.0..30.0).contains(&apart_s(pages, 0, 0.0)));
+        assert!((200.0..300.0).contains(&apart_s(pages, pages - pages / 31, 2.5)));
+        assert!(apart_s(64 << 8, 16 << 8, 0.001) < 0.05, "64 MiB");
+    }
+
+    #[test]
+    fn it_works_on_a_thread_of_its_own_and_ends_at_once() {
+        let (near, far) = ([900].into_iter().collect(), (0..64).collect());
+        let observing = Observer::new(Root::this(), std::process::id(), near, far).start();
+        std::thread::sleep(Duration::from_millis(300));
+        let begin = Instant::now();
+        let seen = observing.stop();
+        assert!(begin.elapsed() < Duration::from_secs(2));
+        assert_eq!(seen.near_peak_bytes, 0);
+        assert!(seen.peak.far > 0 || !std::path::Path::new("/proc/self/numa_maps").exists(), "{seen:?}");
+    }
 
     const NUMA: &str = " 55f0 default file=/bin/my\\040prog mapped=3 mapmax=7 N0=3 kernelpagesize_kB=4\n \
                          55f8 default file=/bin/my\\040prog anon=1 dirty=1 mapped=2 N0=1 N1=1 kernelpagesize_kB=4\n \
@@ -201,7 +292,7 @@ mod tests {
         let mut observer = observer(&format!("{status}{statm}=== /proc/9/numa_maps\n{NUMA}=== /proc/10/numa_maps\n{NUMA}"));
         std::thread::sleep(observer.left());
         observer.look();
-        let seen = observer.into_residence();
+        let seen = observer.seen;
         // A half of each page of the second line is changed, as far as can be told.
         let one = Resident { near: (80 << 12) + 2048, far: (20 << 12) + 2048, other: 2 << 20 };
         let twice = Resident { near: 2 * one.near, far: 2 * one.far, other: 2 * one.other };
@@ -213,6 +304,6 @@ mod tests {
         let mut observer = observer("");
         std::thread::sleep(observer.left());
         observer.look();
-        assert_eq!(observer.into_residence(), Residence::default());
+        assert_eq!(observer.seen, Residence::default());
     }
 }

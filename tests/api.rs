@@ -1,7 +1,9 @@
 //! The library for programmers (nearfar.h) in each language: without a job, on nodes, under `nearfar run`; examples, the pages of
 //! docs/programming.md, and an installed copy.
 
-use crate::util::{Scratch, TestProgram, compile, machine, nearfar_bin, python};
+use crate::boots;
+use crate::guest::Ran;
+use crate::util::{Scratch, TestProgram, compile, nearfar_bin, python};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -147,50 +149,51 @@ fn linked_and_idle() {
     assert_eq!(outcome.stdout, "OK\n", "{}", outcome.stderr);
 }
 
-/// Runs `script` in a guest of the layout, with `api_places` in its /bin.
+/// As `api_places` finds the library: ../release from its own place.
+pub const RELEASE: &str = "ln -sfn /usr/local/bin /usr/local/release; ";
+pub const KNL_TIERS: &str =
+    "api_places 2 1 320 && NEARFAR_NEAR=node:1:96M api_places 2 1 256 && NEARFAR_FAR=node:1 api_places 1 2";
+pub const KNL_JOB: &str = "nearfar run --quiet --near node:1 --far node:0 --place calls -- api_places 2 1 320 && \
+                           nearfar run --quiet --near node:1 --far node:0 --place all -- api_places 2 1";
+pub const SNC4_TIERS: &str =
+    "NEARFAR_NEAR=node:4-7 NEARFAR_FAR=node:0-3 api_places f0 f && NEARFAR_NEAR=node:5 NEARFAR_FAR=node:0,2 api_places 20 5";
+pub const CXL_TIERS: &str = "api_places 1 2";
+pub const DUAL_TIERS: &str = "NEARFAR_NEAR=node:0 numactl --cpunodebind=0 api_places 1 2";
+
+/// Every run of `api_places` was content.
 #[track_caller]
-fn in_guest(layout: &str, script: &str) {
-    nearfar_bin();
-    let scratch = Scratch::new();
-    let _machine = machine();
-    let mut command = Command::new(root().join("tests/guests/numavm"));
-    command.arg(layout).arg("--file").arg(format!("{}:/bin/api_places", compile("api_places.c").display()));
-    // Where the program looks for it: ../release from its own place.
-    command.arg("--file").arg(format!("{}:/release/nearfar", nearfar_bin().display()));
-    command.arg("--file").arg(format!("{}:/release/libnearfar.so", library_dir().join("libnearfar.so").display()));
-    // On a busy host the guest's check of its timer may fail.
-    command.args(["--append", "no_timer_check", "--timeout", "280", "--", "sh", "-ec"]);
-    command.arg(format!("PATH=$PATH:/release; {script}")).current_dir(scratch.work());
-    let output = succeeds(&mut command);
-    println!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    let runs = script.matches("api_places").count();
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "OK\n".repeat(runs));
+fn content(ran: &Ran, script: &str) {
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (Some(0), "OK\n".repeat(script.matches("api_places").count()).as_str()),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
 fn tiers_of_a_machine_with_hbm() {
     needs!("guest");
-    in_guest("knl-flat", "api_places 2 1 320; NEARFAR_NEAR=node:1:96M api_places 2 1 256; NEARFAR_FAR=node:1 api_places 1 2");
+    content(&boots::KNL_FLAT.script("api tiers"), KNL_TIERS);
 }
 
 #[test]
 fn tiers_of_a_job_on_nodes() {
     needs!("guest");
-    let run = "nearfar run --quiet --near node:1 --far node:0";
-    in_guest("knl-flat", &format!("{run} --place calls -- api_places 2 1 320; {run} --place all -- api_places 2 1"));
+    content(&boots::KNL_FLAT.script("api job"), KNL_JOB);
 }
 
 #[test]
 fn tiers_of_a_machine_with_hbm_in_four_parts() {
     needs!("guest");
-    in_guest("knl-snc4", "api_places f0 f; NEARFAR_NEAR=node:5 NEARFAR_FAR=node:0,2 api_places 20 5");
+    content(&boots::KNL_SNC4.script("api tiers"), SNC4_TIERS);
 }
 
 #[test]
 fn tiers_of_a_machine_with_cxl_and_of_two_sockets() {
     needs!("guest");
-    in_guest("cxl", "api_places 1 2");
-    in_guest("dual-socket", "NEARFAR_NEAR=node:0 numactl --cpunodebind=0 api_places 1 2");
+    content(&boots::CXL.script("api tiers"), CXL_TIERS);
+    content(&boots::DUAL_SOCKET.script("api tiers"), DUAL_TIERS);
 }
 
 fn make(arguments: &[&str], directory: &Path) -> Output {

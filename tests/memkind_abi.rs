@@ -4,7 +4,7 @@
 //! memkind's own headers and library: Debian's packages libmemkind-dev and libmemkind0, installed or extracted (`apt-get download`,
 //! `dpkg -x PACKAGE DIR`) to the directory that `NEARFAR_MEMKIND_DEV` names.
 
-use crate::util::{Scratch, memkind_dev, release_library};
+use crate::util::{Beside, Scratch, memkind_dev, release_library, shared_machine};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -20,6 +20,7 @@ const NODE_0: (&str, &str) = ("MEMKIND_HBW_NODES", "0");
 struct Built {
     scratch: Scratch,
     program: PathBuf,
+    _beside: Beside,
 }
 
 impl Built {
@@ -37,7 +38,7 @@ impl Built {
         compiler.arg("-L").arg(&scratch.0).arg("-lmemkind");
         let output = compiler.output().expect("a compiler");
         assert!(output.status.success(), "{compiler:?}:\n{}", String::from_utf8_lossy(&output.stderr));
-        Self { scratch, program }
+        Self { scratch, program, _beside: shared_machine() }
     }
 
     fn command(&self, args: &[&str], env: &[(&str, &str)]) -> Command {

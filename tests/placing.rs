@@ -1,11 +1,12 @@
 //! Flat and hybrid mode: objects of every kind lie where the policy says, every page of them; near is full; data stay right. In virtual
 //! machines with real nodes, and on this machine over paged far memory.
 
-use crate::guest::Guest;
-use crate::util::{Scratch, TestProgram, compile, nearfar_bin};
+use crate::boots;
+use crate::guest::Ran;
+use crate::util::{Scratch, TestProgram, compile, nearfar_bin, shared_machine};
 use std::process::{Command, Stdio};
 
-const PLAN: &str = r#"
+pub const PLAN: &str = r#"
 nearfar_plan = 1
 [[place]]
 tier = "near"
@@ -31,18 +32,17 @@ tier = "near"
 symbol = "planned_array"
 "#;
 
-/// Runs a script in a guest with the programs of these tests; each line `ok NAME` must be there.
+pub const KNL_SIZES: &str = "nearfar run --near node:1 --far node:0 --place size:1M..5M -- placed_kinds 1 0";
+pub const DUAL_SIZES: &str = "nearfar run --near node:0 --far node:1 --place size:1M..5M -- placed_kinds 0 1";
+pub const KNL_PLAN: &str = "nearfar run --near node:1 --far node:0 --place plan:/plan.toml -- placed_sites 1 0";
+pub const KNL_FULL: &str = "run='nearfar run --near node:1 --far node:0 --place size:1M..'
+    $run -- placed_full spill 1 0 256M && $run --full fail -- placed_full fail 1 0 256M && $run --full wait -- placed_full wait 1 0 256M &&
+    nearfar run --near node:1:64M --far node:0 --place size:1M.. -- placed_full limit 1 0 64M &&
+    nearfar run --near node:1 --far node:0 --place all --full fail -- placed_full fail 1 0 256M";
+
+/// The programs of a script found everything in its place.
 #[track_caller]
-fn guest(layout: &str, script: &str, wanted: usize) {
-    let scratch = Scratch::new();
-    let plan = scratch.work().join("plan.toml");
-    std::fs::write(&plan, PLAN).expect("scratch can be written");
-    let ran = Guest::new(layout)
-        .program("placed_kinds.c")
-        .program("placed_full.c")
-        .program("placed_sites.c")
-        .file(plan, "/plan.toml")
-        .run(script);
+fn content(ran: &Ran, wanted: usize) {
     let good = ran.stdout.lines().filter(|line| *line == "OK").count();
     assert_eq!((good, ran.status), (wanted, Some(0)), "{}\n{}", ran.stdout, ran.stderr);
 }
@@ -50,33 +50,25 @@ fn guest(layout: &str, script: &str, wanted: usize) {
 #[test]
 fn exactly_the_objects_of_these_sizes_are_near() {
     needs!("guest");
-    guest("knl-flat", "nearfar run --near node:1 --far node:0 --place size:1M..5M -- placed_kinds 1 0", 1);
+    content(&boots::KNL_FLAT.script("placing sizes"), 1);
 }
 
 #[test]
 fn other_layouts_too() {
     needs!("guest");
-    guest("dual-socket", "nearfar run --near node:0 --far node:1 --place size:1M..5M -- placed_kinds 0 1", 1);
+    content(&boots::DUAL_SOCKET.script("placing sizes"), 1);
 }
 
 #[test]
 fn a_plan_tells_call_sites_apart() {
     needs!("guest");
-    guest("knl-flat", "nearfar run --near node:1 --far node:0 --place plan:/plan.toml -- placed_sites 1 0", 1);
+    content(&boots::KNL_FLAT.script("placing plan"), 1);
 }
 
 #[test]
 fn near_is_full() {
     needs!("guest");
-    let run = "nearfar run --near node:1 --far node:0 --place size:1M..";
-    let script = [
-        format!("{run} -- placed_full spill 1 0 256M"),
-        format!("{run} --full fail -- placed_full fail 1 0 256M"),
-        format!("{run} --full wait -- placed_full wait 1 0 256M"),
-        "nearfar run --near node:1:64M --far node:0 --place size:1M.. -- placed_full limit 1 0 64M".to_owned(),
-        "nearfar run --near node:1 --far node:0 --place all --full fail -- placed_full fail 1 0 256M".to_owned(),
-    ];
-    guest("knl-flat", &script.join(" && "), script.len());
+    content(&boots::KNL_FLAT.script("placing full"), 5);
 }
 
 /// A run over a spill file; near is 96 MiB.
@@ -110,6 +102,7 @@ fn a_plan_that_matches_nothing_is_told_of() {
     let mut command = Command::new(nearfar_bin());
     command.args(["run", "--near", "64M", "--far"]).arg(scratch.far()).args(["--mode", "flat", "--place"]);
     command.arg(format!("plan:{}", plan.display())).arg("--").arg(compile("touch.c")).args(["4M"]);
+    let _beside = shared_machine();
     let output = command.current_dir(scratch.work()).stdin(Stdio::null()).output().expect("nearfar runs");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("the plan matched none of"), "{said}");

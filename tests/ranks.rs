@@ -1,7 +1,7 @@
 //! Ranks of a job on one node share near and report together. Ranks are simulated by the environment that each launcher gives;
 //! one test uses the real `mpirun`.
 
-use crate::util::{Scratch, TestProgram, compile, names_in, nearfar_bin, python, send_signal, wait_gone};
+use crate::util::{Beside, Scratch, TestProgram, compile, names_in, nearfar_bin, python, send_signal, shared_machine, wait_gone};
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -18,6 +18,7 @@ struct Ranks {
     environment: &'static str,
     size: usize,
     near: &'static str,
+    _beside: Beside,
 }
 
 struct Running {
@@ -45,7 +46,7 @@ impl Ranks {
     fn new(environment: &'static str, size: usize, near: &'static str) -> Self {
         let scratch = Scratch::new();
         std::fs::create_dir(scratch.0.join("ranks")).expect("broker directory");
-        Self { scratch, environment, size, near }
+        Self { scratch, environment, size, near, _beside: shared_machine() }
     }
 
     fn command(&self, rank: usize, options: &[&str], program: &[&str]) -> Command {
@@ -373,7 +374,7 @@ fn a_stopped_rank_holds_the_lock_and_nobody_waits_for_it_for_long() {
 #[test]
 fn two_jobs_at_a_time_do_not_mix() {
     let first = Ranks::new(SLURM, 2, "100M");
-    let second = Ranks { environment: OPEN_MPI, size: 3, near: "300M", scratch: Scratch::new() };
+    let second = Ranks { environment: OPEN_MPI, size: 3, near: "300M", scratch: Scratch::new(), _beside: shared_machine() };
     let dir = first.scratch.0.join("ranks");
     let start = |job: &Ranks, rank| {
         let mut command = job.command(rank, &[], &["sleep", "1"]);

@@ -10,6 +10,8 @@ mod macros;
 mod util;
 /// Not tests: a virtual machine with other NUMA nodes, for those that need one.
 mod guest;
+/// Not tests: the boots that tests of nodes share.
+mod boots;
 
 /// Put it here if a program that people really use, or one in another language, must give the same result.
 mod real_programs;

@@ -3,6 +3,7 @@
 //! Every run has a directory of its own to work in and a far directory of its own, which must be empty afterwards. Runs whose time
 //! or memory is measured have the machine to themselves; others run beside each other, as on users' machines.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -108,9 +109,26 @@ pub fn machine() -> RwLockWriteGuard<'static, ()> {
     MACHINE.write().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// The machine, beside others: at most as many as the test harness has threads.
-fn shared_machine() -> RwLockReadGuard<'static, ()> {
-    MACHINE.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+/// A share of the machine.
+pub struct Beside(#[expect(dead_code, reason = "held until dropped")] Option<RwLockReadGuard<'static, ()>>);
+
+thread_local! {
+    static SHARES: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The machine, beside others: at most as many as the test harness has threads. A test may ask again while it has a share: the lock
+/// itself would let it wait for whoever waits for the first share.
+pub fn shared_machine() -> Beside {
+    let held = SHARES.get();
+    let guard = (held == 0).then(|| MACHINE.read().unwrap_or_else(std::sync::PoisonError::into_inner));
+    SHARES.set(held + 1);
+    Beside(guard)
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        SHARES.set(SHARES.get() - 1);
+    }
 }
 
 /// Whether the machine has what `name` stands for.

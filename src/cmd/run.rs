@@ -8,7 +8,7 @@ use crate::mover::{Mover, Report};
 use crate::outcome::{End, Outcome};
 use crate::plan_file::PlanFile;
 use crate::request::RunRequest;
-use crate::residence::Observer;
+use crate::residence::{Observer, Observing};
 use crate::runfile::{Ran, RunFile};
 use crate::target::Target;
 use crate::together::{RankRecord, Together};
@@ -61,7 +61,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let paged = !request.is_on_nodes();
     let live = (request.live && !request.quiet && paged).then(|| Live::new(request.settings.near_bytes));
     let order = &request.settings.order;
-    let observer = (!paged).then(|| Observer::new(Root::this(), child.id(), order.near, order.far));
+    let observer = (!paged).then(|| Observer::new(Root::this(), child.id(), order.near, order.far).start());
     let mut watch = Watch { job, child, signals, live, observer, last_tick: start, near_peak_seen: 0 };
     let end = watch.until_end()?;
     let outcome = watch.outcome(start.elapsed(), end);
@@ -105,7 +105,7 @@ struct Watch {
     child: Child,
     signals: Signals,
     live: Option<Live>,
-    observer: Option<Observer>,
+    observer: Option<Observing>,
     last_tick: Instant,
     near_peak_seen: u64,
 }
@@ -123,11 +123,7 @@ impl Watch {
             if let Some(status) = self.child.try_wait().context("waiting for the program")? {
                 return Ok(End::from(status));
             }
-            let mut left = TICK.saturating_sub(self.last_tick.elapsed());
-            if let Some(observer) = &mut self.observer {
-                observer.look();
-                left = left.min(observer.left());
-            }
+            let left = TICK.saturating_sub(self.last_tick.elapsed());
             if self.last_tick.elapsed() >= TICK {
                 self.tick();
             } else {
@@ -164,7 +160,7 @@ impl Watch {
             unmanaged: self.job.unmanaged(),
             still_running: self.job.processes(),
             near_peak_seen: self.near_peak_seen,
-            residence: self.observer.map(Observer::into_residence),
+            residence: self.observer.map(Observing::stop),
         }
     }
 }

@@ -33,18 +33,20 @@ impl Carried {
     }
 }
 
-/// Moves the pages of `range` of process `pid` that are on nodes of `from` to node `to`.
+/// Moves the pages of `parts` of process `pid`, ascending, that are on nodes of `from` to node `to`.
 ///
 /// # Errors
 /// When the process is gone, or the kernel forbids it altogether.
-pub fn carry(pid: u32, range: Extent, from: &NodeSet, to: u32) -> Result<Carried, NumaError> {
+pub fn carry(pid: u32, parts: &[Extent], from: &NodeSet, to: u32) -> Result<Carried, NumaError> {
     let mut carried = Carried::default();
-    let mut start = range.start;
-    while start < range.end {
-        // Huge pages are aligned.
-        let end = ((start / BLOCK + 1) * BLOCK).min(range.end);
-        carry_block(pid, Extent { start, end }, from, to, &mut carried)?;
-        start = end;
+    for part in parts {
+        let mut start = part.start;
+        while start < part.end {
+            // Huge pages are aligned.
+            let end = ((start / BLOCK + 1) * BLOCK).min(part.end);
+            carry_block(pid, Extent { start, end }, from, to, &mut carried)?;
+            start = end;
+        }
     }
     Ok(carried)
 }
@@ -101,7 +103,7 @@ mod tests {
         let start = data.as_ptr() as usize / PAGE * PAGE;
         let range = Extent { start, end: start + (64 << 10) };
         let nowhere: NodeSet = [900].into_iter().collect();
-        match carry(std::process::id(), range, &nowhere, 0) {
+        match carry(std::process::id(), &[range], &nowhere, 0) {
             Ok(carried) => assert_eq!(carried, Carried::default()),
             Err(error) => assert!(error.is_unsupported(), "{error}"),
         }

@@ -9,6 +9,7 @@ use nearfar_core::node::{Node, Topology};
 use nearfar_core::placement::{NodeSet, Order};
 use nearfar_core::policy::migrate::Gain;
 use nearfar_core::units::Bytes;
+use nearfar_sys::damon;
 use nearfar_sys::numa::{MemoryPolicy, PolicyMode};
 use nearfar_sys::root::Root;
 use nearfar_sys::tiering::Tiering;
@@ -130,12 +131,13 @@ impl NumaCache {
     pub fn start(self, leader: u32) -> Mover {
         let shared = Arc::new(Shared::default());
         let gain = self.pair.gain;
+        let has_damon = matches!(self.sampler, Some(Sampler::Damon(..)));
         let works = self.sampler.is_some_and(|sampler| {
             let rounds = Rounds::new(self.pair, sampler, leader, self.limits);
             let shared = Arc::clone(&shared);
             std::thread::Builder::new().name("mover".to_owned()).spawn(move || rounds.run(&shared)).is_ok()
         });
-        Mover { shared: works.then_some(shared), gain }
+        Mover { shared: works.then_some(shared), gain, has_damon }
     }
 }
 
@@ -154,12 +156,17 @@ fn kernel_note(tiering: &Tiering) -> String {
 pub struct Mover {
     shared: Option<Arc<Shared>>,
     gain: Gain,
+    has_damon: bool,
 }
 
 impl Mover {
     /// Ends it; what it did, and the lines of the summary. `None` when nothing was moved by nearfar.
     pub fn stop(self) -> Option<(Report, Vec<String>)> {
-        let report = self.shared?.stop();
+        let (report, stopped) = self.shared?.stop();
+        if !stopped && self.has_damon {
+            // The command ends in a moment, and its thread with it.
+            damon::give_back();
+        }
         let lines = report.lines(&self.gain);
         Some((report, lines))
     }

@@ -8,6 +8,7 @@ use nearfar_core::policy::migrate::GroupId;
 use nearfar_sys::numa::{self, NumaError};
 use nearfar_sys::pagemap::Pagemap;
 use nearfar_sys::proc_maps;
+use nearfar_sys::process;
 use nearfar_sys::root::Root;
 
 /// The shortest group: what a huge page holds.
@@ -94,18 +95,27 @@ impl Process {
     }
 
     /// The addresses of a group.
-    pub fn range(&self, group: GroupId) -> Extent {
+    fn range(&self, group: GroupId) -> Extent {
         let start = group.index as usize * self.group;
         Extent { start, end: start + self.group }
     }
 
-    /// The longest part of a group that is mapped; `None` when nothing of it is, as far as is known.
-    pub fn mapped(&self, group: GroupId) -> Option<Extent> {
+    /// The parts of a group that may be moved, ascending, as far as is known: the rest may be other mappings, of files.
+    pub fn parts(&self, group: GroupId) -> Vec<Extent> {
         let range = self.range(group);
         let first = self.mappings.partition_point(|mapping| mapping.end <= range.start);
         let parts = self.mappings[first..].iter().take_while(|mapping| mapping.start < range.end);
-        let parts = parts.map(|mapping| Extent { start: mapping.start.max(range.start), end: mapping.end.min(range.end) });
-        parts.max_by_key(|part| part.end - part.start)
+        parts.map(|mapping| Extent { start: mapping.start.max(range.start), end: mapping.end.min(range.end) }).collect()
+    }
+
+    /// The longest part of a group that is mapped; `None` when nothing of it is, as far as is known.
+    pub fn mapped(&self, group: GroupId) -> Option<Extent> {
+        self.parts(group).into_iter().max_by_key(Extent::len)
+    }
+
+    /// True while it is the process that was found, and not another with its number.
+    pub fn lives(&self) -> bool {
+        process::is_alive(self.pid, self.start_ticks)
     }
 
     /// Addresses whose nodes stand for those of all pages of `part`, added to `pages`.
@@ -138,12 +148,11 @@ impl Process {
     }
 }
 
-/// Private writable memory, neighbours joined. Pages of files are the page cache's, shared ones may be others'.
+/// Anonymous private writable memory, neighbours joined. Pages of files are the page cache's, shared ones may be others'.
 fn movable(maps: &str) -> Vec<Extent> {
     let mut mappings: Vec<Extent> = Vec::new();
     for mapping in maps.lines().filter_map(proc_maps::parse_line) {
-        let is_huge_file = mapping.inode != 0 && mapping.name.contains("hugepage");
-        if mapping.shared || is_huge_file || mapping.prot & READ_WRITE != READ_WRITE {
+        if mapping.shared || mapping.inode != 0 || mapping.prot & READ_WRITE != READ_WRITE {
             continue;
         }
         match mappings.last_mut() {
@@ -161,7 +170,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn private_writable_memory_may_be_moved() {
+    fn anonymous_private_writable_memory_may_be_moved() {
         let maps = "\
 00400000-00a00000 r-xp 00000000 08:01 42 /bin/x
 00a00000-00b00000 rw-p 00600000 08:01 42 /bin/x
@@ -172,7 +181,25 @@ mod tests {
 7f0005000000-7f0005200000 rw-p 00000000 00:0f 7 /anon_hugepage (deleted)
 ";
         let found: Vec<(usize, usize)> = movable(maps).iter().map(|range| (range.start, range.end)).collect();
-        assert_eq!(found, [(0xa0_0000, 0xc0_0000), (0x7f00_0200_0000, 0x7f00_0400_0000)]);
+        assert_eq!(found, [(0xb0_0000, 0xc0_0000), (0x7f00_0200_0000, 0x7f00_0400_0000)]);
+    }
+
+    #[test]
+    fn a_group_is_moved_where_it_is_anonymous() {
+        let extent = |start: usize, end: usize| Extent { start, end };
+        let mut process = Process::new(1, std::process::id(), 0);
+        process.mappings = vec![extent(0x1f_0000, 0x21_0000), extent(0x23_0000, 0x24_0000), extent(0x39_0000, 0x80_0000)];
+        let parts = |index| process.parts(GroupId { process: 1, index });
+        assert_eq!(parts(1), [extent(0x20_0000, 0x21_0000), extent(0x23_0000, 0x24_0000), extent(0x39_0000, 0x40_0000)]);
+        assert_eq!((parts(0), parts(4)), (vec![extent(0x1f_0000, 0x20_0000)], Vec::new()));
+        assert_eq!(process.mapped(GroupId { process: 1, index: 1 }), Some(extent(0x39_0000, 0x40_0000)));
+    }
+
+    #[test]
+    fn a_number_that_was_given_again_is_not_that_process() {
+        let own = std::process::id();
+        assert!(Process::new(1, own, process::start_of(own)).lives());
+        assert!(!Process::new(1, own, process::start_of(own) + 1).lives());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The mover at work: rounds of looking, deciding and moving, until it is told to stop.
 //!
-//! Looking takes at most a share of one CPU (1 % unless the user says otherwise), our thread's and the kernel's together, besides a small
-//! credit for the first rounds; what moves take is bounded by their rate.
+//! Looking takes at most a share of one CPU (1 % unless the user says otherwise), our thread's and the kernel's together; the first rounds
+//! may take at once what is theirs in 5 s; what moves take is bounded by their rate.
 
 use super::carry;
 use super::pair::Pair;
@@ -33,8 +33,8 @@ const ROUND_S: (f64, f64) = (0.005, 0.03);
 const ROUND_EVERY_S: f64 = 1.0;
 /// A program that ends sooner is left alone.
 const FIRST_AFTER_S: f64 = 0.5;
-/// Besides, for the first rounds.
-const CREDIT_S: f64 = 0.5;
+/// What this time's share is may be taken before it has passed, so that the first rounds come soon: a run of 10 s pays half as much again.
+const AHEAD_S: f64 = 5.0;
 /// Steps round the address spaces in a round.
 const STEPS: usize = 2048;
 /// What moving a byte costs until it has been measured.
@@ -64,14 +64,15 @@ struct State {
 }
 
 impl Shared {
-    /// Makes the rounds stop, waits for that, though not for ever, and returns what they did.
-    pub fn stop(&self) -> Report {
-        const MOST: Duration = Duration::from_secs(3);
+    /// Makes the rounds stop, waits for that, though not for ever, and returns what they did and whether they have stopped.
+    pub fn stop(&self) -> (Report, bool) {
+        const MOST: Duration = Duration::from_secs(2);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.stop = true;
         self.changed.notify_all();
         let waited = self.changed.wait_timeout_while(state, MOST, |state| !state.stopped);
-        waited.unwrap_or_else(PoisonError::into_inner).0.report.clone()
+        let state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        (state.report.clone(), state.stopped)
     }
 
     /// Waits; false when the rounds must stop.
@@ -160,7 +161,7 @@ impl Rounds {
                     seconds
                 }
             };
-            due_s = (before + rest).max((self.looking_s - CREDIT_S) / self.limits.cpu_share);
+            due_s = (before + rest).max(self.looking_s / self.limits.cpu_share - AHEAD_S);
             if matches!(verdict, Verdict::Rest(..)) {
                 self.report.paused_s += (due_s - now).max(0.0);
             }
@@ -199,15 +200,16 @@ impl Rounds {
         if groups.is_empty() {
             return Some(Verdict::Work);
         }
-        let looked = match self.sampler.round(&targets, LOOKS, Duration::from_secs_f64(self.interval_s)) {
-            Ok(looked) => looked,
-            // Processes may have ended meanwhile; it is trouble only when it goes on.
-            Err(_) if shared.must_stop() || self.leave_dead() => return Some(Verdict::Work),
-            Err(error) => {
-                self.report.trouble = Some(format!("visits cannot be seen any more: {error}; pages stay where they are"));
-                return None;
-            }
-        };
+        let looked =
+            match self.sampler.round(&targets, LOOKS, Duration::from_secs_f64(self.interval_s), &|time| shared.wait(time)) {
+                Ok(looked) => looked,
+                // Processes may have ended meanwhile; it is trouble only when it goes on.
+                Err(_) if shared.must_stop() || self.leave_dead() => return Some(Verdict::Work),
+                Err(error) => {
+                    self.report.trouble = Some(format!("visits cannot be seen any more: {error}; pages stay where they are"));
+                    return None;
+                }
+            };
         self.report.rounds += 1;
         let now = self.now();
         let seen = self.seen(&groups, &looked);
@@ -304,9 +306,11 @@ impl Rounds {
         let from_node = self.nodes.get(&one.group).copied();
         let source = if one.to == Tier::Near { Tier::Far } else { Tier::Near };
         let begin = Instant::now();
-        let result = match self.pair.target(from_node, one.to, one.bytes, free) {
+        // It may have ended since it was looked at, and its number be another's.
+        let lives = process.lives();
+        let result = match self.pair.target(from_node, one.to, one.bytes, free).filter(|_| lives) {
             Some(node) => {
-                carry::carry(process.pid, process.range(one.group), self.pair.nodes(source), node).map(|done| (node, done))
+                carry::carry(process.pid, &process.parts(one.group), self.pair.nodes(source), node).map(|done| (node, done))
             }
             None => {
                 self.policy.moved(self.now(), one, 0, 0.0);

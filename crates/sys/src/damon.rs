@@ -2,7 +2,7 @@
 //!
 //! We name the regions ourselves (`fvaddr`) and keep the kernel from merging and splitting them, so that a round gives for each region how many
 //! looks found a visit, each look at a random page of it. One kernel thread does all processes. DAMON has one user at a time: what another
-//! one has running is left alone, and of several nearfar commands the first has it.
+//! one has set up or running is left alone, and of several nearfar commands the first has it. What a killed one left is known by a mark.
 
 use nearfar_core::addr::Extent;
 use std::fs;
@@ -15,6 +15,11 @@ use std::time::Duration;
 const ADMIN: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 /// Held by the nearfar command that uses DAMON, until it ends in whatever way.
 const LOCK: &str = "nearfar-damon";
+/// Where we leave our mark: the kernel reads this only for schemes with watermarks, and ours has none.
+const MARK_FILE: &str = "contexts/0/schemes/0/watermarks/interval_us";
+const MARK: &str = "63277327";
+/// How long at most before the end of the looks the kernel is asked for what they found.
+const LAST_OF_IT: Duration = Duration::from_millis(50);
 /// The kernel refuses fewer.
 const FEWEST_REGIONS: usize = 3;
 
@@ -28,8 +33,11 @@ pub enum DamonError {
     #[error("DAMON is for root only")]
     Denied,
     /// Somebody else uses it.
-    #[error("DAMON is in use (by another nearfar command, or see {ADMIN}/*/state)")]
+    #[error("DAMON is in use (by another nearfar command, or by whoever made {ADMIN}/nr_kdamonds other than 0)")]
     InUse,
+    /// The caller wanted to look no longer.
+    #[error("DAMON was stopped")]
+    Stopped,
     /// A file could not be read or written.
     #[error("DAMON: {0}: {1}")]
     File(PathBuf, Error),
@@ -88,14 +96,17 @@ impl Damon {
         let address = SocketAddr::from_abstract_name(LOCK).map_err(|error| DamonError::File(LOCK.into(), error))?;
         let lock = UnixListener::bind_addr(&address).map_err(|_| DamonError::InUse)?;
         let admin = Path::new(ADMIN);
-        for name in numbered(admin) {
-            if read(&admin.join(name.to_string()).join("state"))?.trim() == "on" {
-                return Err(DamonError::InUse);
-            }
+        let kdamond = admin.join("0");
+        if !may_be_taken(&read(&admin.join("nr_kdamonds"))?, read(&kdamond.join(MARK_FILE)).ok().as_deref()) {
+            return Err(DamonError::InUse);
         }
-        let damon = Self { kdamond: admin.join("0"), told: None, _lock: lock };
+        // Of a nearfar command that was killed; nothing to stop otherwise.
+        let _ = write(&kdamond.join("state"), "off");
         write(&admin.join("nr_kdamonds"), "1")?;
+        // From here on it is given back, whatever goes wrong.
+        let damon = Self { kdamond, told: None, _lock: lock };
         write(&damon.kdamond.join("contexts/nr_contexts"), "1")?;
+        damon.set_up()?;
         let known = read(&damon.context().join("avail_operations")).unwrap_or_default();
         if !known.split_whitespace().any(|name| name == "fvaddr") {
             return Err(DamonError::Missing);
@@ -103,11 +114,18 @@ impl Damon {
         Ok(damon)
     }
 
-    /// Looks `looks` times, `interval` apart, at a random page of each region. Blocks for that long.
+    /// Looks `looks` times, `interval` apart, at a random page of each region. Lets most of that time pass by `pause`, which returns false
+    /// when the round is to be given up.
     ///
     /// # Errors
-    /// When the kernel refuses, such as for processes that are all gone.
-    pub fn round(&mut self, targets: &[Target], looks: u32, interval: Duration) -> Result<Round, DamonError> {
+    /// When the kernel refuses, such as for processes that are all gone; `Stopped` when it was given up.
+    pub fn round(
+        &mut self,
+        targets: &[Target],
+        looks: u32,
+        interval: Duration,
+        pause: &dyn Fn(Duration) -> bool,
+    ) -> Result<Round, DamonError> {
         let count: usize = targets.iter().map(|target| target.regions.len()).sum();
         if self.told.as_ref().is_none_or(|told| told.0 != targets || told.1 != looks || told.2 != interval) {
             self.told = None;
@@ -116,7 +134,13 @@ impl Damon {
         }
         let state = self.kdamond.join("state");
         write(&state, "on")?;
-        // Waits for the end of the looks.
+        // The kernel's own wait for the end of the looks cannot be cut short: it gets the last of it only. (Were it asked for after the
+        // end, it would wait for the end of the next looks.)
+        let all = interval * looks;
+        if !pause(all - (all * 3 / 10).min(LAST_OF_IT)) {
+            let _ = write(&state, "off");
+            return Err(DamonError::Stopped);
+        }
         let result = write(&state, "update_schemes_tried_regions").and_then(|()| {
             let regions: Vec<Extent> = targets.iter().flat_map(|target| target.regions.iter().copied()).collect();
             Ok(Round { visits: self.read_visits(&regions, looks)?, cpu_ns: self.cpu_ns() })
@@ -155,11 +179,18 @@ impl Damon {
                 put(&of(&format!("regions/{number}/end")), &region.end)?;
             }
         }
-        put("schemes/nr_schemes", &1)?;
-        put("schemes/0/action", &"stat")?;
+        Ok(())
+    }
+
+    /// One scheme that matches all and does nothing, with our mark.
+    fn set_up(&self) -> Result<(), DamonError> {
+        let put = |name: &str, value: &str| write(&self.context().join("schemes").join(name), value);
+        put("nr_schemes", "1")?;
+        write(&self.kdamond.join(MARK_FILE), MARK)?;
+        put("0/action", "stat")?;
         for pattern in ["sz", "nr_accesses", "age"] {
-            put(&format!("schemes/0/access_pattern/{pattern}/min"), &0)?;
-            put(&format!("schemes/0/access_pattern/{pattern}/max"), &u64::MAX)?;
+            put(&format!("0/access_pattern/{pattern}/min"), "0")?;
+            put(&format!("0/access_pattern/{pattern}/max"), &u64::MAX.to_string())?;
         }
         Ok(())
     }
@@ -192,8 +223,23 @@ impl Damon {
 
 impl Drop for Damon {
     fn drop(&mut self) {
-        let _ = write(&self.kdamond.join("state"), "off");
-        let _ = write(&Path::new(ADMIN).join("nr_kdamonds"), "0");
+        give_back();
+    }
+}
+
+/// Gives DAMON back in the place of the thread that has it, when this command must end and cannot wait for that thread.
+pub fn give_back() {
+    let admin = Path::new(ADMIN);
+    let _ = write(&admin.join("0/state"), "off");
+    let _ = write(&admin.join("nr_kdamonds"), "0");
+}
+
+/// True where nobody has set up DAMON, or one of us that does not live any more: it held the lock while it did.
+fn may_be_taken(kdamonds: &str, mark: Option<&str>) -> bool {
+    match kdamonds.trim() {
+        "0" => true,
+        "1" => mark.is_some_and(|mark| mark.trim() == MARK),
+        _ => false,
     }
 }
 
@@ -247,6 +293,12 @@ mod tests {
         let merged = [(extent(0, 200), 4), (extent(400, 450), 10), (extent(450, 500), 0), (extent(0, 200), 2)];
         assert_eq!(spread(&regions, &merged, 10), [4, 4, 5, 2, 2]);
         assert_eq!(spread(&regions, &[], 10), [0; 5]);
+    }
+
+    #[test]
+    fn what_others_have_set_up_is_not_taken() {
+        assert!(may_be_taken("0\n", None) && may_be_taken("1\n", Some(&format!("{MARK}\n"))));
+        assert!(!may_be_taken("1\n", None) && !may_be_taken("1\n", Some("0\n")) && !may_be_taken("2\n", Some(MARK)));
     }
 
     #[test]

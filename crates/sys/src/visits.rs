@@ -100,23 +100,37 @@ impl Sampler {
         }
     }
 
-    /// Looks at each region of `targets`, in order, `looks` times, `interval` apart. Blocks for that long.
+    /// Looks at each region of `targets`, in order, `looks` times, `interval` apart. Lets time pass by `pause`, which returns false when
+    /// the round is to be given up.
     ///
     /// # Errors
-    /// When the kernel refuses; processes that are gone are not visited.
-    pub fn round(&mut self, targets: &[Target], looks: u32, interval: Duration) -> Result<Vec<Looked>, DamonError> {
+    /// When the kernel refuses; processes that are gone are not visited. `Stopped` when the round was given up.
+    pub fn round(
+        &mut self,
+        targets: &[Target],
+        looks: u32,
+        interval: Duration,
+        pause: &dyn Fn(Duration) -> bool,
+    ) -> Result<Vec<Looked>, DamonError> {
         match self {
             Self::Damon(damon, cpu_ns) => {
-                let round = damon.round(targets, looks, interval)?;
+                let round = damon.round(targets, looks, interval, pause)?;
                 *cpu_ns += round.cpu_ns;
                 Ok(round.visits.into_iter().map(|visits| Looked { visits, looks }).collect())
             }
-            Self::IdlePages(idle, state) => Ok(look(idle, state, targets, looks, interval)),
+            Self::IdlePages(idle, state) => look(idle, state, targets, looks, &mut || pause(interval)).ok_or(DamonError::Stopped),
         }
     }
 }
 
-fn look(idle: &IdlePages, state: &mut u64, targets: &[Target], looks: u32, interval: Duration) -> Vec<Looked> {
+/// `None` when `pause` said so.
+fn look(
+    idle: &IdlePages,
+    state: &mut u64,
+    targets: &[Target],
+    looks: u32,
+    pause: &mut dyn FnMut() -> bool,
+) -> Option<Vec<Looked>> {
     let mut random = || {
         *state ^= *state << 13;
         *state ^= *state >> 7;
@@ -130,7 +144,9 @@ fn look(idle: &IdlePages, state: &mut u64, targets: &[Target], looks: u32, inter
         let mut mark = |frames: &Frames, region| idle.mark(frames.random(region, &mut random)?);
         let marked: Vec<Option<u64>> =
             regions().map(|(frames, region)| frames.as_ref().and_then(|frames| mark(frames, region))).collect();
-        std::thread::sleep(interval);
+        if !pause() {
+            return None;
+        }
         for (one, frame) in looked.iter_mut().zip(marked) {
             if let Some(frame) = frame {
                 one.looks += 1;
@@ -138,7 +154,7 @@ fn look(idle: &IdlePages, state: &mut u64, targets: &[Target], looks: u32, inter
             }
         }
     }
-    looked
+    Some(looked)
 }
 
 #[cfg(test)]
