@@ -12,6 +12,7 @@ pub mod static_kind;
 pub mod choice;
 pub mod kind;
 mod lock;
+mod heap_file;
 mod range_heap;
 mod registry;
 mod paged;

@@ -1,6 +1,22 @@
 //! A lock that can be held over a fork: taken before and released on both sides, which std's guards do not allow.
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
+
+thread_local! {
+    /// This thread forks, and holds the locks of all heaps meanwhile.
+    static FORKS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// True while this thread forks: from our first handler to our last, other handlers run that may allocate.
+#[inline]
+pub fn forks() -> bool {
+    FORKS.get()
+}
+
+/// Says that this thread forks, and has taken all locks of this kind; or that it has released them.
+pub fn set_forks(forks: bool) {
+    FORKS.set(forks);
+}
 
 /// A lock without data.
 pub struct Lock(Box<UnsafeCell<libc::pthread_mutex_t>>);
@@ -31,8 +47,12 @@ impl Lock {
         unsafe { libc::pthread_mutex_unlock(self.0.get()) };
     }
 
-    /// Runs `work` while the lock is held. A panic ends the process, so no unwinding has to release it.
+    /// Runs `work` while the lock is held, which it is already where this thread forks. A panic ends the process, so no unwinding has
+    /// to release it.
     pub fn with<T>(&self, work: impl FnOnce() -> T) -> T {
+        if forks() {
+            return work();
+        }
         self.take();
         let result = work();
         // SAFETY: taken above.
