@@ -54,7 +54,13 @@ fn heaps() -> impl Iterator<Item = &'static RangeHeap> {
 /// The two ends of a pipe on which the parent of a fork waits for its child; -1 without one.
 static PIPE: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
 
+/// Has forks wait for first uses and for the heaps, from now on.
+pub fn watch_forks() {
+    lock();
+}
+
 extern "C" fn before_fork() {
+    lock::take_first();
     lock().take();
     heaps().for_each(|heap| heap.lock().take());
     // Handlers of others come between this and ours on the other side, and may allocate.
@@ -89,6 +95,7 @@ extern "C" fn after_fork_in_parent() {
     }
     close(0);
     after_fork();
+    lock::release_first();
     // SAFETY: the address of this thread's errno, which fork(2) may have set.
     unsafe { *libc::__errno_location() = before };
 }
@@ -104,6 +111,7 @@ extern "C" fn after_fork_in_child() {
     // The message: the parent has closed its own end.
     close(1);
     after_fork();
+    lock::renew_first();
 }
 
 fn after_fork() {
