@@ -128,7 +128,7 @@ unsafe impl Heap for AutoHbw {
             // SAFETY: passed on to the caller; the block is the C library's.
             (false, false) => unsafe { chain::realloc(block, size) },
             // SAFETY: passed on to the caller; the block is the C library's.
-            (false, true) => unsafe { moved(block, chain::usable_size(block), size) },
+            (false, true) => unsafe { realloc_library(block, size) },
             // SAFETY: passed on to the caller; the block is placed.
             (true, inside) => unsafe { realloc_placed(block, size, inside) },
         }
@@ -153,6 +153,25 @@ unsafe impl Heap for AutoHbw {
         // SAFETY: passed on to the caller; the address tells whose block it is.
         unsafe { if Placed::owns(block.addr()) { Placed::usable_size(block) } else { chain::usable_size(block) } }
     }
+}
+
+/// # Safety
+/// As for realloc(3), of a block of the C library whose new size is in the window.
+#[cold]
+unsafe fn realloc_library(block: Void, size: usize) -> Void {
+    // SAFETY: passed on to the caller.
+    let old = unsafe { chain::usable_size(block) };
+    let new = placed(size, &Call("realloc", &[block.addr(), size]), |kind| kind.malloc(size), std::ptr::null_mut);
+    // SAFETY: passed on to the caller; or two blocks of at least so many bytes, one of them new, and the caller gives up the old one.
+    unsafe {
+        if new.is_null() {
+            // The C library may have a better way than to copy.
+            return chain::realloc(block, size);
+        }
+        new.cast::<u8>().copy_from_nonoverlapping(block.cast(), old.min(size));
+        chain::free(block);
+    }
+    new
 }
 
 /// # Safety

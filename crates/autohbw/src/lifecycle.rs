@@ -59,6 +59,7 @@ fn finish() {
 
 #[cfg(not(test))]
 extern "C" fn constructor() {
+    nearfar_kinds::chain::prepare();
     start();
 }
 

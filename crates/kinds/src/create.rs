@@ -1,5 +1,6 @@
 //! Kinds that programs make: files (PMEM), areas (FIXED), and the static ones by their traits (`memkind_create_kind`).
 
+use crate::heap_file::HeapFile;
 use crate::kind::{self, Kind};
 use crate::place::{self, quietly};
 use crate::range_heap::{Backing, RangeHeap};
@@ -7,10 +8,7 @@ use crate::static_kind::StaticKind;
 use crate::{code, registry};
 use nearfar_core::addr::{Extent, PAGE, round_up};
 use nearfar_sys::map;
-use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// `MEMKIND_PMEM_MIN_SIZE`.
@@ -74,36 +72,12 @@ impl Config {
     }
 }
 
-/// A file without a name in `dir`.
-fn unnamed_file(dir: &CStr) -> Option<OwnedFd> {
-    let flags = libc::O_RDWR | libc::O_CLOEXEC | libc::O_EXCL;
-    // SAFETY: a C string.
-    let fd = unsafe { libc::open(dir.as_ptr(), flags | libc::O_TMPFILE, 0o600) };
-    let fd = if fd >= 0 { fd } else { named_and_removed(dir)? };
-    // SAFETY: a fresh descriptor, ours alone.
-    Some(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// The same on file systems without O_TMPFILE.
-fn named_and_removed(dir: &CStr) -> Option<c_int> {
-    let path = Path::new(std::ffi::OsStr::from_bytes(dir.to_bytes())).join("nearfar-kind-XXXXXX");
-    let mut path = CString::new(path.as_os_str().as_bytes()).ok()?.into_bytes_with_nul();
-    // SAFETY: a C string that may be changed, ended by 0.
-    let fd = unsafe { libc::mkostemp(path.as_mut_ptr().cast(), libc::O_CLOEXEC) };
-    if fd < 0 {
-        return None;
-    }
-    // SAFETY: the path that was made above.
-    unsafe { libc::unlink(path.as_ptr().cast()) };
-    Some(fd)
-}
-
 /// Bytes of the file system that holds an open file.
-fn file_system_bytes(file: &OwnedFd) -> Option<u64> {
+fn file_system_bytes(file: &HeapFile) -> Option<u64> {
     // SAFETY: all-zero bits are a statvfs, which the kernel fills.
     let mut facts: libc::statvfs = unsafe { std::mem::zeroed() };
     // SAFETY: an open file, and a local to write to.
-    let result = unsafe { libc::fstatvfs(file.as_raw_fd(), &raw mut facts) };
+    let result = unsafe { libc::fstatvfs(file.fd(), &raw mut facts) };
     (result == 0).then(|| facts.f_blocks.saturating_mul(facts.f_frsize))
 }
 
@@ -119,7 +93,7 @@ pub unsafe fn pmem(dir: *const c_char, bytes: usize, policy: c_uint, out: *mut *
     // SAFETY: passed on to the caller.
     let dir = unsafe { CStr::from_ptr(dir) };
     let made = quietly(|| {
-        let file = unnamed_file(dir).ok_or(code::INVALID)?;
+        let file = HeapFile::create(dir).map_err(|_| code::INVALID)?;
         let all = file_system_bytes(&file).unwrap_or(MOST_FILE).clamp(LEAST_FILE as u64, MOST_FILE) as usize;
         let bytes = round_up(if bytes == 0 { all } else { bytes }, PAGE).ok_or(code::INVALID)?;
         let range = map::reserve(bytes).map_err(|_| code::MMAP)?;
@@ -266,14 +240,14 @@ pub unsafe fn check_dax_path(dir: *const c_char) -> c_int {
     // SAFETY: passed on to the caller.
     let dir = unsafe { CStr::from_ptr(dir) };
     quietly(|| {
-        let Some(file) = unnamed_file(dir) else { return code::RUNTIME };
+        let Ok(file) = HeapFile::create(dir) else { return code::RUNTIME };
         // SAFETY: an open file of ours.
-        if unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, PAGE as i64) } != 0 {
+        if unsafe { libc::posix_fallocate(file.fd(), 0, PAGE as i64) } != 0 {
             return code::RUNTIME;
         }
         let flags = libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC;
         // SAFETY: at no fixed address.
-        match unsafe { map::mmap(0, PAGE, map::RW, flags, file.as_raw_fd(), 0) } {
+        match unsafe { map::mmap(0, PAGE, map::RW, flags, file.fd(), 0) } {
             Ok(start) => {
                 // SAFETY: mapped just now.
                 let _ = unsafe { map::munmap(Extent::new(start, PAGE)) };

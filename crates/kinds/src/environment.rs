@@ -114,7 +114,7 @@ impl Environment {
     /// Those of this process, as they were when first asked for; the lines about bad ones were written then.
     pub fn this() -> &'static Self {
         static THIS: OnceLock<Environment> = OnceLock::new();
-        THIS.get_or_init(|| {
+        crate::lock::once(&THIS, || {
             let environment = Self::parse(variable);
             environment.problems().iter().for_each(|problem| crate::report::say(&problem.to_string()));
             environment

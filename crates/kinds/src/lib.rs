@@ -7,11 +7,12 @@
 pub mod code;
 mod report;
 mod node_list;
+mod lock;
 pub mod environment;
 pub mod static_kind;
 pub mod choice;
 pub mod kind;
-mod lock;
+mod heap_file;
 mod range_heap;
 mod registry;
 mod paged;

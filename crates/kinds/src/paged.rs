@@ -45,7 +45,7 @@ fn symbol(name: &CStr) -> Option<Void> {
 #[inline]
 pub fn get() -> Option<&'static Paged> {
     static FOUND: OnceLock<Option<Paged>> = OnceLock::new();
-    FOUND.get_or_init(find).as_ref()
+    crate::lock::once(&FOUND, find).as_ref()
 }
 
 #[cold]

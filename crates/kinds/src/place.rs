@@ -5,6 +5,7 @@ use crate::choice::{self, Choice, Unavailable};
 use crate::code;
 use crate::environment::Environment;
 use crate::kind;
+use crate::lock;
 use crate::paged::{self, Tier};
 use crate::range_heap::{Backing, RangeHeap};
 use crate::static_kind::{COUNT, Family, StaticKind};
@@ -52,7 +53,7 @@ static LIMITS: [AtomicU64; MOST_POOLS] = [const { AtomicU64::new(u64::MAX) }; MO
 /// The nodes of this machine, read at the first call.
 pub fn topology() -> &'static Topology {
     static TOPOLOGY: OnceLock<Topology> = OnceLock::new();
-    TOPOLOGY.get_or_init(|| machine::nodes(&Root::this()))
+    lock::once(&TOPOLOGY, || machine::nodes(&Root::this()))
 }
 
 /// The nodes as far as `kind` needs them: where the user says which they are, their kinds do not count, and are not looked up.
@@ -63,7 +64,7 @@ fn topology_for(kind: StaticKind, environment: &Environment) -> &'static Topolog
         Family::DaxKmem => environment.dax_nodes != Ok(None),
         _ => false,
     };
-    if is_told { OUTLINE.get_or_init(|| machine::outline(&Root::this())) } else { topology() }
+    if is_told { lock::once(&OUTLINE, || machine::outline(&Root::this())) } else { topology() }
 }
 
 /// `errno` stays what it is while `work` asks the system.
@@ -79,7 +80,11 @@ pub fn quietly<T>(work: impl FnOnce() -> T) -> T {
 }
 
 fn plan(kind: StaticKind) -> Result<&'static Plan, &'static Unavailable> {
-    PLANS[kind as usize].get_or_init(|| quietly(|| make_plan(kind))).as_ref()
+    let plan = &PLANS[kind as usize];
+    if plan.get().is_none() {
+        registry::watch_forks();
+    }
+    lock::once(plan, || quietly(|| make_plan(kind))).as_ref()
 }
 
 fn make_plan(kind: StaticKind) -> Result<Plan, Unavailable> {
@@ -205,7 +210,7 @@ fn home_here(kind: StaticKind) -> Option<Home> {
         // CPUs that came later than the description was read are served as those of the first node.
         _ => plan.which.get(numa::here().1 as usize).or(plan.which.first()).copied()?,
     };
-    *plan.homes[which].get_or_init(|| quietly(|| make_home(kind, plan, &plan.sets[which])))
+    *lock::once(&plan.homes[which], || quietly(|| make_home(kind, plan, &plan.sets[which])))
 }
 
 fn make_home(kind: StaticKind, plan: &Plan, set: &NodeSet) -> Option<Home> {

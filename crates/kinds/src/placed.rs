@@ -5,6 +5,7 @@
 
 use crate::environment::Environment;
 use crate::kind::{self, Kind};
+use crate::lock;
 use crate::memory::{self, Owner};
 use crate::static_kind::StaticKind;
 use crate::{choice, code, create, place};
@@ -23,6 +24,18 @@ type Void = *mut c_void;
 const STEP: usize = 64 << 10;
 /// How long nodes that were full are taken to be full.
 const ASK_AGAIN_MS: u64 = 100;
+
+/// True while this thread forks: blocks of files are not given out, and freed ones are lost.
+#[inline]
+pub fn this_thread_forks() -> bool {
+    lock::forks()
+}
+
+/// Bytes that were promised and do not lie in memory yet, when `given` were promised by then, the nodes had `before` and have `now`,
+/// and blocks of `live` bytes are in use: what they lost was touched, as far as one can tell.
+fn untouched(given: i64, before: i64, now: i64, live: i64) -> i64 {
+    given.saturating_sub(before.saturating_sub(now).max(0)).min(live).max(0)
+}
 
 /// Whether there is room for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +67,11 @@ pub struct Placed {
     nodes: NodeSet,
     /// No other node may be used.
     is_strict: bool,
-    /// Free bytes of the nodes as last read, less what was asked for since.
+    /// Bytes of the nodes as last read.
+    read: AtomicI64,
+    /// Bytes promised that did not lie in memory when that was read, and those promised since.
+    given: AtomicI64,
+    /// What may still be promised.
     left: AtomicI64,
     /// There was no room when it was last looked at.
     is_full: AtomicBool,
@@ -123,8 +140,9 @@ impl Placed {
     }
 
     fn new(source: Source, name: String, nodes: NodeSet, is_strict: bool) -> Self {
-        let (left, is_full, read_at) = (AtomicI64::new(0), AtomicBool::new(false), AtomicU64::new(0));
-        Self { source, name, nodes, is_strict, left, is_full, read_at, epoch: Instant::now() }
+        let (read, given, left) = (AtomicI64::new(0), AtomicI64::new(0), AtomicI64::new(0));
+        let (is_full, read_at) = (AtomicBool::new(false), AtomicU64::new(0));
+        Self { source, name, nodes, is_strict, read, given, left, is_full, read_at, epoch: Instant::now() }
     }
 
     /// Its name.
@@ -215,12 +233,24 @@ impl Placed {
         unsafe { memory::usable_size(block) }
     }
 
-    /// Free bytes of its nodes; `None` when the kernel does not say. What was given out and not touched yet counts as free.
+    /// Bytes that can be had of its nodes, clean page cache included; `None` when the kernel does not say. What was given out and not
+    /// touched yet counts.
     pub fn free_bytes(&self) -> Option<u64> {
-        if self.nodes.is_empty() {
+        let is_huge = matches!(self.source, Source::Static(kind) if kind.is_huge());
+        // Huge pages come from a reserve, and are refused when it is empty.
+        if self.nodes.is_empty() || is_huge {
             return None;
         }
-        self.nodes.iter().map(numa::free_bytes).try_fold(0u64, |sum, free| Some(sum.saturating_add(free?)))
+        self.nodes.iter().map(numa::available_bytes).try_fold(0u64, |sum, free| Some(sum.saturating_add(free?)))
+    }
+
+    /// Bytes of its large blocks in use.
+    fn live_bytes(&self) -> u64 {
+        match self.source {
+            Source::Static(kind) => place::pools(kind).map(Pool::live_bytes).sum(),
+            Source::Nodes(pool) => pool.live_bytes(),
+            Source::File(_) => 0,
+        }
     }
 
     /// Whether there is room for `size` bytes. Asks the kernel when what it said last is used up, and every 100 ms while there is none;
@@ -239,16 +269,26 @@ impl Placed {
 
     #[inline(never)]
     fn look(&self, size: usize) -> Room {
-        if self.left.fetch_sub(size as i64, Ordering::Relaxed) >= size as i64 {
+        let size = i64::try_from(size).unwrap_or(i64::MAX);
+        // Threads that pass at once promise a few blocks too many, until the next reading.
+        if self.left.load(Ordering::Relaxed) >= size {
+            self.left.fetch_sub(size, Ordering::Relaxed);
+            self.given.fetch_add(size, Ordering::Relaxed);
             return Room::Fits;
         }
         let now = self.epoch.elapsed().as_millis() as u64;
         let read_at = self.read_at.load(Ordering::Relaxed);
         if !self.is_full.load(Ordering::Relaxed) || now - read_at.min(now) >= ASK_AGAIN_MS {
-            let free = self.free_bytes().map_or(i64::MAX, |free| i64::try_from(free).unwrap_or(i64::MAX));
+            let clamped = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+            let free = self.free_bytes().map_or(i64::MAX, clamped);
+            let before = self.read.swap(free, Ordering::Relaxed);
+            let given = untouched(self.given.load(Ordering::Relaxed), before, free, clamped(self.live_bytes()));
+            let left = free - given;
+            let fits = left >= size;
+            let taken = if fits { size } else { 0 };
             self.read_at.store(now, Ordering::Relaxed);
-            self.left.store(free.saturating_sub(size as i64), Ordering::Relaxed);
-            let fits = free >= size as i64;
+            self.given.store(given + taken, Ordering::Relaxed);
+            self.left.store(left - taken, Ordering::Relaxed);
             self.is_full.store(!fits, Ordering::Relaxed);
             if fits {
                 return Room::Fits;
@@ -303,6 +343,25 @@ mod tests {
         }
         assert!(!Placed::owns(&raw const placed as usize));
         assert!(Placed::of_nodes([900].into_iter().collect()).expect_err("no such node").contains("900"));
+    }
+
+    #[test]
+    fn what_was_promised_and_not_touched_is_not_promised_again() {
+        assert_eq!(untouched(100, 1000, 1000, 100), 100, "nothing was touched");
+        assert_eq!(untouched(100, 1000, 940, 100), 40, "60 were");
+        assert_eq!(untouched(100, 1000, 1000, 30), 30, "70 were freed");
+        assert_eq!(untouched(100, 1000, 500, 100), 0, "another process took the rest");
+        assert_eq!(untouched(100, 1000, 2000, 100), 100, "another process gave");
+        let Ok(placed) = Placed::of_nodes([0].into_iter().collect()) else { return println!("skipped: node 0 is not for us") };
+        let Some(free) = placed.free_bytes() else { return println!("skipped: the kernel does not say what is free") };
+        let size = (free / 4) as usize;
+        let mut blocks = Vec::new();
+        while blocks.len() < 10 && placed.room(size) == Room::Fits {
+            blocks.push(placed.malloc(size));
+        }
+        assert!((2..=5).contains(&blocks.len()), "{} quarters of what is free", blocks.len());
+        // SAFETY: live blocks or null, once.
+        blocks.into_iter().filter(|block| !block.is_null()).for_each(|block| unsafe { Placed::free(block) });
     }
 
     #[test]

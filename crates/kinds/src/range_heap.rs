@@ -3,7 +3,8 @@
 //! dlmalloc, which grows from a bump pointer over the range and keeps its books in the blocks: nothing is allocated elsewhere, so that
 //! the program's own malloc may be served from here. One lock. Before each block lie 16 bytes that say how large it is.
 
-use crate::lock::Lock;
+use crate::heap_file::HeapFile;
+use crate::lock::{self, Lock};
 use dlmalloc::{Allocator, Dlmalloc};
 use nearfar_core::addr::{Extent, PAGE, round_down, round_up};
 use nearfar_sys::errno::Errno;
@@ -11,9 +12,8 @@ use nearfar_sys::map;
 use nearfar_sys::numa::{self, MemoryPolicy};
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// Bytes of a huge page that the kernel reserves.
 const HUGE: usize = 2 << 20;
@@ -29,7 +29,7 @@ pub enum Backing {
     /// Memory of the program's, which it keeps.
     Area,
     /// A file without a name, mapped piece by piece as the heap grows.
-    File(OwnedFd),
+    File(HeapFile),
     /// Huge pages, taken from the kernel's reserve as the heap grows.
     Huge(Option<MemoryPolicy>),
 }
@@ -64,7 +64,7 @@ impl Grower {
                 let offset = (range.start - self.range.start) as i64;
                 loop {
                     // SAFETY: a file of ours. So that a full file system is an allocation that fails, not a signal later.
-                    match unsafe { libc::posix_fallocate(file.as_raw_fd(), offset, range.len() as i64) } {
+                    match unsafe { libc::posix_fallocate(file.fd(), offset, range.len() as i64) } {
                         0 => break,
                         libc::EINTR => {}
                         error => return Err(Errno(error)),
@@ -72,7 +72,7 @@ impl Grower {
                 }
                 let flags = libc::MAP_SHARED | libc::MAP_FIXED;
                 // SAFETY: replaces reserved addresses of ours that nobody has yet.
-                unsafe { map::mmap(range.start, range.len(), map::RW, flags, file.as_raw_fd(), offset) }.map(|_| ())
+                unsafe { map::mmap(range.start, range.len(), map::RW, flags, file.fd(), offset) }.map(|_| ())
             }
             Backing::Huge(policy) => {
                 let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_HUGETLB | libc::MAP_HUGE_2MB;
@@ -161,6 +161,9 @@ pub struct RangeHeap {
     live: AtomicU64,
     /// Freed blocks from this size give their pages back.
     give_back_from: AtomicUsize,
+    /// Its file is another process's: nothing is given out or freed.
+    is_foreign: AtomicBool,
+    is_file: bool,
 }
 
 // SAFETY: the heap is used under the lock only.
@@ -182,6 +185,7 @@ impl RangeHeap {
             Backing::File(_) => PAGE,
             Backing::Huge(_) => HUGE,
         };
+        let is_file = matches!(heap.allocator().backing, Backing::File(_));
         heap.set_granularity(unit);
         Self {
             range,
@@ -189,6 +193,8 @@ impl RangeHeap {
             heap: UnsafeCell::new(heap),
             live: AtomicU64::new(0),
             give_back_from: AtomicUsize::new(LARGE),
+            is_foreign: AtomicBool::new(false),
+            is_file,
         }
     }
 
@@ -202,6 +208,46 @@ impl RangeHeap {
         &self.lock
     }
 
+    /// True for a file that parent and child of a fork share, until the child has one of its own.
+    pub fn is_shared_by_fork(&self) -> bool {
+        self.is_file && self.taken() > 0
+    }
+
+    /// In the child of a fork, which holds the lock and whose parent waits: gives the heap a file of its own. Where there is none to be
+    /// had, what lies in it can be read and written, by this process alone, and the heap gives out nothing more.
+    pub fn part_from_parent(&self) {
+        // SAFETY: the lock is held.
+        let grower = unsafe { &mut *self.heap.get() }.allocator_mut();
+        let taken = Extent { start: self.range.start, end: grower.end.get() };
+        let Backing::File(file) = &mut grower.backing else { return };
+        if taken.is_empty() {
+            // The next piece would be at the same place of the same file as the parent's.
+            match file.copied(taken) {
+                Ok(own) => *file = own,
+                Err(_) => self.is_foreign.store(true, Ordering::Relaxed),
+            }
+            return;
+        }
+        // SAFETY: puts the same bytes in place of the heap's own mapping; no thread but this runs.
+        let map_over = |flags, fd| unsafe { map::mmap(taken.start, taken.len(), map::RW, flags | libc::MAP_FIXED, fd, 0) };
+        match file.copied(taken) {
+            Ok(own) if map_over(libc::MAP_SHARED, own.fd()).is_ok() => *file = own,
+            _ => {
+                self.is_foreign.store(true, Ordering::Relaxed);
+                let _ = map_over(libc::MAP_PRIVATE, file.fd());
+            }
+        }
+    }
+
+    fn taken(&self) -> usize {
+        self.with(|heap| heap.allocator().end.get() - self.range.start)
+    }
+
+    /// True while nothing may be given out or freed: the file is not ours, or about to be copied.
+    fn is_closed(&self) -> bool {
+        self.is_file && (self.is_foreign.load(Ordering::Relaxed) || lock::forks())
+    }
+
     /// Bytes given out and not freed.
     pub fn live_bytes(&self) -> u64 {
         self.live.load(Ordering::Relaxed)
@@ -209,7 +255,7 @@ impl RangeHeap {
 
     /// Bytes that the heap has taken of its range.
     pub fn taken_bytes(&self) -> u64 {
-        self.with(|heap| heap.allocator().end.get() - self.range.start) as u64
+        self.taken() as u64
     }
 
     /// The file's blocks in bytes, where it is a file.
@@ -219,7 +265,7 @@ impl RangeHeap {
                 // SAFETY: all-zero bits are a stat, which the kernel fills.
                 let mut facts: libc::stat = unsafe { std::mem::zeroed() };
                 // SAFETY: an open file, and a local to write to.
-                (unsafe { libc::fstat(file.as_raw_fd(), &raw mut facts) } == 0).then_some(facts.st_blocks as u64 * 512)
+                (unsafe { libc::fstat(file.fd(), &raw mut facts) } == 0).then_some(facts.st_blocks as u64 * 512)
             }
             _ => None,
         })
@@ -241,7 +287,7 @@ impl RangeHeap {
         // Before a block of larger alignment there is room for one more such unit, in which the head lies.
         let ahead = if align == HEAD { HEAD } else { align };
         let Some(whole) = round_up(size.max(1), HEAD).and_then(|size| size.checked_add(ahead)) else { return null_mut() };
-        if whole > self.range.len() {
+        if whole > self.range.len() || self.is_closed() {
             return null_mut();
         }
         let base = self.with(|heap| {
@@ -311,6 +357,10 @@ impl RangeHeap {
     /// # Safety
     /// `block` is a live block of this heap, not used afterwards.
     pub unsafe fn free(&self, block: *mut c_void) {
+        // Lost, which costs memory only.
+        if self.is_closed() {
+            return;
+        }
         // SAFETY: passed on to the caller.
         let Head { base, usable } = unsafe { block.cast::<Head>().sub(1).read() };
         self.live.fetch_sub(usable as u64, Ordering::Relaxed);
@@ -350,120 +400,4 @@ fn empty(backing: &Backing, block: Extent) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn area(len: usize) -> (Vec<u128>, RangeHeap) {
-        let mut memory = vec![u128::MAX; len / 16];
-        let range = Extent::new(memory.as_mut_ptr().addr(), len);
-        // SAFETY: the vector is kept beside the heap, and not used.
-        let heap = unsafe { RangeHeap::new(range, Backing::Area) };
-        (memory, heap)
-    }
-
-    #[test]
-    fn blocks_of_an_area_are_inside_distinct_and_come_back() {
-        let (_memory, heap) = area(4 << 20);
-        for _ in 0..3 {
-            let mut blocks = Vec::new();
-            let mut bytes = 0;
-            for at in 0.. {
-                let (align, size) = (1 << (at % 13), (at * 37) % 5000);
-                let block = heap.memalign(align, size);
-                if block.is_null() {
-                    break;
-                }
-                assert!(block.addr().is_multiple_of(align.max(16)));
-                // SAFETY: a live block.
-                let usable = unsafe { RangeHeap::usable_size(block) };
-                assert!(usable >= size && heap.range().contains_extent(Extent::new(block.addr(), usable)));
-                // SAFETY: as above.
-                unsafe { block.cast::<u8>().write_bytes(at as u8, usable) };
-                blocks.push((block, usable, at as u8));
-                bytes += usable as u64;
-            }
-            assert!(bytes > 2 << 20 && heap.live_bytes() == bytes, "{bytes}");
-            for (block, usable, byte) in blocks {
-                // SAFETY: live blocks, freed once.
-                unsafe {
-                    assert!((0..usable).all(|at| block.cast::<u8>().add(at).read() == byte));
-                    heap.free(block);
-                }
-            }
-            assert_eq!(heap.live_bytes(), 0);
-        }
-        let most = heap.zalloc(4 << 20 >> 1);
-        // SAFETY: a live block.
-        assert!(!most.is_null() && (0..2 << 20).all(|at| unsafe { most.cast::<u8>().add(at).read() } == 0));
-        for (align, size) in [(16, usize::MAX), (1 << 40, 8), (16, 5 << 20)] {
-            assert!(heap.memalign(align, size).is_null());
-        }
-    }
-
-    #[test]
-    fn blocks_keep_their_content_when_they_move() {
-        let (_memory, heap) = area(8 << 20);
-        let mut block = heap.memalign(16, 10);
-        // SAFETY: live blocks.
-        unsafe {
-            block.cast::<u8>().write_bytes(7, 10);
-            for size in [1000, 100_000, 3 << 20, 50] {
-                block = heap.realloc(block, size);
-                assert!(!block.is_null() && (0..10).all(|at| block.cast::<u8>().add(at).read() == 7), "{size}");
-            }
-            assert!(heap.realloc(block, 9 << 20).is_null());
-            heap.free(block);
-        }
-    }
-
-    #[test]
-    fn small_areas_work() {
-        for len in [0, 16, 64, 256, 1024, 4096, 20_000] {
-            let (_memory, heap) = area(len);
-            let mut bytes = 0;
-            loop {
-                let block = heap.memalign(16, 24);
-                if block.is_null() {
-                    break;
-                }
-                assert!(heap.range().contains_extent(Extent::new(block.addr(), 32)));
-                bytes += 32;
-            }
-            assert!(len < 1024 || bytes >= len / 3, "{len}: {bytes}");
-        }
-    }
-
-    #[test]
-    fn files_grow_to_their_limit_and_shrink() {
-        use std::os::fd::FromRawFd;
-        // SAFETY: a C string; a fresh descriptor, ours alone.
-        let file = unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"kind".as_ptr(), 0)) };
-        let range = map::reserve(16 << 20).expect("addresses");
-        // SAFETY: reserved just now.
-        let heap = unsafe { RangeHeap::new(range, Backing::File(file)) };
-        for _ in 0..3 {
-            let blocks: Vec<_> = std::iter::from_fn(|| {
-                let block = heap.memalign(16, 1 << 20);
-                // SAFETY: a live block.
-                (!block.is_null()).then(|| unsafe { block.cast::<u8>().write_bytes(1, 1 << 20) })?;
-                Some(block)
-            })
-            .collect();
-            assert_eq!(blocks.len(), 15, "16 MiB less the books");
-            assert!(heap.file_bytes() >= Some(15 << 20));
-            // SAFETY: live blocks, once.
-            blocks.into_iter().for_each(|block| unsafe { heap.free(block) });
-            assert!(heap.file_bytes() < Some(5 << 20), "{:?}", heap.file_bytes());
-        }
-        // Nearly all, whatever lay there before.
-        for size in [1_900_000, 15 << 20, 100, 15 << 20] {
-            let block = heap.memalign(16, size);
-            assert!(!block.is_null(), "{size}");
-            // SAFETY: a live block, once.
-            unsafe { heap.free(block) };
-        }
-        let zeros = heap.zalloc(3 << 20);
-        // SAFETY: a live block.
-        assert!((0..3 << 20).all(|at| unsafe { zeros.cast::<u8>().add(at).read() } == 0));
-    }
-}
+mod tests;

@@ -2,13 +2,13 @@
 
 use crate::code;
 use crate::kind::Kind;
-use crate::lock::Lock;
+use crate::lock::{self, Lock};
 use crate::range_heap::RangeHeap;
 use crate::static_kind::COUNT;
 use std::ffi::c_int;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 
 struct Slot {
     start: AtomicUsize,
@@ -41,7 +41,7 @@ fn lock() -> &'static Lock {
     LOCK.get_or_init(|| {
         // A child must not find a lock that a thread of the parent had.
         // SAFETY: three functions that live as long as the process.
-        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork)) };
+        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork_in_parent), Some(after_fork_in_child)) };
         Lock::new()
     })
 }
@@ -51,12 +51,71 @@ fn heaps() -> impl Iterator<Item = &'static RangeHeap> {
     SLOTS.iter().filter_map(|slot| unsafe { slot.heap.load(Ordering::Acquire).as_ref() })
 }
 
-extern "C" fn before_fork() {
-    lock().take();
-    heaps().for_each(|heap| heap.lock().take());
+/// The two ends of a pipe on which the parent of a fork waits for its child; -1 without one.
+static PIPE: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
+
+/// Has forks wait for first uses and for the heaps, from now on.
+pub fn watch_forks() {
+    lock();
 }
 
-extern "C" fn after_fork() {
+extern "C" fn before_fork() {
+    lock::take_first();
+    lock().take();
+    heaps().for_each(|heap| heap.lock().take());
+    // Handlers of others come between this and ours on the other side, and may allocate.
+    lock::set_forks(true);
+    if heaps().any(RangeHeap::is_shared_by_fork) {
+        let mut ends = [-1; 2];
+        // SAFETY: writes a local. Without descriptors nobody waits: the child copies what its parent may be writing.
+        unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) };
+        PIPE.iter().zip(ends).for_each(|(end, fd)| end.store(fd, Ordering::Relaxed));
+    }
+}
+
+/// Closes one end of the pipe.
+fn close(end: usize) {
+    let fd = PIPE[end].swap(-1, Ordering::Relaxed);
+    if fd >= 0 {
+        // SAFETY: a descriptor of ours, once.
+        unsafe { libc::close(fd) };
+    }
+}
+
+/// What lies in files must not change before the child has its copy.
+extern "C" fn after_fork_in_parent() {
+    let before = errno();
+    close(1);
+    let fd = PIPE[0].load(Ordering::Relaxed);
+    if fd >= 0 {
+        let mut byte = 0u8;
+        // There is nothing to read: the pipe ends when the child has its copy, or is not there.
+        // SAFETY: reads into a local.
+        while unsafe { libc::read(fd, (&raw mut byte).cast(), 1) } < 0 && errno() == libc::EINTR {}
+    }
+    close(0);
+    after_fork();
+    lock::release_first();
+    // SAFETY: the address of this thread's errno, which fork(2) may have set.
+    unsafe { *libc::__errno_location() = before };
+}
+
+fn errno() -> c_int {
+    // SAFETY: the address of this thread's errno.
+    unsafe { *libc::__errno_location() }
+}
+
+extern "C" fn after_fork_in_child() {
+    close(0);
+    heaps().for_each(RangeHeap::part_from_parent);
+    // The message: the parent has closed its own end.
+    close(1);
+    after_fork();
+    lock::renew_first();
+}
+
+fn after_fork() {
+    lock::set_forks(false);
     // SAFETY: `before_fork` took them all.
     heaps().for_each(|heap| unsafe { heap.lock().release() });
     // SAFETY: as above.
@@ -92,6 +151,10 @@ fn free_slot(mut range: std::ops::Range<usize>) -> Result<usize, c_int> {
 
 fn publish(slot: usize, heap: RangeHeap, kind: impl FnOnce(*mut RangeHeap) -> *mut Kind) -> (&'static RangeHeap, *mut Kind) {
     let range = heap.range();
+    if lock::forks() {
+        // As all others are.
+        heap.lock().take();
+    }
     let heap = Box::into_raw(Box::new(heap));
     let kind = kind(heap);
     let place = &SLOTS[slot];

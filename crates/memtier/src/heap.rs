@@ -4,7 +4,7 @@ use crate::{talk, tiers};
 use nearfar_kinds::chain;
 use nearfar_kinds::family::{self, Heap, Void};
 use nearfar_kinds::memtier_env::LogLevel;
-use nearfar_kinds::placed::{Placed, Room};
+use nearfar_kinds::placed::{self, Placed, Room};
 use std::cell::Cell;
 use std::ptr::null_mut;
 
@@ -20,7 +20,8 @@ thread_local! {
 #[inline(always)]
 fn new(call: &'static str, size: usize, library: impl Fn() -> Void, place: impl Fn(&Placed) -> Void) -> Void {
     let tier = match tiers::open() {
-        Some(open) if !INSIDE.get() => open.choose(size),
+        // Files are closed while this thread forks, and handlers of others may allocate.
+        Some(open) if !INSIDE.get() && !placed::this_thread_forks() => open.choose(size),
         _ => tiers::DRAM,
     };
     let block = if tier == tiers::DRAM { library() } else { from_kind(tier, size, place) };
@@ -105,7 +106,10 @@ unsafe impl Heap for Tiered {
             if size <= old && size >= old / 2 {
                 return block;
             }
-            let moved = from_kind(tier, size, |placed| placed.malloc(size));
+            let is_fork = placed::this_thread_forks();
+            // SAFETY: takes any size.
+            let library = || unsafe { chain::malloc(size) };
+            let moved = if is_fork { library() } else { from_kind(tier, size, |placed| placed.malloc(size)) };
             if !moved.is_null() {
                 // SAFETY: two blocks of at least so many bytes, one of them new; the caller gives up the old one.
                 unsafe {
@@ -117,6 +121,8 @@ unsafe impl Heap for Tiered {
         };
         if !moved.is_null() {
             tiers::returned(tier, old);
+            // Its own tier's, but in a handler of fork.
+            let tier = tier_of(moved);
             // SAFETY: a live block of this tier.
             tiers::given(tier, unsafe { room_of(tier, moved) });
             if talk::talks(LogLevel::Debug) {

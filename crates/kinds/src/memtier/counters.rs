@@ -1,10 +1,10 @@
 //! Bytes allocated, by kind. Threads count on cache lines of their own and carry over in steps, so that counting costs about a ns.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// Cache lines to count on: one for each of the first threads, and the last for all others. A thread that ends leaves its own behind;
-/// programs that start threads without end come down to the last one, which is right but slower.
+/// Cache lines to count on: one for each of 127 threads at a time, and the last for all others, which is right but slower.
 const SHARDS: usize = 128;
 const SHARED: usize = SHARDS - 1;
 /// What a shard may hold before it is carried over.
@@ -14,17 +14,65 @@ thread_local! {
     static SHARD: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
+/// Which shards have a thread; the bit of the last is always set.
+static TAKEN: [AtomicU64; SHARDS / 64] = [AtomicU64::new(0), AtomicU64::new(1 << 63)];
+
 /// Which shard the calling thread counts on.
 #[inline(always)]
 fn shard() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    SHARD.with(|shard| {
-        if shard.get() == usize::MAX {
-            // Stays far from the end of numbers: threads ask once.
-            shard.set(NEXT.fetch_add(1, Ordering::Relaxed).min(SHARED));
+    let shard = SHARD.get();
+    if shard == usize::MAX { take_shard() } else { shard }
+}
+
+#[cold]
+#[inline(never)]
+fn take_shard() -> usize {
+    let free = TAKEN.iter().enumerate().find_map(|(word, taken)| {
+        let lowest = |bits: u64| (bits != u64::MAX).then(|| bits | (bits + 1));
+        let before = taken.fetch_update(Ordering::Acquire, Ordering::Relaxed, lowest).ok()?;
+        Some(word * 64 + before.trailing_ones() as usize)
+    });
+    let shard = free.unwrap_or(SHARED);
+    SHARD.set(shard);
+    if shard != SHARED
+        && let Some(key) = key()
+    {
+        // Of Rust's and C++'s own ways to be told of the end of a thread, all allocate.
+        // SAFETY: a key that exists; any value but null has the destructor called.
+        unsafe { libc::pthread_setspecific(key, std::ptr::dangling()) };
+    }
+    shard
+}
+
+/// The key whose destructor gives the shard of a thread back; `None` when there is none to be had.
+fn key() -> Option<libc::pthread_key_t> {
+    /// The key + 1.
+    static KEY: AtomicU64 = AtomicU64::new(0);
+    let known = KEY.load(Ordering::Acquire);
+    if known != 0 {
+        return Some((known - 1) as libc::pthread_key_t);
+    }
+    let mut key = 0;
+    // SAFETY: writes a local; the destructor lives as long as the process.
+    if unsafe { libc::pthread_key_create(&raw mut key, Some(ended)) } != 0 {
+        return None;
+    }
+    match KEY.compare_exchange(0, u64::from(key) + 1, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => Some(key),
+        Err(other) => {
+            // SAFETY: made above, and nobody knows it.
+            unsafe { libc::pthread_key_delete(key) };
+            Some((other - 1) as libc::pthread_key_t)
         }
-        shard.get()
-    })
+    }
+}
+
+/// Another thread may have the shard, with what is on it. A later destructor that counts takes one again, and this comes again.
+unsafe extern "C" fn ended(_: *mut c_void) {
+    let shard = SHARD.replace(usize::MAX);
+    if let Some(taken) = TAKEN.get(shard / 64).filter(|_| shard < SHARED) {
+        taken.fetch_and(!(1 << (shard % 64)), Ordering::Release);
+    }
 }
 
 #[repr(align(64))]
@@ -126,6 +174,14 @@ mod tests {
             }
         });
         assert_eq!((COUNTERS.exact(0), COUNTERS.exact(1)), (0, 300_000_000));
+    }
+
+    #[test]
+    fn threads_that_end_leave_their_shards_to_others() {
+        // Another test has 300 threads for a moment.
+        let shards = (0..2000).map(|_| std::thread::spawn(shard).join().expect("no panic"));
+        let own = shards.filter(|&shard| shard != SHARED).count();
+        assert!(own > 1000, "{own} of 2000");
     }
 
     #[test]
