@@ -167,7 +167,7 @@ mod tests {
     fn settings_are_checked_together() {
         let mut builder = two(Policy::DynamicThreshold);
         builder.set(Ctl::Val(0), Value::Size(64)).expect("its bounds may follow");
-        let refused = builder.build().err().expect("below its minimum");
+        let refused = builder.build().expect_err("below its minimum");
         assert!(refused.to_string().contains("513"), "{refused}");
         builder.set(Ctl::Min(0), Value::Size(1)).expect("a minimum");
         assert!(builder.build().is_ok());
