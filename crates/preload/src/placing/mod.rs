@@ -27,7 +27,9 @@ mod window;
 pub use grant::Grant;
 pub use maps::{Mapping, Remap, forget_map, has_maps, place_map, remap};
 pub use pools::at_work;
-pub use start::{finish, fork_begin, fork_child, fork_parent, fork_prepare, open, start_nodes, start_paged};
+#[cfg_attr(test, allow(unused_imports))]
+pub use start::finish;
+pub use start::{fork_begin, fork_child, fork_parent, fork_prepare, open, start_nodes, start_paged};
 
 use crate::managed::Managed;
 use nearfar_core::addr::{Extent, PAGE};

@@ -211,7 +211,7 @@ mod tests {
 
     #[inline(never)]
     #[unsafe(no_mangle)]
-    extern "C" fn nearfar_test_site(sites: &Sites, bytes: u64) -> Found {
+    fn nearfar_test_site(sites: &Sites, bytes: u64) -> Found {
         std::hint::black_box(sites.find(ObjectKind::Heap, bytes, 0))
     }
 

@@ -123,6 +123,7 @@ pub fn fork_child(slot: Option<&'static Slot>) {
 }
 
 /// At exit: writes the gauges; says if a plan matched nothing, which is otherwise hard to find out.
+#[cfg_attr(test, allow(dead_code))]
 pub fn finish() {
     let Some(placing) = get() else { return };
     placing.room.publish();
