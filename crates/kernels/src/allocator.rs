@@ -87,7 +87,7 @@ pub fn measure(api: Api, library: &str, seconds: f64) -> Result<String, String> 
     Ok(line)
 }
 
-/// Bytes that stay when [`LIVE`] bytes in blocks of `bytes` were alive and all of them are freed; one line of JSON.
+/// Bytes that stay when 512 MiB in blocks of `bytes` were alive and all of them are freed; one line of JSON.
 ///
 /// # Errors
 /// As for [`measure`].
