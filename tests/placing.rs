@@ -82,8 +82,12 @@ fn paged(mode: &str, full: &str, room: &str) -> TestProgram {
 #[test]
 fn placed_objects_are_never_paged() {
     let under = paged("flat", "spill", "64M").self_checked();
-    assert!(under.counter("placed_objects") > 100 && under.counter("spilled_objects") > 0 && under.counter("bytes_out") > 0);
-    // What parent and child of a fork share counts twice, so near_peak_bytes of the whole job says nothing here.
+    // A static array, a mapping, three times half of the room in blocks, and of twice the room as much as there is room for.
+    let placed = under.counter("placed_objects");
+    assert!(placed >= 2 + 3 * 16 + 16, "{placed}");
+    assert!(under.counter("spilled_objects") > 0 && under.counter("bytes_out") > 0);
+    // What parent and child of a fork share counts twice, and what the child copies by writing cannot be refused: near_peak_bytes of
+    // the whole job says nothing here (docs/limits.md).
     assert!(under.counter("placed_peak_bytes") <= 80 << 20, "{}", under.counter("placed_peak_bytes"));
 }
 

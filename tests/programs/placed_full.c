@@ -61,7 +61,8 @@ static void refused(size_t node_bytes) {
         before = had;
         touch_all(2 * MIB);
         must(on_node(blocks[0], 2 * MIB, near_node) == 2 * MIB);
-        must(malloc(3 * MIB) == NULL);
+        // A little may have become free meanwhile: page cache, pages that CPUs held.
+        must(malloc(24 * MIB) == NULL);
         give_all();
     }
     // Touched as they come.
