@@ -206,23 +206,23 @@ fn together(functions: Functions, bytes: usize, threads: usize, slice: Duration)
     let end = Instant::now() + slice;
     let mut rounds = 0;
     while rounds < 3 || Instant::now() < end {
-        let barrier = std::sync::Barrier::new(threads + 1);
-        let elapsed = std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    barrier.wait();
-                    for _ in 0..each {
-                        // SAFETY: a block that is freed at once.
-                        unsafe { (functions.free)(std::hint::black_box((functions.malloc)(bytes))) };
-                    }
-                    barrier.wait();
-                });
-            }
-            barrier.wait();
-            let start = Instant::now();
-            barrier.wait();
-            start.elapsed()
+        let barrier = std::sync::Barrier::new(threads);
+        // From the first start to the last end: a thread may be done before another has begun.
+        let times: Vec<(Instant, Instant)> = std::thread::scope(|scope| {
+            let work = || {
+                barrier.wait();
+                let start = Instant::now();
+                for _ in 0..each {
+                    // SAFETY: a block that is freed at once.
+                    unsafe { (functions.free)(std::hint::black_box((functions.malloc)(bytes))) };
+                }
+                (start, Instant::now())
+            };
+            let all: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            all.into_iter().filter_map(|thread| thread.join().ok()).collect()
         });
+        let (first, last) = (times.iter().map(|time| time.0).min(), times.iter().map(|time| time.1).max());
+        let elapsed = first.zip(last).map_or(Duration::MAX, |(first, last)| last - first);
         best = best.min(elapsed.as_secs_f64() * cpus as f64 / (each * threads) as f64);
         rounds += 1;
     }
