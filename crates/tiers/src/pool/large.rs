@@ -27,14 +27,38 @@ struct Kept {
 
 const NOTHING: Kept = Kept { block: null_mut(), bytes: 0, pool: 0 };
 
+/// What a thread takes of [`MOST_PER_PROCESS`] at a time, so that threads do not meet in one counter at every block.
+const CLAIM: usize = 4 << 20;
+
 thread_local! {
     static KEPT: [Cell<Kept>; SLOTS] = const { [const { Cell::new(NOTHING) }; SLOTS] };
     static BYTES: Cell<usize> = const { Cell::new(0) };
+    /// Of `CLAIMED`.
+    static CLAIM_OF_THREAD: Cell<usize> = const { Cell::new(0) };
     /// The slot that is replaced next.
     static NEXT: Cell<usize> = const { Cell::new(0) };
 }
 
-static PROCESS_BYTES: AtomicUsize = AtomicUsize::new(0);
+/// What all threads together may keep, as far as they have asked for it.
+static CLAIMED: AtomicUsize = AtomicUsize::new(0);
+
+/// True when this thread may keep `bytes` in all.
+fn may_keep(bytes: usize) -> bool {
+    let claim = CLAIM_OF_THREAD.with(Cell::get);
+    bytes <= claim || (bytes <= MOST_PER_THREAD && claim_more(claim))
+}
+
+#[cold]
+fn claim_more(claim: usize) -> bool {
+    if CLAIMED.fetch_add(CLAIM, Ordering::Relaxed) + CLAIM > MOST_PER_PROCESS {
+        CLAIMED.fetch_sub(CLAIM, Ordering::Relaxed);
+        return false;
+    }
+    CLAIM_OF_THREAD.with(|of_thread| of_thread.set(claim + CLAIM));
+    // A thread that only frees has no heap, and must give its blocks back when it ends as well.
+    threads::watch();
+    true
+}
 
 /// A kept block of `pool` for `size` bytes, and the bytes that it has; at most a quarter of it is wasted.
 pub fn take(pool: usize, size: usize) -> Option<(*mut c_void, usize)> {
@@ -52,30 +76,23 @@ pub fn take(pool: usize, size: usize) -> Option<(*mut c_void, usize)> {
 fn empty(slot: &Cell<Kept>) -> Kept {
     let kept = slot.replace(NOTHING);
     BYTES.with(|bytes| bytes.set(bytes.get() - kept.bytes));
-    PROCESS_BYTES.fetch_sub(kept.bytes, Ordering::Relaxed);
     kept
 }
 
 /// Keeps `block`, of `bytes` and of `pool`; false when it is not to be kept.
 pub fn keep(pool: usize, block: *mut c_void, bytes: usize) -> bool {
-    if bytes > MOST || PROCESS_BYTES.load(Ordering::Relaxed) + bytes > MOST_PER_PROCESS {
+    if bytes > MOST {
         return false;
     }
     KEPT.with(|kept| {
         // Older ones make room, from the oldest.
         for _ in 0..SLOTS {
-            let next = NEXT.with(Cell::get);
-            let slot = &kept[next];
-            if slot.get().block.is_null() && BYTES.with(Cell::get) + bytes <= MOST_PER_THREAD {
+            let slot = &kept[NEXT.with(|next| next.replace((next.get() + 1) % SLOTS))];
+            if slot.get().block.is_null() && may_keep(BYTES.with(Cell::get) + bytes) {
                 slot.set(Kept { block, bytes, pool });
                 BYTES.with(|all| all.set(all.get() + bytes));
-                PROCESS_BYTES.fetch_add(bytes, Ordering::Relaxed);
-                NEXT.with(|next| next.set((next.get() + 1) % SLOTS));
-                // A thread that only frees has no heap, and must give its blocks back when it ends as well.
-                threads::watch();
                 return true;
             }
-            NEXT.with(|next| next.set((next.get() + 1) % SLOTS));
             free(slot);
         }
         false
@@ -92,4 +109,5 @@ fn free(slot: &Cell<Kept>) {
 /// Gives all blocks of this thread back.
 pub fn give_up() {
     KEPT.with(|kept| kept.iter().for_each(free));
+    CLAIMED.fetch_sub(CLAIM_OF_THREAD.with(|claim| claim.replace(0)), Ordering::Relaxed);
 }

@@ -31,6 +31,8 @@ const UNIT: usize = 32 << 20;
 const ROOM: usize = 1 << 40;
 /// mimalloc aligns blocks below this to 8 bytes, and programs rely on 16 (they tag pointers).
 const LEAST: usize = 16;
+/// Bytes of large blocks that a thread counts by itself.
+const MOST_PENDING: u64 = 2 << 20;
 /// Blocks of zeros from this size on are discarded rather than written: larger than what threads keep.
 const ZEROED_BY_KERNEL: usize = 8 << 20;
 /// Largest request that makes sense: differences of pointers into the block must fit.
@@ -158,8 +160,9 @@ impl Pool {
         &self.spec
     }
 
-    /// Bytes that are given out in blocks above 64 KiB. Small blocks are not counted: it would cost as much as allocating them.
+    /// Bytes that are given out in blocks above 64 KiB; what other threads have just done may be missing, up to 2 MiB for each. Small blocks are not counted: it would cost as much as allocating them.
     pub fn live_bytes(&self) -> u64 {
+        self.settle();
         u64::try_from(self.live.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
@@ -201,7 +204,7 @@ impl Pool {
                 // SAFETY: a block of at least `size` bytes that nobody else has.
                 unsafe { block.cast::<u8>().write_bytes(0, size) };
             }
-            self.live.fetch_add(bytes as i64, Ordering::Relaxed);
+            self.note_live(bytes as i64);
             return block;
         }
         let Some(local) = threads::local(self) else { return null_mut() };
@@ -241,7 +244,26 @@ impl Pool {
         // SAFETY: a live block.
         let bytes = unsafe { ffi::mi_usable_size(block) };
         if bytes > large::LEAST {
-            self.live.fetch_add(bytes as i64, Ordering::Relaxed);
+            self.note_live(bytes as i64);
+        }
+    }
+
+    /// Counts large blocks, in steps: threads that allocate and free in a loop do not meet in the counter.
+    fn note_live(&self, bytes: i64) {
+        let Some(local) = threads::present(self) else {
+            self.live.fetch_add(bytes, Ordering::Relaxed);
+            return;
+        };
+        local.pending.set(local.pending.get() + bytes);
+        if local.pending.get().unsigned_abs() > MOST_PENDING {
+            self.settle();
+        }
+    }
+
+    /// Counts what this thread has not counted yet.
+    fn settle(&self) {
+        if let Some(local) = threads::present(self) {
+            self.live.fetch_add(local.pending.replace(0), Ordering::Relaxed);
         }
     }
 
@@ -293,7 +315,7 @@ impl Pool {
     unsafe fn free_larger(block: *mut c_void, bytes: usize) {
         let Some(pool) = Self::of(block.addr()) else { return };
         let kept = if bytes > large::LEAST {
-            pool.live.fetch_sub(bytes as i64, Ordering::Relaxed);
+            pool.note_live(-(bytes as i64));
             large::keep(pool.id, block, bytes)
         } else {
             // SAFETY: passed on to the caller.

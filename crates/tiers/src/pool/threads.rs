@@ -21,6 +21,8 @@ pub struct Local {
     pub heap: *mut ffi::Heap,
     /// Blocks that were freed.
     pub medium: Medium,
+    /// Bytes of large blocks that `Pool::live` does not know of yet.
+    pub pending: Cell<i64>,
 }
 
 /// The C library calls destructors that set their key again this many times.
@@ -106,6 +108,7 @@ unsafe extern "C" fn ended(round: *mut c_void) {
     }
     large::give_up();
     give_up();
+    Pool::all().for_each(Pool::settle);
     LOCALS.with(|locals| {
         for local in locals.iter().map(|local| local.replace(null_mut())).filter(|local| !local.is_null()) {
             // SAFETY: a block of `new_local`, which nothing leads to any more.
