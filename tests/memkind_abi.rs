@@ -160,6 +160,11 @@ fn threads_forks_and_what_is_written_at_exit() {
 }
 
 #[test]
+fn forks_beside_the_first_use_of_other_threads() {
+    Built::new("first_fork.c", &ours(), &[]).ok(&[], &[NODE_0]);
+}
+
+#[test]
 fn bad_variables_are_refused_in_one_line() {
     let built = Built::new("unavailable.c", &ours(), &[]);
     for (value, why) in [

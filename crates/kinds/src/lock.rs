@@ -66,8 +66,8 @@ pub fn renew_first() {
     unsafe { FIRST.0.get().write(libc::PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP) };
 }
 
-/// A lock without data.
-pub struct Lock(Box<UnsafeCell<libc::pthread_mutex_t>>);
+/// A lock without data. It stays where it is once it has been taken.
+pub struct Lock(UnsafeCell<libc::pthread_mutex_t>);
 
 // SAFETY: a pthread mutex is made to be shared.
 unsafe impl Send for Lock {}
@@ -76,8 +76,8 @@ unsafe impl Sync for Lock {}
 
 impl Lock {
     /// A free lock.
-    pub fn new() -> Self {
-        Self(Box::new(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER)))
+    pub const fn new() -> Self {
+        Self(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER))
     }
 
     /// Waits for it and takes it.

@@ -81,9 +81,6 @@ pub fn quietly<T>(work: impl FnOnce() -> T) -> T {
 
 fn plan(kind: StaticKind) -> Result<&'static Plan, &'static Unavailable> {
     let plan = &PLANS[kind as usize];
-    if plan.get().is_none() {
-        registry::watch_forks();
-    }
     lock::once(plan, || quietly(|| make_plan(kind))).as_ref()
 }
 

@@ -7,7 +7,6 @@ use crate::range_heap::RangeHeap;
 use crate::static_kind::COUNT;
 use std::ffi::c_int;
 use std::ptr::null_mut;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 
 struct Slot {
@@ -36,15 +35,7 @@ const MOST_HUGE: usize = 64;
 /// One past the last slot that was ever used.
 static HIGH: AtomicUsize = AtomicUsize::new(0);
 
-fn lock() -> &'static Lock {
-    static LOCK: OnceLock<Lock> = OnceLock::new();
-    LOCK.get_or_init(|| {
-        // A child must not find a lock that a thread of the parent had.
-        // SAFETY: three functions that live as long as the process.
-        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork_in_parent), Some(after_fork_in_child)) };
-        Lock::new()
-    })
-}
+static LOCK: Lock = Lock::new();
 
 fn heaps() -> impl Iterator<Item = &'static RangeHeap> {
     // SAFETY: heaps are removed under the registry's lock, which the callers hold.
@@ -54,14 +45,20 @@ fn heaps() -> impl Iterator<Item = &'static RangeHeap> {
 /// The two ends of a pipe on which the parent of a fork waits for its child; -1 without one.
 static PIPE: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
 
-/// Has forks wait for first uses and for the heaps, from now on.
-pub fn watch_forks() {
-    lock();
+/// Has forks wait for first uses and for the heaps, from the time on when the library is loaded: a fork beside the first use must know
+/// of it, or the child waits for a thread that it does not have.
+extern "C" fn watch_forks() {
+    // SAFETY: three functions that live as long as the process.
+    unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork_in_parent), Some(after_fork_in_child)) };
 }
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static WATCH_FORKS: extern "C" fn() = watch_forks;
 
 extern "C" fn before_fork() {
     lock::take_first();
-    lock().take();
+    LOCK.take();
     heaps().for_each(|heap| heap.lock().take());
     // Handlers of others come between this and ours on the other side, and may allocate.
     lock::set_forks(true);
@@ -119,7 +116,7 @@ fn after_fork() {
     // SAFETY: `before_fork` took them all.
     heaps().for_each(|heap| unsafe { heap.lock().release() });
     // SAFETY: as above.
-    unsafe { lock().release() };
+    unsafe { LOCK.release() };
 }
 
 /// Puts a heap for a kind that is there from the start.
@@ -127,7 +124,7 @@ fn after_fork() {
 /// # Errors
 /// `TOO_MANY`.
 pub fn add_static(heap: RangeHeap, kind: *mut Kind) -> Result<&'static RangeHeap, c_int> {
-    lock().with(|| {
+    LOCK.with(|| {
         let slot = free_slot(code::MAX_KINDS..SLOTS.len())?;
         Ok(publish(slot, heap, |_| kind).0)
     })
@@ -138,7 +135,7 @@ pub fn add_static(heap: RangeHeap, kind: *mut Kind) -> Result<&'static RangeHeap
 /// # Errors
 /// `TOO_MANY`.
 pub fn add_dynamic(heap: RangeHeap, name: &str) -> Result<*mut Kind, c_int> {
-    lock().with(|| {
+    LOCK.with(|| {
         let slot = free_slot(COUNT..code::MAX_KINDS)?;
         let make = |heap: *mut RangeHeap| Box::into_raw(Box::new(Kind::new(slot as u32, name, heap.cast())));
         Ok(publish(slot, heap, make).1)
@@ -201,7 +198,7 @@ pub fn is_dynamic(kind: *const Kind) -> bool {
 /// # Safety
 /// No block of the kind, and not the kind itself, is used afterwards.
 pub unsafe fn remove(kind: *mut Kind) -> bool {
-    lock().with(|| {
+    LOCK.with(|| {
         let slots = &SLOTS[COUNT..code::MAX_KINDS];
         let here = |slot: &&Slot| slot.end.load(Ordering::Acquire) != 0 && slot.kind.load(Ordering::Acquire) == kind;
         let Some(slot) = slots.iter().find(here) else { return false };
