@@ -261,10 +261,7 @@ mod tests {
     #[test]
     fn the_c_library_is_measured() {
         let line = measure(Api::Libc, "", 0.01).expect("malloc is there");
-        assert!(
-            line.starts_with("{\"load_us\":") && line.matches("\"threads\":").count() == 9 && line.ends_with("]}"),
-            "{line}"
-        );
+        assert!(line.starts_with("{\"load_us\":") && line.matches("\"threads\":").count() == 9 && line.ends_with("]}"), "{line}");
         assert!(measure(Api::Hbw, "/nowhere/libmemkind.so.0", 0.01).is_err_and(|why| why.contains("cannot be loaded")));
     }
 }

@@ -26,6 +26,8 @@ pub enum Suite {
     Gemm,
     /// Data that fits in near: does nearfar cost anything?
     Fits,
+    /// Placement by size, of data that fit in near: do hooks and policy cost anything?
+    Placed,
     /// Far that is emulated at an eighth of the bandwidth of DRAM: how much of all-DRAM is left, beside IMDT's published figures?
     Emu,
     /// Single faults, without I/O and from the disk: what does the pager add to the device?
@@ -86,6 +88,8 @@ pub struct Case {
     pub program: Program,
     /// Its arguments, without sizes, threads and length.
     pub arguments: Vec<String>,
+    /// Options of `nearfar run` besides.
+    pub options: &'static [&'static str],
     /// Bytes of data.
     pub data_bytes: u64,
     /// Bytes of near memory.

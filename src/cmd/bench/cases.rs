@@ -39,6 +39,7 @@ pub fn cases(suite: Suite, sizes: Sizes) -> Vec<Case> {
             fits_touch(sizes),
             fits_random(sizes),
         ],
+        Suite::Placed => vec![placed(fits_numpy(sizes)), placed(fits_lammps(sizes)), placed(fits_churn(sizes))],
         Suite::Emu => vec![emu_triad(sizes, 2, 0.22), emu_triad(sizes, 4, 0.15), emu_gemm(sizes)],
         Suite::Startup | Suite::Latency | Suite::Metadata => Vec::new(),
     }
@@ -52,6 +53,7 @@ pub fn triad(sizes: Sizes) -> Case {
         title: "triad: repeated sweeps a = b + s*c".to_owned(),
         program: Program::Kernel,
         arguments: vec!["triad".to_owned()],
+        options: &[],
         data_bytes: sizes.data_bytes,
         near_bytes: sizes.near_bytes,
         far: Far::Directory,
@@ -205,6 +207,16 @@ fn runnable(near_bytes: u64) -> u64 {
     whole_mib(near_bytes).max(LEAST_NEAR)
 }
 
+/// The same with a policy that looks at every allocation.
+fn placed(case: Case) -> Case {
+    Case {
+        suite: Suite::Placed,
+        title: case.title.replace("fits in near", "placed by size"),
+        options: &["--mode", "flat", "--place", "size:1M..5M"],
+        ..case
+    }
+}
+
 fn fits_triad(sizes: Sizes) -> Case {
     Case {
         suite: Suite::Fits,
@@ -320,7 +332,12 @@ mod tests {
         for (data, effort) in [(2400u64, Effort::Full), (96, Effort::Quick), (96, Effort::Smoke)] {
             let sizes = Sizes { data_bytes: data << 20, near_bytes: data << 20 >> 2, effort };
             for case in Suite::value_variants().iter().flat_map(|&suite| cases(suite, sizes)) {
-                assert_eq!(case.data_bytes < case.near_bytes, case.suite == Suite::Fits, "{}", case.title);
+                assert_eq!(
+                    case.data_bytes < case.near_bytes,
+                    matches!(case.suite, Suite::Fits | Suite::Placed),
+                    "{}",
+                    case.title
+                );
                 assert!(case.swap_length.runs < case.length.runs);
                 assert!(case.near_bytes >= LEAST_NEAR, "{}", case.title);
                 assert!(!case.goals.is_empty() || case.suite == Suite::Gemm, "{}", case.title);

@@ -46,6 +46,7 @@ pub fn command(case: &Case, rival: Rival, places: &Places, threads: usize) -> (P
     };
     let mut run: Vec<OsString> = vec!["run".into(), "--quiet".into(), "--near".into(), case.near_bytes.to_string().into()];
     run.extend(["--far".into(), far.into(), "--stats".into(), places.stats.clone().into()]);
+    run.extend(case.options.iter().map(OsString::from));
     run.extend(["--".into(), program.into()]);
     run.extend(arguments);
     (places.nearfar.clone(), run)

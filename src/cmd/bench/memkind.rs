@@ -172,7 +172,10 @@ impl Bench {
             )));
         };
         let Some(theirs) = library_at(&theirs) else {
-            return Err(refuse(format_args!("--theirs {}: no such file, and no directory with usr/lib/*/libmemkind.so.0", theirs.display())));
+            return Err(refuse(format_args!(
+                "--theirs {}: no such file, and no directory with usr/lib/*/libmemkind.so.0",
+                theirs.display()
+            )));
         };
         if !(args.seconds.is_finite() && args.seconds > 0.0) {
             return Err(refuse(format_args!("--seconds: write a number above 0")));
