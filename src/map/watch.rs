@@ -291,7 +291,8 @@ impl Watch {
             if let Some(thread) = live.threads.get_mut(&pid) {
                 thread.looks = 0;
             }
-        } else if !renamed {
+        } else if !renamed && !process.command.is_empty() {
+            // (Within exec the program is there for a moment before its arguments are.)
             return;
         }
         process.name.clone_from(&first.name);
@@ -415,7 +416,8 @@ mod tests {
         let mut child = shell.args(["-c", "sleep 20; true"]).stdin(Stdio::null()).spawn().expect("sh");
         let mut watch = Watch::new(Root::this(), child.id(), 4096);
         let begin = Instant::now();
-        while !watch.survey.processes.iter().any(|process| process.name == "sleep") && begin.elapsed() < Duration::from_secs(10) {
+        let sleeps = |process: &Process| process.name == "sleep" && !process.command.is_empty();
+        while !watch.survey.processes.iter().any(sleeps) && begin.elapsed() < Duration::from_secs(10) {
             std::thread::sleep(watch.left());
             watch.look(false);
         }
