@@ -73,6 +73,75 @@ inline std::shared_ptr<owned_kind> own(int error, memkind_t kind, const char *wh
     throw std::runtime_error(text);
 }
 
+/* What allocators on kinds of their own have in common. Copies share the kind. */
+template <class T>
+class owned_allocator {
+public:
+    using value_type = T;
+    using pointer = T *;
+    using const_pointer = const T *;
+    using reference = T &;
+    using const_reference = const T &;
+    using size_type = std::size_t;
+    using difference_type = std::ptrdiff_t;
+
+    pointer allocate(size_type n) const
+    {
+        return detail::allocate<T>(kind_->get(), n);
+    }
+
+    void deallocate(pointer p, size_type) const
+    {
+        memkind_free(kind_->get(), p);
+    }
+
+    template <class U, class... Args>
+    void construct(U *p, Args &&...args) const
+    {
+        ::new (static_cast<void *>(p)) U(std::forward<Args>(args)...);
+    }
+
+    template <class U>
+    void destroy(U *p) const
+    {
+        p->~U();
+    }
+
+    template <class U>
+    bool operator==(const owned_allocator<U> &other) const noexcept
+    {
+        return kind_->get() == other.kind_->get();
+    }
+
+    template <class U>
+    bool operator!=(const owned_allocator<U> &other) const noexcept
+    {
+        return !(*this == other);
+    }
+
+protected:
+    explicit owned_allocator(std::shared_ptr<owned_kind> kind) : kind_(std::move(kind))
+    {
+    }
+
+    template <class U>
+    explicit owned_allocator(const owned_allocator<U> &other) noexcept : kind_(other.kind_)
+    {
+    }
+
+    template <class U>
+    void share(const owned_allocator<U> &other) noexcept
+    {
+        kind_ = other.kind_;
+    }
+
+private:
+    template <class U>
+    friend class owned_allocator;
+
+    std::shared_ptr<owned_kind> kind_;
+};
+
 } // namespace detail
 } // namespace libmemkind
 

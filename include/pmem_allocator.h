@@ -9,23 +9,17 @@ namespace libmemkind {
 namespace pmem {
 
 template <class T>
-class allocator {
-public:
-    using value_type = T;
-    using pointer = T *;
-    using const_pointer = const T *;
-    using reference = T &;
-    using const_reference = const T &;
-    using size_type = std::size_t;
-    using difference_type = std::ptrdiff_t;
+class allocator : public detail::owned_allocator<T> {
+    using base = detail::owned_allocator<T>;
 
+public:
     template <class U>
     struct rebind {
         using other = allocator<U>;
     };
 
     allocator(const char *dir, std::size_t max_size, allocation_policy policy = allocation_policy::DEFAULT)
-        : kind_(make(dir, max_size, policy))
+        : base(make(dir, max_size, policy))
     {
     }
 
@@ -35,55 +29,18 @@ public:
     }
 
     template <class U>
-    allocator(const allocator<U> &other) noexcept : kind_(other.kind_)
+    allocator(const allocator<U> &other) noexcept : base(other)
     {
     }
 
     template <class U>
     allocator &operator=(const allocator<U> &other) noexcept
     {
-        kind_ = other.kind_;
+        base::share(other);
         return *this;
     }
 
-    pointer allocate(size_type n) const
-    {
-        return detail::allocate<T>(kind_->get(), n);
-    }
-
-    void deallocate(pointer p, size_type) const
-    {
-        memkind_free(kind_->get(), p);
-    }
-
-    template <class U, class... Args>
-    void construct(U *p, Args &&...args) const
-    {
-        ::new (static_cast<void *>(p)) U(std::forward<Args>(args)...);
-    }
-
-    template <class U>
-    void destroy(U *p) const
-    {
-        p->~U();
-    }
-
-    template <class U>
-    bool operator==(const allocator<U> &other) const noexcept
-    {
-        return kind_->get() == other.kind_->get();
-    }
-
-    template <class U>
-    bool operator!=(const allocator<U> &other) const noexcept
-    {
-        return !(*this == other);
-    }
-
 private:
-    template <class U>
-    friend class allocator;
-
     static std::shared_ptr<detail::owned_kind> make(const char *dir, std::size_t max_size, allocation_policy policy)
     {
         struct memkind_config *config = memkind_config_new();
@@ -97,8 +54,6 @@ private:
         memkind_config_delete(config);
         return detail::own(error, kind, "pmem");
     }
-
-    std::shared_ptr<detail::owned_kind> kind_;
 };
 
 } // namespace pmem
