@@ -20,3 +20,4 @@ pub mod share;
 pub mod placement;
 pub mod policy;
 pub mod trace;
+pub mod profile;

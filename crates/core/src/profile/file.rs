@@ -1,0 +1,184 @@
+//! The bytes of an `.nfprof` file: a head, then batches of records, each written by one process in one piece. A file that was cut
+//! off anywhere (SIGKILL, full disk) is readable up to there. Drawn in docs/formats.md.
+
+use super::record::Record;
+
+/// First bytes of a file.
+pub const MAGIC: [u8; 8] = *b"nfprof\r\n";
+/// Version of the format. Readers refuse another.
+pub const VERSION: u32 = 1;
+/// First bytes of a batch.
+const BATCH: u32 = u32::from_le_bytes(*b"batc");
+/// MAGIC, VERSION, four bytes of nothing.
+const HEAD: usize = 16;
+/// Mark, process, bytes of content, checksum of it.
+const BATCH_HEAD: usize = 16;
+/// No batch is larger: what claims to be is damage.
+const MOST: usize = 64 << 20;
+
+/// Why bytes are no profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FileError {
+    /// They begin with something else.
+    #[error("this is not a profile of nearfar")]
+    Foreign,
+    /// Another version wrote it.
+    #[error("this profile has format {0}, and this nearfar reads format {VERSION}: use the nearfar that wrote it")]
+    Version(u32),
+    /// It ends before the first record.
+    #[error("this profile holds nothing: the program ended before anything was written, or the file was cut off")]
+    Empty,
+}
+
+/// Records of one process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Batch {
+    pub pid: u32,
+    pub records: Vec<Record>,
+}
+
+/// A file's content.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Content {
+    /// In the order of the file, which for each process is that of time.
+    pub batches: Vec<Batch>,
+    /// Bytes at the end that are no whole batch: the file was cut off or damaged there.
+    pub lost_bytes: u64,
+}
+
+/// What a file begins with.
+pub fn head() -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    head[..8].copy_from_slice(&MAGIC);
+    head[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    head
+}
+
+/// FNV-1a, 32 bits.
+fn checksum(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+/// The bytes of a batch.
+pub fn batch(pid: u32, records: &[Record]) -> Vec<u8> {
+    let mut out = vec![0; BATCH_HEAD];
+    for record in records {
+        // Serialising to memory cannot fail for these types; a record that did would be left out whole.
+        if let Ok(bytes) = postcard::to_allocvec(record) {
+            out.extend_from_slice(&bytes);
+        }
+    }
+    let content = &out[BATCH_HEAD..];
+    let words = [BATCH, pid, content.len() as u32, checksum(content)];
+    for (at, word) in words.into_iter().enumerate() {
+        out[4 * at..4 * at + 4].copy_from_slice(&word.to_le_bytes());
+    }
+    out
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// The batch that `bytes` begin with, and the rest.
+fn take_batch(bytes: &[u8]) -> Option<(Batch, &[u8])> {
+    let [mark, pid, len, sum] = [word(bytes, 0)?, word(bytes, 4)?, word(bytes, 8)?, word(bytes, 12)?];
+    let len = len as usize;
+    if mark != BATCH || len > MOST {
+        return None;
+    }
+    let content = bytes.get(BATCH_HEAD..BATCH_HEAD + len)?;
+    if checksum(content) != sum {
+        return None;
+    }
+    let mut rest = content;
+    let mut records = Vec::new();
+    while !rest.is_empty() {
+        let (record, after) = postcard::take_from_bytes::<Record>(rest).ok()?;
+        records.push(record);
+        rest = after;
+    }
+    Some((Batch { pid, records }, &bytes[BATCH_HEAD + len..]))
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// It is no profile, of another version, or without any record. Damage at the end is none: see [`Content::lost_bytes`].
+pub fn read(bytes: &[u8]) -> Result<Content, FileError> {
+    if bytes.get(..8) != Some(&MAGIC[..]) {
+        return Err(if bytes.is_empty() { FileError::Empty } else { FileError::Foreign });
+    }
+    match word(bytes, 8) {
+        Some(VERSION) => {}
+        Some(version) => return Err(FileError::Version(version)),
+        None => return Err(FileError::Empty),
+    }
+    let mut rest = bytes.get(HEAD..).unwrap_or_default();
+    let mut content = Content::default();
+    while let Some((batch, after)) = take_batch(rest) {
+        content.batches.push(batch);
+        rest = after;
+    }
+    content.lost_bytes = rest.len() as u64;
+    if content.batches.is_empty() { Err(FileError::Empty) } else { Ok(content) }
+}
+
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::record::{Start, Watch, WatchEnd};
+
+    fn records() -> Vec<Record> {
+        let watch = Watch {
+            object: 1,
+            page: 0x7000,
+            pages: 1,
+            at: 5,
+            waited: 7,
+            end: WatchEnd::Write,
+            touched: 0x7008,
+            ip: 9,
+            tid: 3,
+            wrote: Some(true),
+            lines: None,
+        };
+        vec![Record::Start(Start { program: "a".into(), ..Start::default() }), Record::Watch(watch), Record::Gone { id: 1, at: 9 }]
+    }
+
+    #[test]
+    fn written_read_and_cut_off_anywhere() {
+        let mut bytes = head().to_vec();
+        bytes.extend(batch(1, &records()));
+        let first = bytes.len();
+        bytes.extend(batch(2, &records()));
+        let content = read(&bytes).unwrap();
+        assert_eq!((content.batches.len(), content.lost_bytes), (2, 0));
+        assert_eq!(content.batches[1], Batch { pid: 2, records: records() });
+        for end in 0..bytes.len() {
+            match read(&bytes[..end]) {
+                Ok(content) => assert_eq!((end >= first, content.batches.len()), (true, 1), "{end}"),
+                Err(error) => assert!(end < first && matches!(error, FileError::Empty | FileError::Foreign), "{end}: {error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn damage_and_strangers() {
+        let mut bytes = head().to_vec();
+        bytes.extend(batch(1, &records()));
+        let first = bytes.len();
+        bytes.extend(batch(2, &records()));
+        for at in first..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x10;
+            let content = read(&damaged).unwrap();
+            assert_eq!(content.batches[0].records, records(), "what came before damage at {at} is whole");
+        }
+        assert_eq!(read(b"\x7fELF and so on, not a profile"), Err(FileError::Foreign));
+        let mut newer = head();
+        newer[8] = 9;
+        assert_eq!(read(&newer), Err(FileError::Version(9)));
+    }
+}

@@ -1,0 +1,10 @@
+//! Profiles: what a program's objects are, how often memory is asked for each, and what can be concluded from it. Formats and
+//! conclusions; observing a program is the business of the crate `profile`.
+//!
+//! - [`record`]: what is observed, as it is written while the program runs.
+//! - [`file`](mod@file): the bytes of an `.nfprof` file, readable up to where it was cut off.
+//! - [`summary`]: what a whole profile says, per object and routine, with intervals.
+
+pub mod record;
+pub mod file;
+pub mod summary;

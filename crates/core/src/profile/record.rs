@@ -1,0 +1,224 @@
+//! What is observed, one record after the other, as a process writes it. All times are nanoseconds of CLOCK_MONOTONIC (the same for
+//! all processes of a machine), all addresses those of the process, all sizes bytes.
+
+#![allow(missing_docs)] // Fields that their names say.
+
+use serde::{Deserialize, Serialize};
+
+/// Number of an object within its process, from 1, never used again.
+pub type ObjectId = u64;
+/// Number of a call site within its process, from 1; 0: not known.
+pub type SiteId = u32;
+
+/// What sort of memory an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Kind {
+    /// A block of malloc and its like.
+    Heap,
+    /// A private anonymous mapping.
+    Map,
+    /// A static array, named by its symbol.
+    Static,
+    /// The stack of the first thread.
+    MainStack,
+    /// The stack of another thread.
+    ThreadStack,
+    /// Heap memory that holds blocks below the least recorded size: the brk heap or an arena of the C library.
+    SmallBlocks,
+}
+
+/// One record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Record {
+    /// The first record of a process, and again after exec.
+    Start(Start),
+    /// A program or library as it is mapped; before the first record that has an address of its code.
+    Module(Module),
+    /// A call site, before the first object of it.
+    Site(Site),
+    /// An object that begins.
+    Object(Object),
+    /// An object that goes on elsewhere or with another size (realloc, mremap, growth of a heap).
+    Resized { id: ObjectId, addr: u64, len: u64, at: u64 },
+    /// The end of an object.
+    Gone { id: ObjectId, at: u64 },
+    /// Objects that lived so shortly that each by itself was not worth a record.
+    Brief(Brief),
+    /// A look at a page.
+    Watch(Watch),
+    /// Code around an address at which a watched page was touched; once per address.
+    Code { ip: u64, start: u64, bytes: Vec<u8> },
+    /// Samples of where threads were while they ran.
+    Time(TimeSamples),
+    /// What observing has cost, in total since the start of the process.
+    Cost(Cost),
+    /// Something the user should know.
+    Note { text: String },
+    /// The last record of a process that ends by exit.
+    End { at: u64, cpu_user_ns: u64, cpu_system_ns: u64, peak_resident: u64 },
+}
+
+/// A process begins to be observed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Start {
+    pub at: u64,
+    /// Seconds since 1970.
+    pub unix_time: u64,
+    pub pid: u32,
+    /// The observed process that forked or executed this one; 0: none.
+    pub parent: u32,
+    pub program: String,
+    pub args: Vec<String>,
+    /// Rank in an MPI job and their number.
+    pub rank: Option<(u32, u32)>,
+    pub host: String,
+    /// CPUs the process may use.
+    pub cpus: u32,
+    /// Bytes of the last-level cache that those CPUs share; 0: not known.
+    pub cache_bytes: u64,
+    /// Bytes of physical memory.
+    pub memory_bytes: u64,
+    /// How pages are watched.
+    pub method: Method,
+    /// Least size of a block that is an object of its own.
+    pub least: u64,
+}
+
+/// How accesses are observed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Method {
+    /// Not at all: only objects are recorded.
+    #[default]
+    None,
+    /// Random pages are moved out of view (userfaultfd), and the next touch is a fault.
+    PageFaults,
+    /// Hardware breakpoints on random lines.
+    Breakpoints,
+    /// Memory samples of the processor (PEBS, IBS).
+    Hardware,
+}
+
+/// A mapped file with code or static data.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Module {
+    pub path: String,
+    /// Empty: the file has none.
+    pub build_id: Vec<u8>,
+    /// What is added to the addresses of the file.
+    pub bias: u64,
+    /// From the lowest to the highest mapped address.
+    pub start: u64,
+    pub end: u64,
+}
+
+/// Where objects are allocated.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Site {
+    pub id: SiteId,
+    /// Return addresses, innermost first, frames of nearfar left out.
+    pub frames: Vec<u64>,
+    /// Frames of an interpreted language, innermost first.
+    pub script: Vec<ScriptFrame>,
+}
+
+/// A line of a script.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ScriptFrame {
+    pub file: String,
+    pub function: String,
+    pub line: u32,
+}
+
+/// An object begins.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Object {
+    pub id: ObjectId,
+    pub kind: Kind,
+    pub addr: u64,
+    pub len: u64,
+    pub site: SiteId,
+    /// The symbol of a static array; else empty.
+    pub name: String,
+    pub at: u64,
+}
+
+/// Objects of one site that came and went between two writes of the file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Brief {
+    pub site: SiteId,
+    pub at: u64,
+    pub count: u64,
+    /// Sizes of all together.
+    pub bytes: u64,
+    pub largest: u64,
+    /// Lifetimes of all together.
+    pub lifetime_ns: u64,
+}
+
+/// A look at a page: at the random moment `at` a random page of an object was taken out of view; the first touch put it back.
+/// Pages are drawn alike within an object; how often an object is drawn does not matter to the estimates.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Watch {
+    pub object: ObjectId,
+    /// Address of the page.
+    pub page: u64,
+    /// Pages that were taken together: 1, or 512 for a huge page.
+    pub pages: u16,
+    pub at: u64,
+    /// How long it took to the end.
+    pub waited: u64,
+    pub end: WatchEnd,
+    /// Address of the first touch; 0: not known or none.
+    pub touched: u64,
+    /// The instruction; 0: not known or none.
+    pub ip: u64,
+    /// The thread; 0: not known or none.
+    pub tid: u32,
+    /// Whether the visit that began with the first touch wrote; `None`: not looked at.
+    pub wrote: Option<bool>,
+    /// Of the lines that were looked at in the visit (breakpoints): how many were looked at and touched.
+    pub lines: Option<(u8, u8)>,
+}
+
+/// How a look ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WatchEnd {
+    /// Somebody read it first.
+    Read,
+    /// Somebody wrote it first.
+    Write,
+    /// Nobody touched it until we gave up.
+    Nobody,
+    /// The page had no memory yet: nothing was ever written there. Its wait is 0.
+    Absent,
+    /// The object or its memory went first.
+    Lost,
+}
+
+/// Samples of the running threads' instructions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TimeSamples {
+    /// The time they are of ends here.
+    pub at: u64,
+    /// CPU time that one sample stands for.
+    pub period_ns: u64,
+    /// Instruction, thread, number of samples.
+    pub samples: Vec<(u64, u32, u32)>,
+}
+
+/// What observing has cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    pub at: u64,
+    /// CPU time of our threads.
+    pub cpu_ns: u64,
+    /// Time that threads of the program waited for us: faults, mapping calls.
+    pub stall_ns: u64,
+    /// Time within our hooks.
+    pub hooks_ns: u64,
+    pub watches: u64,
+    pub touched: u64,
+    pub allocations: u64,
+    /// Records that were not written since the file had reached its limit.
+    pub left_out: u64,
+}

@@ -1,0 +1,179 @@
+//! What a whole profile says: the input of tables, pages, the advisor and comparisons. All of it is serialisable (JSON), so that
+//! other tools can read it.
+
+use super::record::{Kind, Method};
+use serde::{Deserialize, Serialize};
+
+/// A number with the interval that holds the truth in 9 of 10 cases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    pub value: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Estimate {
+    /// A number that is known.
+    pub const fn exact(value: f64) -> Self {
+        Self { value, low: value, high: value }
+    }
+}
+
+/// The sum, its interval as for independent errors.
+impl std::ops::Add for Estimate {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        let value = self.value + other.value;
+        let below = (self.value - self.low).hypot(other.value - other.low);
+        let above = (self.high - self.value).hypot(other.high - other.value);
+        Self { value, low: value - below, high: value + above }
+    }
+}
+
+/// Shares of a curve: what fraction of accesses misses if so much memory is near. Points in order of bytes, the first at 0.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// (bytes near, share that misses 0..=1).
+    pub points: Vec<(f64, f64)>,
+}
+
+impl Curve {
+    /// The share at `bytes`, between points in a straight line, beyond the last as there. 1 without points.
+    pub fn at(&self, bytes: f64) -> f64 {
+        let after = self.points.partition_point(|&(x, _)| x <= bytes);
+        match (after.checked_sub(1).and_then(|before| self.points.get(before)), self.points.get(after)) {
+            (Some(&(x0, y0)), Some(&(x1, y1))) => y0 + (y1 - y0) * (bytes - x0) / (x1 - x0),
+            (Some(&(_, y)), None) | (None, Some(&(_, y))) => y,
+            (None, None) => 1.0,
+        }
+    }
+}
+
+/// How a program goes through an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pattern {
+    /// Not seen often enough to tell.
+    #[default]
+    Unknown,
+    /// Line after line.
+    Stream,
+    /// With a step that leaves lines out.
+    Strided,
+    /// No order: gather, scatter, hash, pointers.
+    Random,
+}
+
+/// A place in the code, as people read it and plans match it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct NamedFrame {
+    /// File name of the program or library, without directories.
+    pub module: String,
+    /// Hexadecimal digits; empty: none.
+    pub build_id: String,
+    /// Address in the module's file.
+    pub offset: u64,
+    /// Mangled symbol; empty: not known.
+    pub symbol: String,
+    /// For people, demangled; inlined functions are frames of their own without a symbol.
+    pub function: String,
+    /// `file:line`; empty: not known.
+    pub line: String,
+}
+
+/// All objects that are allocated at one place, or one static array, or the stacks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ObjectGroup {
+    /// For people, unique in a profile: "psi (wave.f90:120)", "a.py:12 (main)", "bss_array".
+    pub name: String,
+    pub kind: Kind,
+    /// The symbol of a static array; else empty.
+    pub symbol: String,
+    /// Where it is allocated, innermost first, allocation functions left out.
+    pub frames: Vec<NamedFrame>,
+    /// How many objects there were.
+    pub count: u64,
+    /// Sizes of the smallest and the largest.
+    pub least: u64,
+    pub most: u64,
+    /// Most bytes at a time.
+    pub peak_bytes: u64,
+    /// Bytes over time, one number per bin of [`Summary::bin_s`]: the mean of the bin.
+    pub live_bytes: Vec<f64>,
+    /// Mean seconds from allocation to the end.
+    pub lifetime_s: f64,
+    /// Bytes of memory that were ever touched, at most `peak_bytes`.
+    pub footprint: Estimate,
+    /// Bytes read from memory (lines that the caches did not hold), in all.
+    pub read: Estimate,
+    /// Bytes written back to memory, in all.
+    pub written: Estimate,
+    /// `read + written` over time, per bin.
+    pub traffic: Vec<f64>,
+    /// Lines of a page that a visit touches, 1..=64.
+    pub lines_per_visit: Estimate,
+    pub pattern: Pattern,
+    /// Share of its page visits that miss, if so many bytes of *this object* were near and the rest of it paged (LRU).
+    pub misses: Curve,
+    /// Visits of pages in all: what [`misses`](Self::misses) is a share of.
+    pub page_visits: Estimate,
+    /// Functions that touch it, with their share of visits, largest first.
+    pub routines: Vec<(String, f64)>,
+    /// Seconds of the program's CPU time spent at instructions that touch it; 0 when not known.
+    pub busy_s: f64,
+    /// Looks at it, and those that saw a touch: few mean a wide interval.
+    pub looks: u64,
+    pub touches: u64,
+}
+
+impl ObjectGroup {
+    /// Bytes read and written, in all.
+    pub fn total(&self) -> Estimate {
+        self.read + self.written
+    }
+}
+
+/// A function of the program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Routine {
+    pub function: String,
+    pub module: String,
+    /// CPU seconds in it.
+    pub self_s: f64,
+    /// Bytes from and to memory.
+    pub traffic: Estimate,
+    /// Floating-point operations per byte of loads and stores in its inner loops, from the machine code; `None`: not known.
+    pub flops_per_access_byte: Option<f64>,
+}
+
+/// What a profile says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Program and arguments of the first process.
+    pub program: String,
+    pub args: Vec<String>,
+    /// Processes that were observed.
+    pub processes: u32,
+    pub host: String,
+    pub method: Method,
+    pub wall_s: f64,
+    /// CPU seconds of the program, our own threads left out.
+    pub cpu_s: f64,
+    /// Seconds that each number of a timeline stands for.
+    pub bin_s: f64,
+    /// Cache that was taken for the last level, in bytes.
+    pub cache_bytes: u64,
+    /// Most bytes of all objects at a time.
+    pub peak_bytes: u64,
+    /// In order of traffic, most first.
+    pub objects: Vec<ObjectGroup>,
+    /// In order of time, most first.
+    pub routines: Vec<Routine>,
+    /// Share of page visits that miss, by bytes near for the whole program.
+    pub misses: Curve,
+    /// Share of the program's CPU time that observing took (our threads, stalls, hooks).
+    pub overhead: f64,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}

@@ -1,0 +1,5 @@
+//! Observes: which objects a program has, where they are allocated, and how often their pages are touched. One half runs inside the
+//! program (recorder, sampler), the other afterwards (names, code). What is concluded is the business of `core::profile`.
+//!
+//! Modules are listed lowest first; a module uses only modules above it.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
