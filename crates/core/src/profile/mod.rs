@@ -7,4 +7,5 @@
 
 pub mod record;
 pub mod file;
+pub mod hardware;
 pub mod summary;
