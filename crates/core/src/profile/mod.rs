@@ -5,6 +5,8 @@
 //! - [`file`](mod@file): the bytes of an `.nfprof` file, readable up to where it was cut off.
 //! - [`process`]: which records are whose.
 //! - [`names`]: what is asked of symbols and machine code.
+//! - [`hardware`]: memory samples of processors.
+//! - [`roofline`]: where routines stand on a machine's roofline.
 //! - [`summary`]: what a whole profile says, per object and routine, with intervals.
 
 pub mod record;
@@ -13,3 +15,4 @@ pub mod hardware;
 pub mod process;
 pub mod summary;
 pub mod names;
+pub mod roofline;
