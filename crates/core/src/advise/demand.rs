@@ -1,6 +1,7 @@
 //! What each group of objects asks of the tier it lies in, per stretch of time: bytes alive, lines read and written, visits of pages,
 //! and how many of these miss when near is a cache.
 
+use crate::profile::record::Kind;
 use crate::profile::summary::{Curve, ObjectGroup, Pattern, Summary};
 
 /// Stretches of time that a run is looked at in: more only cost time.
@@ -35,6 +36,8 @@ pub struct Demand {
     pub visit_bytes: f64,
     /// Pages are visited in order, so that they can be fetched ahead.
     pub ahead: bool,
+    /// Where near is a budget it may be paged; static arrays and stacks never are.
+    pub pageable: bool,
     ages: Vec<Age>,
 }
 
@@ -135,6 +138,7 @@ impl Demand {
             busy_s: group.busy_s.max(0.0),
             visit_bytes: 64.0 * lines,
             ahead: !random && (group.pattern != Pattern::Unknown || lines >= DENSE_LINES),
+            pageable: matches!(group.kind, Kind::Heap | Kind::Map | Kind::SmallBlocks),
             ages: ages(&group.misses, visits, alive, group.footprint.value.max(PAGE)),
         }
     }
@@ -192,7 +196,7 @@ fn ages(curve: &Curve, visits: f64, seconds: f64, footprint: f64) -> Vec<Age> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::profile::record::{Kind, Method};
+    use crate::profile::record::Method;
     use crate::profile::summary::Estimate;
 
     /// `sweeps` times through `bytes` in order, reading; all of it alive in all bins.

@@ -8,9 +8,13 @@
 //! - [`choose`]: the placement that takes the least time.
 //! - [`heuristic`]: what practice would say.
 //! - [`rules`]: the plan for `nearfar run --place`.
+//! - [`advice`](mod@advice): all of it for one question.
 
 pub mod machine;
 pub mod demand;
 pub mod model;
 pub mod interval;
 pub mod choose;
+pub mod heuristic;
+pub mod rules;
+pub mod advice;

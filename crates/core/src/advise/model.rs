@@ -178,6 +178,9 @@ impl<'a> Model<'a> {
     }
 
     fn far_paged(&self, group: &Demand, bin: usize, far: &Paged, stay: f64) -> Use {
+        if !group.pageable {
+            return Use::default();
+        }
         let pages = group.visits[bin] * group.misses(stay) * self.traffic(group);
         let (fetched, back) = (pages * PAGE / far.read, pages * group.changed * PAGE / far.write);
         let channel = |fetched: f64, back: f64| if far.one_channel { fetched + back } else { fetched.max(back) };
