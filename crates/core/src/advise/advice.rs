@@ -323,7 +323,7 @@ mod tests {
         assert_eq!((advice.items[0].name.as_str(), advice.items[0].near), ("hot", 1.0));
         assert!(advice.items[0].gain.value > 1.0 && advice.items[0].gain.low < advice.items[0].gain.value);
         let times = &advice.times;
-        assert!(times.all_far.value > times.plan.value && times.plan.value > times.all_near.value);
+        assert!(times.all_far.value > times.plan.value && times.all_far.value > times.all_near.value);
         assert_eq!(advice.rules.len(), 1);
         assert!(advice.items.iter().any(|item| item.why.contains("does not fit")) && advice.exact);
         assert!(advice.curve.windows(2).all(|pair| pair[1].plan <= pair[0].plan * 1.000_001), "more near is never slower");
