@@ -3,3 +3,5 @@
 //!
 //! Modules are listed lowest first; a module uses only modules above it.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod clock;
