@@ -6,3 +6,6 @@
 
 pub mod clock;
 pub mod code;
+pub mod spoken;
+pub mod image;
+pub mod names;
