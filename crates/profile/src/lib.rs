@@ -5,3 +5,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod clock;
+pub mod code;
+pub mod spoken;
+pub mod image;
+pub mod names;
