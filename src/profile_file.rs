@@ -1,8 +1,10 @@
 //! Profiles, read back: `.nfprof` files of one or several processes, or a summary as JSON.
 
 use crate::exit::refuse;
+use nearfar_core::profile::analyse::{Options, analyse};
 use nearfar_core::profile::file::{self, Content};
 use nearfar_core::profile::summary::Summary;
+use nearfar_profile::names::FileNames;
 use std::path::{Path, PathBuf};
 
 /// Larger files are no profiles: those are bounded when they are written.
@@ -31,13 +33,17 @@ pub fn read(paths: &[PathBuf]) -> anyhow::Result<Summary> {
         }
         all.batches.extend(content.batches);
     }
-    let mut summary = analyse(&all)?;
+    let mut summary = estimated(&all);
     summary.notes.extend(notes);
     Ok(summary)
 }
 
-fn analyse(_content: &Content) -> anyhow::Result<Summary> {
-    anyhow::bail!("estimates are not built in yet")
+/// Estimates, with the names that the program's files give.
+fn estimated(content: &Content) -> Summary {
+    let names = FileNames::of(content);
+    let mut summary = analyse(content, &names, &Options::default());
+    summary.notes.extend(names.problems());
+    summary
 }
 
 /// The file as a summary in JSON; `None` when it is something else.
