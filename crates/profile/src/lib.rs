@@ -6,3 +6,7 @@
 
 pub mod clock;
 pub mod processor;
+pub mod code;
+pub mod spoken;
+pub mod image;
+pub mod names;
