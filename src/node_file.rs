@@ -21,7 +21,6 @@ pub enum Document {
     /// What `nearfar run --stats` wrote, as it is.
     Run(Value),
     /// A profile, as far as it could be read.
-    #[allow(dead_code, reason = "read with the command that writes them")]
     Profile(Box<Summary>),
 }
 

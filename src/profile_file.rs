@@ -38,6 +38,12 @@ pub fn read(paths: &[PathBuf]) -> anyhow::Result<Summary> {
     Ok(summary)
 }
 
+/// True when the file begins as profiles do.
+pub fn is_one(path: &Path) -> bool {
+    let mut first = [0; file::MAGIC.len()];
+    std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut first)).is_ok() && first == file::MAGIC
+}
+
 /// Estimates, with the names that the program's files give.
 fn estimated(content: &Content) -> Summary {
     let names = FileNames::of(content);

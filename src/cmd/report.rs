@@ -4,7 +4,7 @@ use crate::args::ReportArgs;
 use crate::exit::refuse;
 use crate::node_file::{self, Document};
 use crate::target::Target;
-use crate::{chart, presets, report};
+use crate::{chart, presets, profile_file, report};
 use nearfar_core::node::Node;
 use std::ffi::OsStr;
 use std::io::Write;
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 /// Reads the files, writes the page.
 pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
-    let documents: Vec<Document> = args.files.iter().map(|path| node_file::read(path)).collect::<anyhow::Result<_>>()?;
+    let documents: Vec<Document> = args.files.iter().map(|path| document(path)).collect::<anyhow::Result<_>>()?;
     let published = args.compare.as_deref().map(presets::find).transpose()?;
     if published.is_some() && !documents.iter().any(|document| matches!(document, Document::Node(_))) {
         return Err(refuse("--compare needs a machine description (node.json) to compare with; there are only run files"));
@@ -34,6 +34,14 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         write_charts(dir, &documents, published.as_ref())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A file of any kind that has a place on the page.
+fn document(path: &Path) -> anyhow::Result<Document> {
+    if profile_file::is_one(path) {
+        return Ok(Document::Profile(Box::new(profile_file::read(&[path.to_owned()])?)));
+    }
+    node_file::read(path)
 }
 
 /// Where the page goes; `None` for standard output.
