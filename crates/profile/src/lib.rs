@@ -3,3 +3,8 @@
 //!
 //! Modules are listed lowest first; a module uses only modules above it.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod settings;
+pub mod queue;
+pub mod python;
+pub mod sites;

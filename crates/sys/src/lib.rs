@@ -13,6 +13,7 @@ pub mod rapl;
 pub mod map;
 pub mod secret;
 pub mod aside;
+pub mod futex;
 pub mod event;
 pub mod timer;
 pub mod pipe;
