@@ -3,3 +3,6 @@
 //!
 //! Modules are listed lowest first; a module uses only modules above it.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod ring;
+pub mod sampler;
