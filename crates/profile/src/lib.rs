@@ -15,3 +15,5 @@ pub mod facts;
 pub mod book;
 pub mod ring;
 pub mod sampler;
+pub mod writer;
+pub mod recorder;

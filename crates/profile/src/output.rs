@@ -38,6 +38,8 @@ pub struct Output {
     size: u64,
     /// Nothing more can be written.
     broken: bool,
+    /// Something did not fit.
+    full: bool,
     /// Records that were left out.
     pub left_out: u64,
 }
@@ -57,7 +59,7 @@ impl Output {
     pub fn open(path: &Path, limit: u64) -> Result<Self, Errno> {
         let file = AppendFile::open(path.as_os_str())?;
         let (identity, size) = facts(file.as_raw_fd()).ok_or(Errno(libc::EBADF))?;
-        Ok(Self { path: path.to_owned(), file: Some(file), identity, limit, size, broken: false, left_out: 0 })
+        Ok(Self { path: path.to_owned(), file: Some(file), identity, limit, size, broken: false, full: false, left_out: 0 })
     }
 
     /// Its descriptor.
@@ -68,7 +70,7 @@ impl Output {
     /// What is left out now.
     pub fn thin(&self) -> Thin {
         match self.size {
-            size if self.broken || size >= self.limit => Thin::Full,
+            size if self.broken || self.full || size >= self.limit => Thin::Full,
             size if size >= self.limit / 4 * 3 => Thin::Most,
             size if size >= self.limit / 2 => Thin::Small,
             _ => Thin::No,
@@ -104,14 +106,13 @@ impl Output {
             self.left_out += records.len() as u64;
             return;
         }
-        let most = self.limit + if last { BEYOND } else { 0 };
+        let most = if last { self.limit + BEYOND } else { self.limit };
         let most = most.min(rlimit::limit(Limit::FileSize).unwrap_or(u64::MAX));
         for piece in records.chunks(PIECE) {
             let bytes = file::batch(pid, piece);
-            if self.size.saturating_add(bytes.len() as u64) > most {
+            if (self.full && !last) || self.size.saturating_add(bytes.len() as u64) > most {
                 self.left_out += piece.len() as u64;
-                // Smaller ones may still fit, and what is left out later is then counted at once.
-                self.size = self.size.max(if last { self.size } else { self.limit });
+                self.full = true;
                 continue;
             }
             let Some(file) = &self.file else { return };

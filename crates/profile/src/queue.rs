@@ -7,7 +7,7 @@
 
 use nearfar_core::addr::Extent;
 use nearfar_sys::errno::Errno;
-use nearfar_sys::{event, futex, map, thread};
+use nearfar_sys::{event, futex, map, process, thread};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Places; a power of two.
@@ -89,6 +89,8 @@ pub struct Queue {
     waiting: AtomicU32,
     /// Events that found no place.
     lost: AtomicU64,
+    /// The process that it is of: a copy that the kernel made of it behind our back is drained by nobody.
+    pid: u32,
     /// The place that is waited for, and since when.
     stuck: AtomicU64,
     stuck_since: AtomicU64,
@@ -111,6 +113,7 @@ impl Queue {
             drained: AtomicU32::new(0),
             waiting: AtomicU32::new(0),
             lost: AtomicU64::new(0),
+            pid: process::pid(),
             stuck: AtomicU64::new(u64::MAX),
             stuck_since: AtomicU64::new(0),
         })
@@ -162,7 +165,7 @@ impl Queue {
     /// False when there is none for too long, or the caller is of our own, which may be the one that drains.
     #[cold]
     fn wait_for_room(&self) -> bool {
-        if thread::is_inside() {
+        if thread::is_inside() || process::pid() != self.pid {
             return false;
         }
         let since = event::now_ns();
@@ -250,6 +253,12 @@ impl Queue {
     /// The writer waits until it is rung since `bell`, or so long.
     pub fn wait(&self, bell: u32, limit_ns: u64) {
         futex::wait(&self.bell, bell, limit_ns);
+    }
+
+    /// The next ticket, about.
+    #[inline]
+    pub fn next(&self) -> u64 {
+        self.tail.load(Ordering::Relaxed)
     }
 
     /// Events that were lost.
