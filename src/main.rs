@@ -28,6 +28,7 @@ mod presets;
 mod node_file;
 mod tiers;
 mod plan_file;
+mod profile_file;
 mod order;
 mod start;
 mod paging;
@@ -63,6 +64,8 @@ enum Command {
     Doctor(args::DoctorArgs),
     /// Measure efficiency against all-DRAM and against the kernel's own means
     Bench(cmd::bench::BenchArgs),
+    /// Tell which of a profiled program's data deserve near memory, and what that gives
+    Advise(args::AdviseArgs),
     /// Tell whether memory or computing limits a program
     Sensitivity(args::SensitivityArgs),
     /// Write one HTML page from machine descriptions (node.json) and run files
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         Command::Map(args) => cmd::map::run(args),
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::Bench(args) => cmd::bench::run(args),
+        Command::Advise(args) => cmd::advise::run(args),
         Command::Sensitivity(args) => cmd::sensitivity::run(args),
         Command::Report(args) => cmd::report::run(args),
         Command::Demo(args) => cmd::demo::run(args),

@@ -11,3 +11,4 @@ pub mod report;
 pub mod run;
 pub mod probe;
 pub mod sensitivity;
+pub mod advise;

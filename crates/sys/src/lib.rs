@@ -27,6 +27,7 @@ pub mod process;
 pub mod pagemap;
 pub mod keeper;
 pub mod task;
+pub mod perf;
 pub mod gate;
 pub mod call_table;
 pub mod call_memory;

@@ -3,8 +3,32 @@
 //!
 //! - [`record`]: what is observed, as it is written while the program runs.
 //! - [`file`](mod@file): the bytes of an `.nfprof` file, readable up to where it was cut off.
+//! - [`process`]: which records are whose.
+//! - [`names`]: what is asked of symbols and machine code.
+//! - [`analyse`](mod@analyse): records to conclusions.
 //! - [`summary`]: what a whole profile says, per object and routine, with intervals.
 
 pub mod record;
 pub mod file;
+pub mod process;
 pub mod summary;
+pub mod names;
+mod timeline;
+mod recurrence;
+mod cache;
+mod groups;
+mod visits;
+mod traffic;
+mod misses;
+mod interval;
+mod title;
+mod routines;
+mod study;
+mod describe;
+mod notes;
+pub mod analyse;
+
+#[cfg(test)]
+mod simulate;
+#[cfg(test)]
+mod truth;

@@ -1,0 +1,150 @@
+//! Where the program spends its CPU time: samples of its threads about every millisecond that they run. Needs no counters and no
+//! rights beyond perf_event_paranoid 2; where the kernel denies it there is no clock, and a profile is without times.
+
+use nearfar_sys::errno::Errno;
+use nearfar_sys::perf::{Found, Ring};
+use nearfar_sys::{affinity, process, task};
+
+/// CPU time that one sample stands for.
+pub const PERIOD_NS: u64 = 1_000_000;
+/// CPUs beyond which only those are sampled that the first thread may use: each takes a descriptor and 20 KiB.
+const MOST_CPUS: usize = 128;
+/// No machine has more.
+const LAST_CPU: usize = 8192;
+/// Threads that run before the clock is started (libraries start some as they are loaded) and are sampled as well.
+const MOST_EARLIER: usize = 256;
+
+/// The running clock of this process.
+pub struct Clock {
+    rings: Vec<Ring>,
+    pid: u32,
+    ours: Vec<u32>,
+    lost: u64,
+}
+
+impl Clock {
+    /// Samples all threads of the process, and those that they start, but for `ours`. Threads that `ours` start count as theirs only
+    /// if they are told by [`leave_out`](Self::leave_out).
+    ///
+    /// # Errors
+    /// The kernel denies it (`EACCES`, `EPERM`, `ENOSYS`), or there are no descriptors or no lockable memory left.
+    pub fn start(ours: &[u32]) -> Result<Self, Errno> {
+        let pid = process::pid();
+        let mut clock = Self { rings: Vec::new(), pid, ours: ours.to_vec(), lost: 0 };
+        for cpu in candidates() {
+            match Ring::open(pid, cpu, PERIOD_NS) {
+                Ok(ring) => clock.rings.push(ring),
+                // No CPU of that number, or it is off.
+                Err(Errno(libc::ENODEV | libc::ENXIO)) => {}
+                Err(Errno::EINVAL) => break,
+                // Samples of some CPUs only would be wrong about the whole.
+                Err(errno) => return Err(errno),
+            }
+        }
+        let earlier: Vec<u32> =
+            task::others().into_iter().chain([process::tid()]).filter(|tid| *tid != pid && !ours.contains(tid)).collect();
+        for &tid in earlier.iter().take(MOST_EARLIER) {
+            for ring in &mut clock.rings {
+                match ring.also(tid) {
+                    Ok(()) => {}
+                    Err(Errno(libc::ESRCH)) => break,
+                    Err(errno) => return Err(errno),
+                }
+            }
+        }
+        if clock.rings.is_empty() { Err(Errno(libc::ENODEV)) } else { Ok(clock) }
+    }
+
+    /// Samples of thread `tid` are left out from now on: it is ours.
+    pub fn leave_out(&mut self, tid: u32) {
+        self.ours.push(tid);
+    }
+
+    /// Hands over `(ip, tid)` of each sample since the last call. In the child of a fork there are none: it starts its own clock.
+    pub fn drain(&mut self, each: &mut dyn FnMut(u64, u32)) {
+        let Self { rings, pid, ours, lost } = self;
+        for ring in rings {
+            ring.drain(&mut |found| match found {
+                Found::Sample { ip, pid: of, tid } if of == *pid && !ours.contains(&tid) => each(ip, tid),
+                Found::Sample { .. } => {}
+                Found::Lost(count) => *lost += count,
+            });
+        }
+    }
+
+    /// Samples that found no room since the start.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+}
+
+fn candidates() -> Vec<usize> {
+    let allowed: Vec<usize> =
+        affinity::of(0).map(|list| list.as_slice().iter().map(|&cpu| cpu as usize).collect()).unwrap_or_default();
+    // The first thread may be bound to a few while its threads may use all: as long as they are few, all are sampled.
+    if allowed.len() > MOST_CPUS || allowed.last().is_some_and(|&last| last >= MOST_CPUS) {
+        allowed
+    } else {
+        (0..LAST_CPU).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::hint::black_box;
+    use std::sync::mpsc;
+    use std::time::{Duration, Instant};
+
+    #[inline(never)]
+    fn spin_here(time: Duration) -> u64 {
+        let begun = Instant::now();
+        let mut sum = 0u64;
+        while begun.elapsed() < time {
+            for at in 0..100_000u64 {
+                sum = sum.wrapping_mul(black_box(31)).wrapping_add(at);
+            }
+        }
+        sum
+    }
+
+    /// Tests of the harness run on threads: the clock must find the one that already runs and the ones it starts.
+    #[test]
+    fn samples_tell_the_thread_and_the_time_it_ran() {
+        let mut clock = match Clock::start(&[]) {
+            Ok(clock) => clock,
+            Err(errno) => return println!("skip: no perf_event_open here: {errno}"),
+        };
+        let (tell, told) = mpsc::channel();
+        let begun = Instant::now();
+        let threads: Vec<_> = (0..2)
+            .map(|at| {
+                let tell = tell.clone();
+                std::thread::spawn(move || {
+                    tell.send((at, process::tid())).unwrap();
+                    // The second works, the first sleeps.
+                    if at == 1 { black_box(spin_here(Duration::from_millis(300))) } else { 0 }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| assert!(thread.join().is_ok()));
+        let mut tids = [0; 2];
+        told.try_iter().for_each(|(at, tid)| tids[at] = tid);
+        clock.leave_out(tids[0]);
+        let (mut busy, mut idle, mut within) = (0u64, 0u64, 0u64);
+        let place = spin_here as fn(Duration) -> u64 as usize as u64;
+        clock.drain(&mut |ip, tid| {
+            busy += u64::from(tid == tids[1]);
+            idle += u64::from(tid == tids[0]);
+            within += u64::from(tid == tids[1] && (place..place + 4096).contains(&ip));
+        });
+        let most = begun.elapsed().as_millis() as u64 + 20;
+        assert!((30..=most).contains(&busy), "{busy} samples of a thread that ran up to 300 ms");
+        assert_eq!(idle, 0);
+        assert!(within * 10 > busy * 5, "{within} of {busy} in the function that works");
+        assert_eq!(clock.lost(), 0);
+        let mut again = 0;
+        clock.drain(&mut |_, tid| again += u64::from(tids.contains(&tid)));
+        assert_eq!(again, 0, "samples are handed over once");
+    }
+}
