@@ -3,8 +3,10 @@
 //!
 //! - [`record`]: what is observed, as it is written while the program runs.
 //! - [`file`](mod@file): the bytes of an `.nfprof` file, readable up to where it was cut off.
+//! - [`choice`]: which object to look at next.
 //! - [`summary`]: what a whole profile says, per object and routine, with intervals.
 
 pub mod record;
 pub mod file;
+pub mod choice;
 pub mod summary;
