@@ -4,6 +4,7 @@ use crate::live::{Live, Object};
 use crate::output::Thin;
 use crate::queue::{Event, What};
 use nearfar_core::addr::PAGE;
+use nearfar_core::profile::choice::Random;
 use nearfar_core::profile::record::{self, Brief, Kind, ObjectId, Record, SiteId, Watch};
 use std::collections::HashMap;
 
@@ -21,6 +22,7 @@ pub const UNCHANGED: u64 = u64::MAX;
 /// Looks at an object that are under way, or whose results are.
 #[derive(Debug, Default)]
 struct Looked {
+    group: usize,
     count: u32,
     ended: Option<u64>,
 }
@@ -189,13 +191,17 @@ impl Book {
         if !was_written {
             self.write_object(&object);
         }
-        self.looked.entry(object.id).or_default().count += 1;
+        let looked = self.looked.entry(object.id).or_default();
+        looked.group = self.live.group_of(addr);
+        looked.count += 1;
         Some((object.id, object.has_block_of(page)))
     }
 
     /// An object that is not kept in `live` is looked at.
     pub fn look_elsewhere(&mut self, id: ObjectId) {
-        self.looked.entry(id).or_default().count += 1;
+        let looked = self.looked.entry(id).or_default();
+        looked.group = usize::MAX;
+        looked.count += 1;
     }
 
     /// The result of a look: of an object that had ended before it began nothing is said.
@@ -205,6 +211,7 @@ impl Book {
             Some(looked) => {
                 looked.count -= 1;
                 let ended = looked.ended;
+                self.live.looked(looked.group, watch.touched != 0, watch.waited);
                 if looked.count == 0 {
                     self.looked.remove(&watch.object);
                 }
@@ -285,11 +292,11 @@ impl Book {
     }
 
     /// A random page of a heap of the C library in which no object has a byte.
-    pub fn free_page(&self, start: u64, end: u64, mut random: impl FnMut(u64) -> u64) -> Option<u64> {
+    pub fn free_page(&self, start: u64, end: u64, random: &mut Random) -> Option<u64> {
         let page = PAGE as u64;
         let (first, pages) = (start.div_ceil(page), (end / page).saturating_sub(start.div_ceil(page)));
         (0..16).filter(|_| pages > 0).find_map(|_| {
-            let addr = (first + random(pages)) * page;
+            let addr = (first + random.below(pages)) * page;
             self.live.overlapping(addr, addr + page).is_empty().then_some(addr)
         })
     }

@@ -2,6 +2,7 @@
 
 use nearfar_core::addr::{BLOCK, PAGE};
 use nearfar_core::profile::record::{Kind, ObjectId, SiteId};
+use nearfar_core::profile::choice::{self, Choice, Random};
 use std::collections::{BTreeMap, HashMap};
 
 /// An object that lives.
@@ -46,8 +47,19 @@ struct Group {
     pages: u64,
     /// Pages of the largest that it ever had.
     largest: u64,
-    /// Looks at its objects so far.
+    /// Looks at its objects so far, those that saw a touch, and how long they took together.
     looks: u64,
+    touches: u64,
+    waited_ns: u64,
+}
+
+impl Group {
+    /// What its choice rests on. Its weight: visits of its pages in a second.
+    fn facts(&self) -> choice::Group {
+        let bytes = self.pages * PAGE as u64;
+        let weight = self.pages as f64 * self.touches as f64 / (self.waited_ns as f64 / 1e9).max(1e-6);
+        choice::Group { bytes, looks: self.looks, touches: self.touches, weight }
+    }
 }
 
 /// All of them.
@@ -57,15 +69,11 @@ pub struct Live {
     groups: Vec<Group>,
     group_of: HashMap<(Kind, SiteId, Option<Box<str>>), usize>,
     next: ObjectId,
-    /// Groups with most pages, for `draw`.
-    top: Vec<usize>,
-    longest: u64,
+    choice: Choice,
 }
 
 /// How often a draw is tried anew.
 const TRIES: usize = 64;
-/// Groups that are considered at each draw.
-const TOP: usize = 64;
 
 impl Live {
     /// A number for an object that is not kept here.
@@ -95,7 +103,6 @@ impl Live {
         let pages = object.pages().1;
         group.pages += pages;
         group.largest = group.largest.max(pages);
-        self.longest = self.longest.max(object.len);
         self.by_addr.insert(object.addr, object);
     }
 
@@ -150,36 +157,38 @@ impl Live {
         self.groups[object.group].pages * PAGE as u64
     }
 
-    /// Looks again which groups are the largest.
+    /// Looks again which groups are worth looking at.
     pub fn sort(&mut self) {
-        let mut order: Vec<usize> = (0..self.groups.len()).filter(|&index| self.groups[index].pages > 0).collect();
-        if order.len() > TOP {
-            order.select_nth_unstable_by_key(TOP, |&index| std::cmp::Reverse(self.groups[index].pages));
-            order.truncate(TOP);
-        }
-        self.top = order;
+        let facts: Vec<choice::Group> = self.groups.iter().map(Group::facts).collect();
+        self.choice.renew(&facts);
     }
 
-    /// A page to be looked at: a group that has had few looks for its size (not in proportion: half of the exponent, so that small ones
-    /// are seen too), and within the group each page alike. Returns where the object begins, and the page's address.
-    pub fn draw(&mut self, mut random: impl FnMut(u64) -> u64) -> Option<(u64, u64)> {
-        let worth = |group: &Group| (group.pages as f64).sqrt() / (1.0 + group.looks as f64);
-        let mut best: Option<(usize, f64)> = None;
-        let some = (0..8).map(|_| random(self.groups.len().max(1) as u64) as usize).collect::<Vec<_>>();
-        for index in self.top.iter().copied().chain(some) {
-            let Some(group) = self.groups.get(index).filter(|group| group.pages > 0) else { continue };
-            let worth = worth(group);
-            if best.is_none_or(|(_, most)| worth > most) {
-                best = Some((index, worth));
-            }
+    /// The group of the object at `addr`.
+    pub fn group_of(&self, addr: u64) -> usize {
+        self.by_addr.get(&addr).map_or(usize::MAX, |object| object.group)
+    }
+
+    /// A look at an object of that group has ended.
+    pub fn looked(&mut self, group: usize, touched: bool, waited_ns: u64) {
+        if let Some(group) = self.groups.get_mut(group) {
+            group.touches += u64::from(touched);
+            group.waited_ns += waited_ns;
         }
-        let group = &mut self.groups[best?.0];
+    }
+
+    /// A page to be looked at: `core::profile::choice` chooses the group, and within it each page is drawn alike. Returns where the
+    /// object begins, and the page's address.
+    pub fn draw(&mut self, random: &mut Random) -> Option<(u64, u64)> {
+        let group = &mut self.groups[self.choice.pick(random)?];
+        if group.pages == 0 {
+            return None;
+        }
         group.looks += 1;
         for _ in 0..TRIES {
-            let addr = group.members[random(group.members.len() as u64) as usize];
+            let addr = group.members[random.below(group.members.len() as u64) as usize];
             let Some((first, pages)) = self.by_addr.get(&addr).map(Object::pages) else { continue };
             // Objects by their pages: a larger draw than it has is none.
-            let page = random(group.largest.max(1));
+            let page = random.below(group.largest.max(1));
             if page < pages {
                 return Some((addr, (first + page) * PAGE as u64));
             }
@@ -193,14 +202,6 @@ mod tests {
     use super::*;
 
     const P: u64 = PAGE as u64;
-
-    fn random() -> impl FnMut(u64) -> u64 {
-        let mut state = 12345u64;
-        move |below| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            ((u128::from(state) * u128::from(below)) >> 64) as u64
-        }
-    }
 
     #[test]
     fn objects_come_and_go() {
@@ -224,7 +225,7 @@ mod tests {
         live.begin(Kind::Heap, 2000 * P + 1, P, 3, None, 0);
         live.sort();
         let mut count = HashMap::new();
-        let mut random = random();
+        let mut random = Random::new(1);
         for _ in 0..20_000 {
             if let Some((addr, page)) = live.draw(&mut random) {
                 let object = live.at(addr).unwrap();
@@ -237,9 +238,6 @@ mod tests {
         let (a, b) = (group(10..40), group(101..111));
         let (least, most) = (a.iter().chain(&b).min().unwrap(), a.iter().chain(&b).max().unwrap());
         assert!(most < &(least * 2), "{least} {most}");
-        let small: u32 = group(1000..1004).iter().sum();
-        let large: u32 = a.iter().chain(&b).sum();
-        assert!(large > 2 * small && large < 6 * small, "{large} {small}");
     }
 
     #[test]

@@ -187,7 +187,7 @@ pub fn owns(fd: i32) -> bool {
 #[cold]
 #[inline(never)]
 pub fn allocated(addr: usize, len: usize, caller: usize) {
-    let Some(recorder) = get().filter(|_| addr != 0) else { return };
+    let Some(recorder) = get().filter(|_| addr != 0 && !thread::is_inside()) else { return };
     let timed = recorder.queue().next().is_multiple_of(TIMED);
     let start = if timed { event::now_ns() } else { 0 };
     let site = recorder.site(caller);
@@ -227,12 +227,9 @@ fn held<R>(addr: usize, len: usize, act: impl FnOnce() -> R) -> R {
     let sampler = get().filter(|_| len >= LEAST_MAPPING && !thread::is_inside()).and_then(Recorder::sampler);
     let Some(sampler) = sampler else { return act() };
     let (start, end) = (addr & !(PAGE - 1), (addr + len).next_multiple_of(PAGE));
-    let some = sampler.hold(start, end - start);
-    if !some {
-        sampler.pause();
-    }
+    let hold = sampler.hold(start, end - start);
     let result = act();
-    if some { sampler.release(start, end - start) } else { sampler.resume() }
+    drop(hold);
     result
 }
 

@@ -2,6 +2,7 @@
 //! the lock of `recorder`: the thread "nearfar-write", or a thread of the program at its exit, exec or fork.
 
 use crate::book::Book;
+use crate::clock::{Clock, PERIOD_NS};
 use crate::modules::{self, Mapped};
 use crate::output::{Output, Thin};
 use crate::queue::Queue;
@@ -10,10 +11,11 @@ use crate::settings::Settings;
 use crate::sites::Sites;
 use crate::facts;
 use nearfar_core::addr::Extent;
-use nearfar_core::profile::record::{self, Cost, Kind, Method, ObjectId, Record, Start};
+use nearfar_core::profile::choice::Random;
+use nearfar_core::profile::record::{self, Cost, Kind, Method, ObjectId, Record, Start, TimeSamples};
 use nearfar_sys::proc_maps::{self, Mapping};
 use nearfar_sys::{call_memory, event, process};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 /// Records are written once in so long.
@@ -53,11 +55,14 @@ pub struct Writer {
     /// Addresses in no module: code built as the program runs.
     unknown: HashSet<u64>,
     sampler: Option<&'static Sampler>,
+    clock: Option<Clock>,
+    /// Samples by instruction and thread since the last write.
+    samples: HashMap<(u64, u32), u32>,
     /// The own thread has begun.
     begun: bool,
     next_write: u64,
     next_maps: u64,
-    random: u64,
+    random: Random,
     cpu_ns: u64,
     hooks_ns: u64,
     notes: Vec<String>,
@@ -73,7 +78,7 @@ impl Writer {
             output,
             book: Book::new(settings.least),
             pid: start.pid,
-            random: (seed ^ u64::from(start.pid) << 32) | 1,
+            random: Random::new(seed ^ u64::from(start.pid) << 32),
             start: Some(start),
             modules: Vec::new(),
             modules_written: 0,
@@ -82,6 +87,8 @@ impl Writer {
             regions: Vec::new(),
             unknown: HashSet::new(),
             sampler: None,
+            clock: None,
+            samples: HashMap::new(),
             begun: false,
             next_write: event::now_ns() + WRITE_NS,
             next_maps: 0,
@@ -110,7 +117,7 @@ impl Writer {
             return;
         }
         if !self.settings.denied.faults && self.sampler.is_none() {
-            let options = Options { budget: self.settings.budget, seed: self.random, longest: LONGEST };
+            let options = Options { budget: self.settings.budget, seed: self.random.next(), longest: LONGEST };
             match Sampler::start(options) {
                 Ok(sampler) => self.sampler = Some(sampler),
                 Err(errno) => self.notes.push(format!("pages cannot be watched here ({errno}): only objects are recorded")),
@@ -119,20 +126,28 @@ impl Writer {
         if let (Some(start), Some(_)) = (&mut self.start, self.sampler) {
             start.method = Method::PageFaults;
         }
+        self.start_clock();
         self.read_maps(sites);
     }
 
-    fn random(state: &mut u64, below: u64) -> u64 {
-        *state ^= *state << 13;
-        *state ^= *state >> 7;
-        *state ^= *state << 17;
-        ((u128::from(state.wrapping_mul(0x2545_f491_4f6c_dd1d)) * u128::from(below)) >> 64) as u64
+    fn start_clock(&mut self) {
+        if self.settings.denied.clock {
+            return;
+        }
+        match Clock::start(&own_threads()) {
+            Ok(clock) => self.clock = Some(clock),
+            Err(errno) => self.notes.push(format!("time cannot be sampled here ({errno}): routines have no times")),
+        }
     }
 
     /// One round: everything that has come; records when it is time.
     pub fn round(&mut self, queue: &Queue, sites: &Sites) {
         self.drain(queue);
         self.look();
+        if let Some(clock) = &mut self.clock {
+            let samples = &mut self.samples;
+            clock.drain(&mut |ip, tid| *samples.entry((ip, tid)).or_default() += 1);
+        }
         let now = event::now_ns();
         if now >= self.next_maps {
             self.read_maps(sites);
@@ -171,13 +186,13 @@ impl Writer {
     fn look(&mut self) {
         let Some(sampler) = self.sampler else { return };
         for _ in 0..sampler.wanted() {
-            let state = &mut self.random;
+            let random = &mut self.random;
             // Heaps of the C library have their share of the looks, as the groups have theirs.
             let heaps: Vec<usize> =
                 (0..self.regions.len()).filter(|&index| self.regions[index].kind == Kind::SmallBlocks).collect();
-            let drawn = if !heaps.is_empty() && Self::random(state, 16) == 0 {
-                let region = &mut self.regions[heaps[Self::random(state, heaps.len() as u64) as usize]];
-                let page = self.book.free_page(region.range.start as u64, region.range.end as u64, |n| Self::random(state, n));
+            let drawn = if !heaps.is_empty() && random.below(16) == 0 {
+                let region = &mut self.regions[heaps[random.below(heaps.len() as u64) as usize]];
+                let page = self.book.free_page(region.range.start as u64, region.range.end as u64, random);
                 page.map(|page| {
                     if !std::mem::replace(&mut region.written, true) {
                         self.book.records.push(object(region));
@@ -186,7 +201,7 @@ impl Writer {
                     Look { object: region.id, page: page as usize, huge: false }
                 })
             } else {
-                let drawn = self.book.live.draw(|n| Self::random(state, n));
+                let drawn = self.book.live.draw(random);
                 drawn.and_then(|(addr, page)| {
                     let (object, huge) = self.book.look(addr, page)?;
                     Some(Look { object, page: page as usize, huge })
@@ -217,6 +232,9 @@ impl Writer {
         }
         self.read_regions(&maps, now);
         self.book.live.sort();
+        if let Some(clock) = &mut self.clock {
+            clock.set_ours(own_threads());
+        }
     }
 
     fn know(&mut self, module: Mapped, sites: &Sites, now: u64) {
@@ -302,6 +320,10 @@ impl Writer {
         if lost > self.lost_said {
             self.lost_said = lost;
             head.push(Record::Note { text: format!("{lost} allocations and frees could not be told of: the writer came behind") });
+        }
+        if !self.samples.is_empty() && thin < Thin::Full {
+            let samples = self.samples.drain().map(|((ip, tid), count)| (ip, tid, count)).collect();
+            middle.push(Record::Time(TimeSamples { at: now, period_ns: PERIOD_NS, samples }));
         }
         head.extend(middle);
         head.extend(codes);
@@ -397,7 +419,8 @@ impl Writer {
         self.sites_written.clear();
         self.codes.clear();
         self.regions.iter_mut().for_each(|region| region.written = false);
-        self.begun = true;
+        (self.clock, self.begun) = (None, false);
+        self.samples.clear();
         if let Some(sampler) = self.sampler
             && sampler.fork_child().is_err()
         {
@@ -407,7 +430,7 @@ impl Writer {
             start.method = Method::PageFaults;
         }
         (self.cpu_ns, self.lost_said) = (0, 0);
-        self.random ^= u64::from(self.pid) << 20;
+        self.random = Random::new(self.random.next() ^ u64::from(self.pid));
         self.next_write = event::now_ns() + WRITE_NS;
     }
 
@@ -420,4 +443,14 @@ impl Writer {
 fn object(region: &Region) -> Record {
     let Region { id, kind, range, len, at, .. } = *region;
     Record::Object(record::Object { id, kind, addr: range.start as u64, len, site: 0, name: String::new(), at })
+}
+
+/// Threads of ours, by their names.
+fn own_threads() -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let is_own = |tid: &u32| {
+        let name = std::fs::read_to_string(format!("/proc/self/task/{tid}/comm")).unwrap_or_default();
+        name.starts_with("nearfar-")
+    };
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_own).collect()
 }

@@ -6,11 +6,13 @@
 //! - [`process`]: which records are whose.
 //! - [`names`]: what is asked of symbols and machine code.
 //! - [`analyse`](mod@analyse): records to conclusions.
+//! - [`choice`]: which object to look at next.
 //! - [`summary`]: what a whole profile says, per object and routine, with intervals.
 
 pub mod record;
 pub mod file;
 pub mod process;
+pub mod choice;
 pub mod summary;
 pub mod names;
 mod timeline;
