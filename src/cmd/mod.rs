@@ -7,6 +7,7 @@ pub mod man;
 pub mod map;
 pub mod memkind_tools;
 pub mod probe_compare;
+pub mod profile;
 pub mod report;
 pub mod run;
 pub mod probe;

@@ -8,12 +8,14 @@
 //! - [`hardware`]: memory samples of processors.
 //! - [`roofline`]: where routines stand on a machine's roofline.
 //! - [`analyse`](mod@analyse): records to conclusions.
+//! - [`choice`]: which object to look at next.
 //! - [`summary`]: what a whole profile says, per object and routine, with intervals.
 
 pub mod record;
 pub mod file;
 pub mod hardware;
 pub mod process;
+pub mod choice;
 pub mod summary;
 pub mod names;
 pub mod roofline;
