@@ -73,7 +73,9 @@ impl Stretch {
 const LEAST: f64 = 1e-9;
 /// Twice the gain in log-likelihood that two slopes instead of one must bring. The place of the knot was chosen among many, so that it
 /// must be more than the 3.8 of a single test.
-const SIGNIFICANT: f64 = 6.0;
+const SIGNIFICANT: f64 = 7.0;
+/// Fewer touches are no stretch of their own: the steepest of the first few is steep by chance.
+const FEWEST: f64 = 4.0;
 
 /// The distribution of waits.
 #[derive(Clone, Debug)]
@@ -82,18 +84,6 @@ pub struct Recurrence {
     stretches: Vec<Stretch>,
     /// Looks, as many of equal weight as would be as uncertain.
     looks: f64,
-}
-
-/// Twice the gain in log-likelihood if two neighbours have slopes of their own.
-fn gain(one: &Stretch, other: &Stretch) -> f64 {
-    let (a, b) = (one.count(), other.count());
-    let both = a + b;
-    let extent = one.extent + other.extent;
-    if both <= 0.0 || extent <= 0.0 || one.extent <= 0.0 || other.extent <= 0.0 {
-        return if one.extent <= 0.0 && a > 0.0 { f64::INFINITY } else { 0.0 };
-    }
-    let part = |count: f64, share: f64| if count > 0.0 { count * (count / (both * share)).ln() } else { 0.0 };
-    2.0 * (part(a, one.extent / extent) + part(b, other.extent / extent))
 }
 
 impl Recurrence {
@@ -144,20 +134,37 @@ impl Recurrence {
         self.stretches.push(next);
     }
 
-    /// Joins neighbours that differ least until all differ beyond noise.
+    /// Joins neighbours such that log-likelihood less a price per stretch is highest, of all ways to do so.
     fn prune(&mut self) {
-        loop {
-            let least = (1..self.stretches.len())
-                .map(|at| (gain(&self.stretches[at - 1], &self.stretches[at]), at))
-                .min_by(|one, other| one.0.total_cmp(&other.0));
-            match least {
-                Some((gain, at)) if gain < SIGNIFICANT => {
-                    let next = self.stretches.remove(at);
-                    self.stretches[at - 1] = self.stretches[at - 1].join(next);
+        let bare = std::mem::take(&mut self.stretches);
+        // Best value of what ends before each stretch, and where its last part begins.
+        let mut best = vec![(0.0, 0)];
+        for end in 1..=bare.len() {
+            let mut most = (f64::NEG_INFINITY, 0);
+            let mut part = bare[end - 1];
+            for begin in (0..end).rev() {
+                if begin + 1 < end {
+                    part = bare[begin].join(part);
                 }
-                _ => return,
+                let count = part.count();
+                if count > 0.0 && count < FEWEST && bare.len() > end - begin {
+                    continue;
+                }
+                let value = if count > 0.0 { count * (count / part.extent.max(LEAST)).ln() } else { 0.0 };
+                let value = best[begin].0 + value - 0.5 * SIGNIFICANT;
+                if value > most.0 {
+                    most = (value, begin);
+                }
             }
+            best.push(most);
         }
+        let mut end = bare.len();
+        while end > 0 {
+            let begin = best[end].1.min(end - 1);
+            self.stretches.extend(bare[begin..end].iter().copied().reduce(Stretch::join));
+            end = begin;
+        }
+        self.stretches.reverse();
     }
 
     /// The stretch that holds `seconds`, the end belonging to the next.

@@ -29,6 +29,10 @@ impl Lru {
         true
     }
 
+    pub fn holds(&self, id: u64) -> bool {
+        self.links.contains_key(&id)
+    }
+
     /// Touches a thing: whether it was there, and what had to go.
     pub fn touch(&mut self, id: u64) -> (bool, Option<u64>) {
         if self.links[&MARK].1 == id {
@@ -155,7 +159,7 @@ impl Run {
         self.records.push(Record::Gone { id, at: self.now });
         // What is freed is not written back by this object any more, but by whoever gets the memory: nobody here.
         let lines: Vec<u64> = self.dirty.iter().copied().filter(|line| line * 64 >> 32 == id).collect();
-        lines.iter().for_each(|line| drop(self.dirty.remove(line)));
+        lines.iter().for_each(|line| assert!(self.dirty.remove(line)));
     }
 
     /// Takes the pages whose moment has come out of view.
@@ -181,13 +185,17 @@ impl Run {
 
     /// The program touches 8 bytes.
     pub fn touch(&mut self, id: u64, offset: u64, write: bool, ip: u64) {
-        self.now += 2;
+        self.now += 40;
         self.look();
         let live = self.lives.get_mut(&id).unwrap();
         assert!(offset < live.len);
         let (site, addr) = (live.object, live.base + offset);
-        live.present[(offset / 4096) as usize] = true;
         let page = addr & !4095;
+        let first = !std::mem::replace(&mut live.present[(offset / 4096) as usize], true);
+        if first {
+            // The kernel gives zeros: lines that are written without ever being read.
+            (0..64).for_each(|line| self.bring(page / 64 + line, true));
+        }
         if let Some(open) = (!self.open.is_empty()).then(|| self.open.remove(&page)).flatten() {
             for watch in open {
                 let watch = &mut self.watches[watch].0;
@@ -200,12 +208,22 @@ impl Run {
                 (watch.touched, watch.ip) = (addr, ip);
             }
         }
-        let line = addr / 64;
-        let (hit, gone) = self.cache.touch(line);
-        if !hit {
-            self.now += 6;
+        if !self.cache.holds(addr / 64) {
+            self.now += 120;
             self.truth[site].0 += 1.0;
         }
+        self.bring(addr / 64, write);
+        if page != self.last_page {
+            self.last_page = page;
+            for (memory, missed) in self.memories.iter_mut().zip(&mut self.missed) {
+                *missed += f64::from(u8::from(!memory.touch(page).0 && !first));
+            }
+        }
+    }
+
+    /// Brings a line to the cache.
+    fn bring(&mut self, line: u64, write: bool) {
+        let (_, gone) = self.cache.touch(line);
         if write {
             self.dirty.insert(line);
         }
@@ -213,12 +231,6 @@ impl Run {
             && let Some(owner) = self.lives.get(&(gone * 64 >> 32))
         {
             self.truth[owner.object].1 += 1.0;
-        }
-        if page != self.last_page {
-            self.last_page = page;
-            for (memory, missed) in self.memories.iter_mut().zip(&mut self.missed) {
-                *missed += f64::from(u8::from(!memory.touch(page).0));
-            }
         }
     }
 

@@ -4,7 +4,7 @@ use super::groups::{self, Group, seconds};
 use super::interval::finite;
 use super::misses::PageVisits;
 use super::names::Names;
-use super::record::{Brief, WatchEnd};
+use super::record::{Brief, Kind, WatchEnd};
 use super::summary::{Estimate, Pattern};
 use super::timeline::{PAGE, Timeline};
 use super::traffic::{Flows, order};
@@ -64,11 +64,25 @@ pub fn study<'a, N: Names + ?Sized>(group: &'a Group, code: &mut Code<'_, N>, (b
     let largest = group.briefs.iter().map(|(_, brief)| brief.largest).max().unwrap_or(0);
     let peak = peak(group.items.iter()).max(largest);
     let page_visits = PageVisits::of(group, &visits, pages, |_| 1.0);
-    // Memory that was never looked at is taken to be touched.
-    let present = if group.looks.is_empty() { 1.0 } else { flows.present };
-    let fresh = present * peak as f64;
+    let fresh = fresh(group, flows.present, peak);
     let none = Estimate::default();
     Studied { group, visits, flows, page_visits, peak, live: live.bins, fresh, read: none, written: none, page_visit_count: none }
+}
+
+/// The C library maps every block of more bytes by itself, whatever was freed before.
+const ALWAYS_MAPPED: u64 = 32 << 20;
+
+/// Bytes that the kernel gives as zeros when they are touched first. Blocks that take the place of freed ones are not given anew: then no
+/// look finds a page absent.
+fn fresh(group: &Group, present: f64, peak: u64) -> f64 {
+    // Memory that was never looked at is taken to be touched.
+    let present = if group.looks.is_empty() { 1.0 } else { present };
+    let absent = group.looks.iter().any(|look| look.watch.end == WatchEnd::Absent);
+    let anew = |most: u64| absent || group.key.kind == Kind::Map || most >= ALWAYS_MAPPED;
+    let all: f64 = group.items.iter().map(groups::Item::most).filter(|&most| anew(most)).map(|most| most as f64).sum();
+    // The share of time that pages are absent says little of how many never come if each lives shortly.
+    let came = if group.items.len() > 1 { present.max(0.5).sqrt() } else { present };
+    came * all.max(peak as f64)
 }
 
 /// The pattern that most lines were visited in.
