@@ -219,6 +219,11 @@ impl Recurrence {
         self.holding(seconds).map_or(0.0, Stretch::count)
     }
 
+    /// The stretch of constant density around `seconds`.
+    pub fn around(&self, seconds: f64) -> (f64, f64) {
+        self.holding(seconds).map_or((seconds, f64::INFINITY), |stretch| (stretch.start, stretch.end))
+    }
+
     /// Where the density changes, in order.
     pub fn knots(&self) -> impl Iterator<Item = f64> + '_ {
         self.stretches.iter().map(|stretch| stretch.end)
