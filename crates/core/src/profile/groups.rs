@@ -226,7 +226,11 @@ fn collect_process(index: usize, process: &Process<'_>, groups: &mut HashMap<Key
     }
 }
 
-fn item<'a>(groups: &'a mut HashMap<Key, Group>, where_is: &HashMap<ObjectId, (Key, usize)>, id: ObjectId) -> Option<&'a mut Item> {
+fn item<'a>(
+    groups: &'a mut HashMap<Key, Group>,
+    where_is: &HashMap<ObjectId, (Key, usize)>,
+    id: ObjectId,
+) -> Option<&'a mut Item> {
     let (key, at) = where_is.get(&id)?;
     groups.get_mut(key)?.items.get_mut(*at)
 }

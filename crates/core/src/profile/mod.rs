@@ -32,3 +32,5 @@ pub mod analyse;
 mod simulate;
 #[cfg(test)]
 mod truth;
+#[cfg(test)]
+mod any_records;

@@ -60,7 +60,12 @@ pub struct Machine;
 
 impl Names for Machine {
     fn frames(&self, _process: usize, addrs: &[u64]) -> Vec<NamedFrame> {
-        let frame = |&addr: &u64| NamedFrame { module: "app".into(), function: format!("object{addr}"), line: "a.c:1".into(), ..NamedFrame::default() };
+        let frame = |&addr: &u64| NamedFrame {
+            module: "app".into(),
+            function: format!("object{addr}"),
+            line: "a.c:1".into(),
+            ..NamedFrame::default()
+        };
         addrs.iter().map(frame).collect()
     }
 
@@ -143,7 +148,8 @@ impl Run {
         }
         let object = Object { id, kind: Kind::Heap, addr: base, len, site: site as u32 + 1, name: String::new(), at: self.now };
         self.records.push(Record::Object(object));
-        self.lives.insert(id, Live { object: site, base, len, begun: self.now, present: vec![false; len.div_ceil(4096) as usize] });
+        self.lives
+            .insert(id, Live { object: site, base, len, begun: self.now, present: vec![false; len.div_ceil(4096) as usize] });
         id
     }
 
@@ -173,9 +179,8 @@ impl Run {
             let page = ((place * live.present.len() as f64) as usize).min(live.present.len() - 1);
             let end = if live.present[page] { WatchEnd::Nobody } else { WatchEnd::Absent };
             let page = live.base + page as u64 * 4096;
-            let watch = Watch {
-                object: id, page, pages: 1, at, waited: 0, end, touched: 0, ip: 0, tid: 1, wrote: None, lines: None,
-            };
+            let watch =
+                Watch { object: id, page, pages: 1, at, waited: 0, end, touched: 0, ip: 0, tid: 1, wrote: None, lines: None };
             if end == WatchEnd::Nobody {
                 self.open.entry(page).or_default().push(self.watches.len());
             }
@@ -263,7 +268,14 @@ pub fn simulate(program: impl Fn(&mut Run), cache: usize, memories: &[usize], lo
         let mut drawn = 0;
         while all > 0 && drawn < looks {
             let mut place = (random.unit() * all as f64) as u64;
-            let span = spans.iter().find(|span| if place < span.2 - span.1 { true } else { place -= span.2 - span.1; false });
+            let span = spans.iter().find(|span| {
+                if place < span.2 - span.1 {
+                    true
+                } else {
+                    place -= span.2 - span.1;
+                    false
+                }
+            });
             let span = span.unwrap();
             plan.push((span.1 + place, site, random.unit()));
             drawn += 1;
@@ -275,9 +287,17 @@ pub fn simulate(program: impl Fn(&mut Run), cache: usize, memories: &[usize], lo
     let end = run.now;
     for watch in run.open.into_values().flatten() {
         let watch = &mut run.watches[watch].0;
-        (watch.waited, watch.end) = if end - watch.at > limit { (limit, WatchEnd::Nobody) } else { (end - watch.at, WatchEnd::Lost) };
+        (watch.waited, watch.end) =
+            if end - watch.at > limit { (limit, WatchEnd::Nobody) } else { (end - watch.at, WatchEnd::Lost) };
     }
-    let start = Start { at: 1_000_000_000, pid: 1, cache_bytes: cache as u64, method: Method::PageFaults, program: "app".into(), ..Start::default() };
+    let start = Start {
+        at: 1_000_000_000,
+        pid: 1,
+        cache_bytes: cache as u64,
+        method: Method::PageFaults,
+        program: "app".into(),
+        ..Start::default()
+    };
     let mut records = vec![Record::Start(start)];
     records.extend(run.records);
     records.extend(run.watches.into_iter().map(|(watch, _)| Record::Watch(watch)));

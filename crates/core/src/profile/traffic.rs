@@ -91,7 +91,7 @@ pub fn outcome(look: &Look, counts: bool) -> Outcome {
 
 impl Flows {
     /// From the looks of a group in order of their waits, each with its weight times a factor.
-    pub fn of(group: &Group, visits: &[Option<Visit>], order: &[usize], factor: impl Fn(usize) -> f64) -> Self {
+    pub fn of(group: &Group, visits: &[Option<Visit>], order: &[usize], price: f64, factor: impl Fn(usize) -> f64) -> Self {
         let (mut all, mut present) = (0.0, 0.0);
         for (at, look) in group.looks.iter().enumerate() {
             let weight = look.weight * factor(at);
@@ -99,7 +99,7 @@ impl Flows {
             present += if look.watch.end == WatchEnd::Absent { 0.0 } else { weight };
         }
         let present = if all > 0.0 { present / all } else { 0.0 };
-        let flows = WAYS.into_iter().filter_map(|way| flow(way, group, visits, order, &factor)).collect();
+        let flows = WAYS.into_iter().filter_map(|way| flow(way, group, visits, order, price, &factor)).collect();
         Self { page_seconds: group.page_seconds * present, present, flows }
     }
 
@@ -148,7 +148,8 @@ impl Flow {
     /// What visits after such a gap are like: those that follow long gaps may write where others read.
     fn marks(&self, kept: f64) -> Marks {
         let (start, end) = self.waits.around(kept);
-        let (first, last) = (self.seconds.partition_point(|&wait| wait < start), self.seconds.partition_point(|&wait| wait <= end));
+        let (first, last) =
+            (self.seconds.partition_point(|&wait| wait < start), self.seconds.partition_point(|&wait| wait <= end));
         let sum = self.sums[last].plus(self.sums[first.min(last)], -1.0);
         if sum.number > 1e-9 * self.sums[self.seconds.len()].number { sum.mean() } else { self.mean }
     }
@@ -184,7 +185,14 @@ impl Flow {
 }
 
 /// `None` where no look saw such visits. With none of any way, looks still tell how rare sweeps must be.
-fn flow(way: Way, group: &Group, visits: &[Option<Visit>], order: &[usize], factor: &impl Fn(usize) -> f64) -> Option<Flow> {
+fn flow(
+    way: Way,
+    group: &Group,
+    visits: &[Option<Visit>],
+    order: &[usize],
+    price: f64,
+    factor: &impl Fn(usize) -> f64,
+) -> Option<Flow> {
     let of_way = |at: usize| visits[at].filter(|visit| visit.way == way);
     let any = order.iter().any(|&at| of_way(at).is_some());
     let nothing = way == Way::Sweep && !order.is_empty() && visits.iter().all(Option::is_none);
@@ -211,7 +219,7 @@ fn flow(way: Way, group: &Group, visits: &[Option<Visit>], order: &[usize], fact
         sums.push(sum);
     }
     let shape = if way == Way::Scatter { Shape::Memoryless } else { Shape::Even };
-    let waits = Recurrence::of(&waits.into_iter().map(|(wait, _)| wait).collect::<Vec<_>>(), shape);
+    let waits = Recurrence::of(&waits.into_iter().map(|(wait, _)| wait).collect::<Vec<_>>(), shape, price);
     let unseen = Marks { number: 1.0, lines: LINES, reads: LINES, writes: LINES / 2.0, fresh: 0.0 };
     let mean = if sum.number > 0.0 { sum.mean() } else { unseen };
     Some(Flow { way, waits, seconds, sums, mean })

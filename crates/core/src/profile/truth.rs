@@ -25,14 +25,20 @@ fn compare(run: &Simulated, summary: &Summary) -> Vec<(f64, f64, bool)> {
 fn judge(name: &str, program: impl Fn(&mut Run), looks: usize, points: f64) {
     let (mut worst, mut late, mut held, mut all) = (0.0_f64, 0, 0, 0);
     const SEEDS: u64 = 10;
-    let mut ratios = vec![(0.0, 0.0); SITES];
+    let mut ratios = vec![(0.0_f64, 0.0_f64); SITES];
     for seed in 0..SEEDS {
         let run = simulate(&program, CACHE, &[], looks, 100 + seed);
         let summary = analyse(&run.content, &Machine, &Options::default());
         let found = compare(&run, &summary);
         let (sum, truth): (f64, f64) = found.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         if seed == 0 {
-            println!("{name}: {:?}", found.iter().map(|one| ((one.0 / sum * 1000.0).round() / 10.0, (one.1 / truth * 1000.0).round() / 10.0, one.0 / one.1)).collect::<Vec<_>>());
+            println!(
+                "{name}: {:?}",
+                found
+                    .iter()
+                    .map(|one| ((one.0 / sum * 1000.0).round() / 10.0, (one.1 / truth * 1000.0).round() / 10.0, one.0 / one.1))
+                    .collect::<Vec<_>>()
+            );
         }
         for (at, &(estimate, true_value, _)) in found.iter().enumerate() {
             ratios[at].0 += estimate / true_value / SEEDS as f64;
@@ -62,7 +68,8 @@ fn sweeps(run: &mut Run) {
         for (at, &id) in arrays.iter().enumerate() {
             for pass in 0..8 >> at {
                 for part in 0..64 {
-                    (0..MB / 64 / 64).for_each(|line| run.touch(id, (part * (MB / 64 / 64) + line) * 64, at == 1 && pass == 0, STREAM));
+                    (0..MB / 64 / 64)
+                        .for_each(|line| run.touch(id, (part * (MB / 64 / 64) + line) * 64, at == 1 && pass == 0, STREAM));
                     (0..32).for_each(|line| run.touch(hot, (line * 8 + part) % 256 * 64, false, STREAM));
                 }
             }
@@ -132,8 +139,8 @@ fn phases(run: &mut Run) {
 
 #[test]
 fn sweeps_of_different_counts() {
-    judge("sweeps", sweeps, 60, 5.0);
-    judge("sweeps, few looks", sweeps, 15, 10.0);
+    judge("sweeps", sweeps, 240, 5.0);
+    judge("sweeps, few looks", sweeps, 60, 10.0);
 }
 
 #[test]
@@ -145,17 +152,17 @@ fn gathers() {
 #[test]
 fn columns_of_matrices() {
     judge("columns, kept in the cache", columns(512), 60, 10.0);
-    judge("columns, not kept", columns(3000), 60, 10.0);
+    judge("columns, not kept", columns(6000), 60, 10.0);
 }
 
 #[test]
 fn short_lives() {
-    judge("temporaries", temporaries, 60, 10.0);
+    judge("temporaries", temporaries, 120, 10.0);
 }
 
 #[test]
 fn phases_of_a_run() {
-    judge("phases", phases, 60, 10.0);
+    judge("phases", phases, 120, 10.0);
 }
 
 #[test]
