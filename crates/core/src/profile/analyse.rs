@@ -7,6 +7,7 @@ use super::misses::{self, PageVisits};
 use super::names::Names;
 use super::process::{Process, split};
 use super::record::{Cost, Method, Record, Start};
+use super::recurrence::{POSSIBLE, SIGNIFICANT};
 use super::routines::Routines;
 use super::study::{Studied, peak, study};
 use super::summary::Summary;
@@ -98,11 +99,13 @@ fn traffic(studied: &mut [Studied<'_>], lines: f64, wall: f64) -> f64 {
     let orders: Vec<_> = studied.iter().map(|one| order(one.group)).collect();
     let mut again = vec![[const { Vec::new() }; 3]; studied.len()];
     for replicate in 0..REPLICATES {
+        // Every other time with what may be there but is not sure, so that intervals cover it.
+        let price = if replicate % 2 == 0 { SIGNIFICANT } else { POSSIBLE };
         let mut drawn = Vec::with_capacity(studied.len());
         for (at, one) in studied.iter().enumerate() {
             let mut random = Xorshift::new((replicate * 1_000_003 + at + 1) as u64);
             let factors: Vec<f64> = one.group.looks.iter().map(|_| random.exponential()).collect();
-            let flows = Flows::of(one.group, &one.visits, &orders[at], |look| factors[look]);
+            let flows = Flows::of(one.group, &one.visits, &orders[at], price, |look| factors[look]);
             let page_visits = PageVisits::of(one.group, &one.visits, one.page_visits.pages, |look| factors[look]);
             drawn.push((flows, page_visits));
         }
@@ -120,8 +123,11 @@ fn traffic(studied: &mut [Studied<'_>], lines: f64, wall: f64) -> f64 {
         let touches = one.flows.touches(time);
         one.read = interval(read, reads, touches, most.read * LINE);
         let base = if time.is_finite() { one.fresh } else { 0.0 };
-        let above = interval(written - base, &mut writes.iter().map(|all| all - base).collect::<Vec<_>>(), touches, most.written * LINE);
-        one.written = finite(written, above.low + 0.5 * base, above.high + 1.1 * base);
+        let above =
+            interval(written - base, &mut writes.iter().map(|all| all - base).collect::<Vec<_>>(), touches, most.written * LINE);
+        // What fits the cache may never be written back.
+        let surely = if one.peak as f64 > lines * LINE { 0.5 * base } else { 0.0 };
+        one.written = finite(written, above.low + surely, above.high + 1.1 * base);
         let seen = one.visits.iter().flatten().count() as f64;
         one.page_visit_count = interval(misses::curve(&[&one.page_visits]).1, page_visits, seen, most.read.max(most.written));
     }

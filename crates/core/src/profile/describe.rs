@@ -29,13 +29,16 @@ fn timeline(one: &Studied<'_>, kept: f64, (begin, end, bin): (f64, f64, f64)) ->
         let amount = visit.map_or(0.0, |visit| amount(look, &visit, kept));
         if amount > 0.0 {
             let (first, last) = (looks[at.saturating_sub(3)].at, looks[(at + 3).min(looks.len() - 1)].at);
-            let (from, to) = one.group.items.get(look.item).map_or((first, last), |item| (first.max(item.begin()), last.min(item.end)));
+            let (from, to) =
+                one.group.items.get(look.item).map_or((first, last), |item| (first.max(item.begin()), last.min(item.end)));
             line.add(from.min(look.at), to.max(look.at), amount);
         }
     }
     let sum: f64 = line.bins.iter().sum();
     let fresh = if kept.is_finite() { one.fresh.min(one.written.value) } else { 0.0 };
-    let scale = |line: &mut Timeline, sum: f64, to: f64| line.bins.iter_mut().for_each(|bin| *bin *= if sum > 0.0 { to / sum } else { 0.0 });
+    let scale = |line: &mut Timeline, sum: f64, to: f64| {
+        line.bins.iter_mut().for_each(|bin| *bin *= if sum > 0.0 { to / sum } else { 0.0 })
+    };
     scale(&mut line, sum, total - fresh);
     // What no visit accounts for: first touches after the beginning of each object, and groups without looks while they live.
     let rest = if sum > 0.0 { fresh } else { total };

@@ -9,8 +9,6 @@ use std::collections::HashMap;
 /// An object.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// Index of its process.
-    pub process: usize,
     /// Second and size, from its beginning on.
     pub sizes: Vec<(f64, u64)>,
     /// Second of its end.
@@ -190,7 +188,7 @@ fn collect_process(index: usize, process: &Process<'_>, groups: &mut HashMap<Key
                 let group = groups.entry(key.clone()).or_insert_with(|| group_of(&key, site));
                 where_is.insert(object.id, (key, group.items.len()));
                 let at = seconds(object.at);
-                group.items.push(Item { process: index, sizes: vec![(at, object.len)], end: end.max(at) });
+                group.items.push(Item { sizes: vec![(at, object.len)], end: end.max(at) });
             }
             Record::Resized { id, len, at, .. } => {
                 if let Some(item) = item(groups, &where_is, *id) {
@@ -228,7 +226,11 @@ fn collect_process(index: usize, process: &Process<'_>, groups: &mut HashMap<Key
     }
 }
 
-fn item<'a>(groups: &'a mut HashMap<Key, Group>, where_is: &HashMap<ObjectId, (Key, usize)>, id: ObjectId) -> Option<&'a mut Item> {
+fn item<'a>(
+    groups: &'a mut HashMap<Key, Group>,
+    where_is: &HashMap<ObjectId, (Key, usize)>,
+    id: ObjectId,
+) -> Option<&'a mut Item> {
     let (key, at) = where_is.get(&id)?;
     groups.get_mut(key)?.items.get_mut(*at)
 }

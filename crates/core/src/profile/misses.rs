@@ -4,7 +4,7 @@
 use super::cache::kept;
 use super::groups::Group;
 use super::record::WatchEnd;
-use super::recurrence::{Recurrence, Shape, Wait};
+use super::recurrence::{Recurrence, SIGNIFICANT, Shape, Wait};
 use super::summary::Curve;
 use super::timeline::PAGE;
 use super::traffic::{outcome, wait_of};
@@ -43,7 +43,11 @@ impl PageVisits {
         waits.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
         let present = if all > 0.0 { there / all } else { 0.0 };
         let shape = if scattered { Shape::Memoryless } else { Shape::Even };
-        Self { waits: Recurrence::of(&waits, shape), pages: pages * present, page_seconds: group.page_seconds * present }
+        Self {
+            waits: Recurrence::of(&waits, shape, SIGNIFICANT),
+            pages: pages * present,
+            page_seconds: group.page_seconds * present,
+        }
     }
 
     /// In the competition with other objects over so many seconds: what lives half of the time counts half.

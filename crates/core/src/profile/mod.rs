@@ -38,3 +38,5 @@ pub mod analyse;
 mod simulate;
 #[cfg(test)]
 mod truth;
+#[cfg(test)]
+mod any_records;

@@ -29,7 +29,10 @@ pub(super) fn notes(content: &Content, processes: &[Process<'_>], summary: &Summ
     let weak = summary.objects.iter().filter(|object| object.touches < FEW && object.total().value > MATTERS * total);
     let weak: Vec<_> = weak.map(|object| format!("{} ({})", object.name, object.touches)).collect();
     if !weak.is_empty() && summary.method != Method::None {
-        notes.push(format!("few touches were seen of {}: a longer run, or a larger budget, makes intervals narrower", weak.join(", ")));
+        notes.push(format!(
+            "few touches were seen of {}: a longer run, or a larger budget, makes intervals narrower",
+            weak.join(", ")
+        ));
     }
     if summary.overhead > MUCH {
         notes.push(format!("observing took {:.0} % of the program's time: rates may be too low", 100.0 * summary.overhead));

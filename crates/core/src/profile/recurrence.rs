@@ -44,9 +44,11 @@ struct Stretch {
     /// The distribution (even) or the cumulative hazard (memoryless) at its start and end.
     low: f64,
     high: f64,
-    /// Sum of squares of the jumps within: tells how many touches the rise stands for.
+    /// Touches within, in the unit of weights.
+    number: f64,
+    /// Sum of the squares of their weights.
     squares: f64,
-    /// What the number of touches would be proportional to if all stretches were alike.
+    /// What their number would be proportional to if all stretches were alike.
     extent: f64,
 }
 
@@ -61,11 +63,18 @@ impl Stretch {
 
     /// Touches within, as many of equal weight as would be as uncertain.
     fn count(&self) -> f64 {
-        if self.squares > 0.0 { self.rise() * self.rise() / self.squares } else { 0.0 }
+        if self.squares > 0.0 { self.number * self.number / self.squares } else { 0.0 }
     }
 
     fn join(self, next: Self) -> Self {
-        Self { end: next.end, high: next.high, squares: self.squares + next.squares, extent: self.extent + next.extent, ..self }
+        Self {
+            end: next.end,
+            high: next.high,
+            number: self.number + next.number,
+            squares: self.squares + next.squares,
+            extent: self.extent + next.extent,
+            ..self
+        }
     }
 }
 
@@ -73,7 +82,11 @@ impl Stretch {
 const LEAST: f64 = 1e-9;
 /// Twice the gain in log-likelihood that two slopes instead of one must bring. The place of the knot was chosen among many, so that it
 /// must be more than the 3.8 of a single test.
-const SIGNIFICANT: f64 = 6.0;
+pub const SIGNIFICANT: f64 = 8.0;
+/// What may be there, though it is not sure: for intervals.
+pub const POSSIBLE: f64 = 3.0;
+/// Fewer touches are no stretch of their own: the steepest of the first few is steep by chance.
+const FEWEST: f64 = 5.0;
 
 /// The distribution of waits.
 #[derive(Clone, Debug)]
@@ -84,52 +97,60 @@ pub struct Recurrence {
     looks: f64,
 }
 
-/// Twice the gain in log-likelihood if two neighbours have slopes of their own.
-fn gain(one: &Stretch, other: &Stretch) -> f64 {
-    let (a, b) = (one.count(), other.count());
-    let both = a + b;
-    let extent = one.extent + other.extent;
-    if both <= 0.0 || extent <= 0.0 || one.extent <= 0.0 || other.extent <= 0.0 {
-        return if one.extent <= 0.0 && a > 0.0 { f64::INFINITY } else { 0.0 };
-    }
-    let part = |count: f64, share: f64| if count > 0.0 { count * (count / (both * share)).ln() } else { 0.0 };
-    2.0 * (part(a, one.extent / extent) + part(b, other.extent / extent))
-}
-
 impl Recurrence {
-    /// From waits in order of their seconds.
-    pub fn of(waits: &[Wait], shape: Shape) -> Self {
+    /// From waits in order of their seconds; two stretches must be so much likelier than one.
+    pub fn of(waits: &[Wait], shape: Shape, price: f64) -> Self {
         let total: f64 = waits.iter().map(|wait| wait.weight).sum();
         let squares: f64 = waits.iter().map(|wait| wait.weight * wait.weight).sum();
         let looks = if squares > 0.0 { total * total / squares } else { 0.0 };
         let mut curve = Self { shape, stretches: Vec::new(), looks };
-        let (mut at_risk, mut survival, mut height, mut exposed) = (total, 1.0, 0.0_f64, 0.0);
-        let mut last = Stretch { start: 0.0, end: 0.0, low: 0.0, high: 0.0, squares: 0.0, extent: 0.0 };
-        let mut before = 0.0;
+        let (mut at_risk, mut survival, mut height, mut extent) = (total, 1.0, 0.0_f64, 0.0);
+        let (mut begun, mut before) = (0.0, 0.0);
         for wait in waits {
             let time = wait.seconds.max(LEAST);
-            exposed += at_risk * (time - before);
+            // In an even stretch, touches are as many as what is at risk would have been had nothing been touched before.
+            extent += (time - before) * if shape == Shape::Even { at_risk / f64::max(survival, 1e-6) } else { at_risk };
             before = time;
             if wait.outcome == Outcome::Touched && at_risk > 0.0 && wait.weight > 0.0 {
                 let hazard = (wait.weight / at_risk).min(1.0);
                 let jump = if shape == Shape::Even { survival * hazard } else { hazard };
                 survival -= survival * hazard;
+                let (low, number) = (height, wait.weight);
                 height += jump;
-                let extent = if shape == Shape::Even { time - last.end } else { exposed };
-                exposed = 0.0;
-                last = Stretch { start: last.end, end: time, low: height - jump, high: height, squares: jump * jump, extent };
-                curve.push(last);
+                curve.push(Stretch { start: begun, end: time, low, high: height, number, squares: number * number, extent });
+                (begun, extent) = (time, 0.0);
             }
             if wait.outcome != Outcome::Never || shape == Shape::Memoryless {
                 at_risk -= wait.weight;
             }
         }
-        if before > last.end {
-            let extent = if shape == Shape::Even { before - last.end } else { exposed };
-            curve.stretches.push(Stretch { start: last.end, end: before, low: height, high: height, squares: 0.0, extent });
+        if before > begun {
+            curve.stretches.push(Stretch {
+                start: begun,
+                end: before,
+                low: height,
+                high: height,
+                number: 0.0,
+                squares: 0.0,
+                extent,
+            });
         }
-        curve.prune();
+        curve.prune(price);
+        if shape == Shape::Memoryless {
+            curve.level();
+        }
         curve
+    }
+
+    /// Gives stretches of constant hazard the slope of touches per exposure: the last few touches leap high by chance.
+    fn level(&mut self) {
+        let mut height = 0.0;
+        for stretch in &mut self.stretches {
+            let slope = if stretch.extent > 0.0 { stretch.number / stretch.extent } else { stretch.slope() };
+            stretch.low = height;
+            height += slope * (stretch.end - stretch.start);
+            stretch.high = height;
+        }
     }
 
     /// Adds a stretch and keeps the curve concave.
@@ -144,20 +165,40 @@ impl Recurrence {
         self.stretches.push(next);
     }
 
-    /// Joins neighbours that differ least until all differ beyond noise.
-    fn prune(&mut self) {
-        loop {
-            let least = (1..self.stretches.len())
-                .map(|at| (gain(&self.stretches[at - 1], &self.stretches[at]), at))
-                .min_by(|one, other| one.0.total_cmp(&other.0));
-            match least {
-                Some((gain, at)) if gain < SIGNIFICANT => {
-                    let next = self.stretches.remove(at);
-                    self.stretches[at - 1] = self.stretches[at - 1].join(next);
+    /// Joins neighbours such that log-likelihood less a price per stretch is highest, of all ways to do so.
+    fn prune(&mut self, price: f64) {
+        let bare = std::mem::take(&mut self.stretches);
+        // Weight of a touch in the likelihood.
+        let all = bare.iter().copied().reduce(Stretch::join).map_or((0.0, 0.0), |all| (all.number, all.squares));
+        let unit = if all.0 > 0.0 { all.1 / all.0 } else { 1.0 };
+        // Best value of what ends before each stretch, and where its last part begins.
+        let mut best = vec![(0.0, 0)];
+        for end in 1..=bare.len() {
+            let mut most = (f64::NEG_INFINITY, 0);
+            let mut part = bare[end - 1];
+            for begin in (0..end).rev() {
+                if begin + 1 < end {
+                    part = bare[begin].join(part);
                 }
-                _ => return,
+                let count = part.count();
+                if count > 0.0 && count < FEWEST && bare.len() > end - begin {
+                    continue;
+                }
+                let value = if count > 0.0 { part.number / unit * (part.number / part.extent.max(LEAST)).ln() } else { 0.0 };
+                let value = best[begin].0 + value - 0.5 * price;
+                if value > most.0 {
+                    most = (value, begin);
+                }
             }
+            best.push(most);
         }
+        let mut end = bare.len();
+        while end > 0 {
+            let begin = best[end].1.min(end - 1);
+            self.stretches.extend(bare[begin..end].iter().copied().reduce(Stretch::join));
+            end = begin;
+        }
+        self.stretches.reverse();
     }
 
     /// The stretch that holds `seconds`, the end belonging to the next.
@@ -212,6 +253,11 @@ impl Recurrence {
         self.holding(seconds).map_or(0.0, Stretch::count)
     }
 
+    /// The stretch of constant density around `seconds`.
+    pub fn around(&self, seconds: f64) -> (f64, f64) {
+        self.holding(seconds).map_or((seconds, f64::INFINITY), |stretch| (stretch.start, stretch.end))
+    }
+
     /// Where the density changes, in order.
     pub fn knots(&self) -> impl Iterator<Item = f64> + '_ {
         self.stretches.iter().map(|stretch| stretch.end)
@@ -253,28 +299,29 @@ mod tests {
     #[test]
     fn periodic_visits_are_one_straight_line() {
         let all = waits((0..60).map(|at| 0.5 * (f64::from(at) + 0.5) / 60.0), 9.0);
-        let curve = Recurrence::of(&all, Shape::Even);
+        let curve = Recurrence::of(&all, Shape::Even, SIGNIFICANT);
         assert_eq!(curve.stretches.len(), 1);
         close(curve.density(0.001), 2.0, 0.02);
         close(curve.cdf(0.25), 0.5, 0.02);
         assert_eq!((curve.density(0.6), curve.cdf(0.6)), (0.0, 1.0));
-        let half = Recurrence::of(&waits((0..60).map(|at| f64::from(at) / 60.0), 0.3), Shape::Even);
+        let half = Recurrence::of(&waits((0..60).map(|at| f64::from(at) / 60.0), 0.3), Shape::Even, SIGNIFICANT);
         close(half.density(0.01), 1.0, 0.1);
     }
 
     #[test]
     fn visits_at_random_and_the_gaps_they_follow() {
         let all = waits((0..200).map(|at| -0.1 * (1.0 - (f64::from(at) + 0.5) / 200.0).ln()), 9.0);
-        let curve = Recurrence::of(&all, Shape::Memoryless);
+        let curve = Recurrence::of(&all, Shape::Memoryless, SIGNIFICANT);
         close(curve.density(1e-6), 10.0, 0.05);
         close(curve.density(0.1), 10.0 * (-1.0_f64).exp(), 0.1);
-        close(Recurrence::of(&all, Shape::Even).density(1e-6), 10.0, 0.35);
+        close(Recurrence::of(&all, Shape::Even, SIGNIFICANT).density(1e-6), 10.0, 0.35);
     }
 
     #[test]
     fn hot_pages_among_others_do_not_count() {
         let hot = (0..6).map(|at| 1e-6 * f64::from(at + 1));
-        let curve = Recurrence::of(&waits(hot.chain((0..54).map(|at| (f64::from(at) + 0.5) / 54.0)), 9.0), Shape::Even);
+        let curve =
+            Recurrence::of(&waits(hot.chain((0..54).map(|at| (f64::from(at) + 0.5) / 54.0)), 9.0), Shape::Even, SIGNIFICANT);
         close(curve.density(1e-3), 0.9, 0.1);
         close(curve.cdf(1e-3), 0.1, 0.2);
     }
@@ -293,15 +340,15 @@ mod tests {
             .collect();
         let mut all = all;
         all.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
-        close(Recurrence::of(&all, Shape::Even).density(3.0), 0.1, 0.02);
+        close(Recurrence::of(&all, Shape::Even, SIGNIFICANT).density(3.0), 0.1, 0.02);
     }
 
     #[test]
     fn nothing_seen_is_not_nothing() {
-        let curve = Recurrence::of(&waits([9.0; 30], 2.0), Shape::Even);
+        let curve = Recurrence::of(&waits([9.0; 30], 2.0), Shape::Even, SIGNIFICANT);
         assert_eq!(curve.density(0.1), 0.0);
         close(curve.most_density(0.1), 3.0 / (30.0 * 2.0), 0.01);
-        let never_looked = Recurrence::of(&[], Shape::Even);
+        let never_looked = Recurrence::of(&[], Shape::Even, SIGNIFICANT);
         assert!(never_looked.density(1.0) == 0.0 && never_looked.most_density(1.0).is_finite() && never_looked.cdf(1.0) == 0.0);
     }
 

@@ -64,7 +64,13 @@ impl<'a, N: Names + ?Sized> Routines<'a, N> {
     }
 
     /// Adds the visits of a group: process, instruction and how much each counts; returns the functions' shares, largest first.
-    pub fn visits(&mut self, group: usize, total: Estimate, visits: &[(usize, u64, f64)], code: &mut Code<'_, N>) -> Vec<(String, f64)> {
+    pub fn visits(
+        &mut self,
+        group: usize,
+        total: Estimate,
+        visits: &[(usize, u64, f64)],
+        code: &mut Code<'_, N>,
+    ) -> Vec<(String, f64)> {
         let all: f64 = visits.iter().map(|visit| visit.2).sum();
         let mut shares: HashMap<Function, f64> = HashMap::new();
         for &(process, ip, amount) in visits.iter().filter(|visit| visit.1 != 0 && visit.2 > 0.0) {

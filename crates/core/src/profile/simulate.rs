@@ -29,6 +29,10 @@ impl Lru {
         true
     }
 
+    pub fn holds(&self, id: u64) -> bool {
+        self.links.contains_key(&id)
+    }
+
     /// Touches a thing: whether it was there, and what had to go.
     pub fn touch(&mut self, id: u64) -> (bool, Option<u64>) {
         if self.links[&MARK].1 == id {
@@ -56,7 +60,12 @@ pub struct Machine;
 
 impl Names for Machine {
     fn frames(&self, _process: usize, addrs: &[u64]) -> Vec<NamedFrame> {
-        let frame = |&addr: &u64| NamedFrame { module: "app".into(), function: format!("object{addr}"), line: "a.c:1".into(), ..NamedFrame::default() };
+        let frame = |&addr: &u64| NamedFrame {
+            module: "app".into(),
+            function: format!("object{addr}"),
+            line: "a.c:1".into(),
+            ..NamedFrame::default()
+        };
         addrs.iter().map(frame).collect()
     }
 
@@ -139,7 +148,8 @@ impl Run {
         }
         let object = Object { id, kind: Kind::Heap, addr: base, len, site: site as u32 + 1, name: String::new(), at: self.now };
         self.records.push(Record::Object(object));
-        self.lives.insert(id, Live { object: site, base, len, begun: self.now, present: vec![false; len.div_ceil(4096) as usize] });
+        self.lives
+            .insert(id, Live { object: site, base, len, begun: self.now, present: vec![false; len.div_ceil(4096) as usize] });
         id
     }
 
@@ -155,7 +165,7 @@ impl Run {
         self.records.push(Record::Gone { id, at: self.now });
         // What is freed is not written back by this object any more, but by whoever gets the memory: nobody here.
         let lines: Vec<u64> = self.dirty.iter().copied().filter(|line| line * 64 >> 32 == id).collect();
-        lines.iter().for_each(|line| drop(self.dirty.remove(line)));
+        lines.iter().for_each(|line| assert!(self.dirty.remove(line)));
     }
 
     /// Takes the pages whose moment has come out of view.
@@ -169,9 +179,8 @@ impl Run {
             let page = ((place * live.present.len() as f64) as usize).min(live.present.len() - 1);
             let end = if live.present[page] { WatchEnd::Nobody } else { WatchEnd::Absent };
             let page = live.base + page as u64 * 4096;
-            let watch = Watch {
-                object: id, page, pages: 1, at, waited: 0, end, touched: 0, ip: 0, tid: 1, wrote: None, lines: None,
-            };
+            let watch =
+                Watch { object: id, page, pages: 1, at, waited: 0, end, touched: 0, ip: 0, tid: 1, wrote: None, lines: None };
             if end == WatchEnd::Nobody {
                 self.open.entry(page).or_default().push(self.watches.len());
             }
@@ -181,13 +190,17 @@ impl Run {
 
     /// The program touches 8 bytes.
     pub fn touch(&mut self, id: u64, offset: u64, write: bool, ip: u64) {
-        self.now += 2;
+        self.now += 40;
         self.look();
         let live = self.lives.get_mut(&id).unwrap();
         assert!(offset < live.len);
         let (site, addr) = (live.object, live.base + offset);
-        live.present[(offset / 4096) as usize] = true;
         let page = addr & !4095;
+        let first = !std::mem::replace(&mut live.present[(offset / 4096) as usize], true);
+        if first {
+            // The kernel gives zeros: lines that are written without ever being read.
+            (0..64).for_each(|line| self.bring(page / 64 + line, true));
+        }
         if let Some(open) = (!self.open.is_empty()).then(|| self.open.remove(&page)).flatten() {
             for watch in open {
                 let watch = &mut self.watches[watch].0;
@@ -200,12 +213,22 @@ impl Run {
                 (watch.touched, watch.ip) = (addr, ip);
             }
         }
-        let line = addr / 64;
-        let (hit, gone) = self.cache.touch(line);
-        if !hit {
-            self.now += 6;
+        if !self.cache.holds(addr / 64) {
+            self.now += 120;
             self.truth[site].0 += 1.0;
         }
+        self.bring(addr / 64, write);
+        if page != self.last_page {
+            self.last_page = page;
+            for (memory, missed) in self.memories.iter_mut().zip(&mut self.missed) {
+                *missed += f64::from(u8::from(!memory.touch(page).0 && !first));
+            }
+        }
+    }
+
+    /// Brings a line to the cache.
+    fn bring(&mut self, line: u64, write: bool) {
+        let (_, gone) = self.cache.touch(line);
         if write {
             self.dirty.insert(line);
         }
@@ -213,12 +236,6 @@ impl Run {
             && let Some(owner) = self.lives.get(&(gone * 64 >> 32))
         {
             self.truth[owner.object].1 += 1.0;
-        }
-        if page != self.last_page {
-            self.last_page = page;
-            for (memory, missed) in self.memories.iter_mut().zip(&mut self.missed) {
-                *missed += f64::from(u8::from(!memory.touch(page).0));
-            }
         }
     }
 
@@ -251,7 +268,14 @@ pub fn simulate(program: impl Fn(&mut Run), cache: usize, memories: &[usize], lo
         let mut drawn = 0;
         while all > 0 && drawn < looks {
             let mut place = (random.unit() * all as f64) as u64;
-            let span = spans.iter().find(|span| if place < span.2 - span.1 { true } else { place -= span.2 - span.1; false });
+            let span = spans.iter().find(|span| {
+                if place < span.2 - span.1 {
+                    true
+                } else {
+                    place -= span.2 - span.1;
+                    false
+                }
+            });
             let span = span.unwrap();
             plan.push((span.1 + place, site, random.unit()));
             drawn += 1;
@@ -263,9 +287,17 @@ pub fn simulate(program: impl Fn(&mut Run), cache: usize, memories: &[usize], lo
     let end = run.now;
     for watch in run.open.into_values().flatten() {
         let watch = &mut run.watches[watch].0;
-        (watch.waited, watch.end) = if end - watch.at > limit { (limit, WatchEnd::Nobody) } else { (end - watch.at, WatchEnd::Lost) };
+        (watch.waited, watch.end) =
+            if end - watch.at > limit { (limit, WatchEnd::Nobody) } else { (end - watch.at, WatchEnd::Lost) };
     }
-    let start = Start { at: 1_000_000_000, pid: 1, cache_bytes: cache as u64, method: Method::PageFaults, program: "app".into(), ..Start::default() };
+    let start = Start {
+        at: 1_000_000_000,
+        pid: 1,
+        cache_bytes: cache as u64,
+        method: Method::PageFaults,
+        program: "app".into(),
+        ..Start::default()
+    };
     let mut records = vec![Record::Start(start)];
     records.extend(run.records);
     records.extend(run.watches.into_iter().map(|(watch, _)| Record::Watch(watch)));

@@ -4,7 +4,8 @@ use super::groups::{self, Group, seconds};
 use super::interval::finite;
 use super::misses::PageVisits;
 use super::names::Names;
-use super::record::{Brief, WatchEnd};
+use super::record::{Brief, Kind, WatchEnd};
+use super::recurrence::SIGNIFICANT;
 use super::summary::{Estimate, Pattern};
 use super::timeline::{PAGE, Timeline};
 use super::traffic::{Flows, order};
@@ -47,7 +48,7 @@ pub fn peak<'a>(items: impl Iterator<Item = &'a groups::Item>) -> u64 {
 /// What can be said of a group without the others.
 pub fn study<'a, N: Names + ?Sized>(group: &'a Group, code: &mut Code<'_, N>, (begin, end, bin): (f64, f64, f64)) -> Studied<'a> {
     let visits = visits(group, code);
-    let flows = Flows::of(group, &visits, &order(group), |_| 1.0);
+    let flows = Flows::of(group, &visits, &order(group), SIGNIFICANT, |_| 1.0);
     let mut live = Timeline::with_bin(begin, end, bin);
     let mut alive = Timeline::new(begin, end, 1024);
     for item in &group.items {
@@ -64,11 +65,25 @@ pub fn study<'a, N: Names + ?Sized>(group: &'a Group, code: &mut Code<'_, N>, (b
     let largest = group.briefs.iter().map(|(_, brief)| brief.largest).max().unwrap_or(0);
     let peak = peak(group.items.iter()).max(largest);
     let page_visits = PageVisits::of(group, &visits, pages, |_| 1.0);
-    // Memory that was never looked at is taken to be touched.
-    let present = if group.looks.is_empty() { 1.0 } else { flows.present };
-    let fresh = present * peak as f64;
+    let fresh = fresh(group, flows.present, peak);
     let none = Estimate::default();
     Studied { group, visits, flows, page_visits, peak, live: live.bins, fresh, read: none, written: none, page_visit_count: none }
+}
+
+/// The C library maps every block of more bytes by itself, whatever was freed before.
+const ALWAYS_MAPPED: u64 = 32 << 20;
+
+/// Bytes that the kernel gives as zeros when they are touched first. Blocks that take the place of freed ones are not given anew: then no
+/// look finds a page absent.
+fn fresh(group: &Group, present: f64, peak: u64) -> f64 {
+    // Memory that was never looked at is taken to be touched.
+    let present = if group.looks.is_empty() { 1.0 } else { present };
+    let absent = group.looks.iter().any(|look| look.watch.end == WatchEnd::Absent);
+    let anew = |most: u64| absent || group.key.kind == Kind::Map || most >= ALWAYS_MAPPED;
+    let all: f64 = group.items.iter().map(groups::Item::most).filter(|&most| anew(most)).map(|most| most as f64).sum();
+    // The share of time that pages are absent says little of how many never come if each lives shortly.
+    let came = if group.items.len() > 1 { present.max(0.5).sqrt() } else { present };
+    came * all.max(peak as f64)
 }
 
 /// The pattern that most lines were visited in.
@@ -80,7 +95,11 @@ pub fn pattern(one: &Studied<'_>) -> Pattern {
             weight.into_iter().for_each(|(_, sum)| *sum += look.weight);
         }
     }
-    weights.into_iter().filter(|&(_, weight)| weight > 0.0).max_by(|one, other| one.1.total_cmp(&other.1)).map_or(Pattern::Unknown, |it| it.0)
+    weights
+        .into_iter()
+        .filter(|&(_, weight)| weight > 0.0)
+        .max_by(|one, other| one.1.total_cmp(&other.1))
+        .map_or(Pattern::Unknown, |it| it.0)
 }
 
 /// Lines of a page that a visit touches, as a mean.
@@ -113,9 +132,8 @@ pub fn footprint(one: &Studied<'_>) -> Estimate {
     let error = 1.645 * (present * (1.0 - present) / looks).sqrt() + 1.5 / looks;
     // Looks are at random moments, so that memory that was filled slowly was often still absent: what is there in the end is more.
     let late = one.group.looks.iter().rev().take(looks as usize / 4 + 8);
-    let (there, all) = late.fold((0.0, 0.0), |sum: (f64, f64), look| {
-        (sum.0 + f64::from(u8::from(look.watch.end != WatchEnd::Absent)), sum.1 + 1.0)
-    });
+    let (there, all) = late
+        .fold((0.0, 0.0), |sum: (f64, f64), look| (sum.0 + f64::from(u8::from(look.watch.end != WatchEnd::Absent)), sum.1 + 1.0));
     let there = (there / all).max(present);
     finite(most * there, most * (there - error).max(0.0), most * (there + error).min(1.0))
 }
@@ -126,6 +144,7 @@ pub fn sizes(group: &Group) -> (u64, u64, u64, f64) {
     let count = group.items.len() as u64 + brief(|brief| brief.count).fold(0, u64::saturating_add);
     let least = group.items.iter().map(groups::Item::most).chain(brief(|brief| brief.bytes / brief.count.max(1))).min();
     let most = group.items.iter().map(groups::Item::most).chain(brief(|brief| brief.largest)).max();
-    let lived = group.items.iter().map(|item| item.end - item.begin()).sum::<f64>() + brief(|brief| brief.lifetime_ns).map(seconds).sum::<f64>();
+    let lived = group.items.iter().map(|item| item.end - item.begin()).sum::<f64>()
+        + brief(|brief| brief.lifetime_ns).map(seconds).sum::<f64>();
     (count, least.unwrap_or(0), most.unwrap_or(0), lived / count.max(1) as f64)
 }

@@ -5,15 +5,60 @@ use super::summary::NamedFrame;
 
 /// Functions that hand out memory for others, by the beginning of their names.
 const ALLOCATORS: [&str; 39] = [
-    "malloc", "calloc", "realloc", "memalign", "aligned_alloc", "posix_memalign", "valloc", "pvalloc", "mmap", "__mmap", "mremap",
-    "__libc_", "operator new", "_Znwm", "_Znam", "std::", "void std::", "__gnu_cxx::", "void* std::", "_gfortran_", "_gfortrani_",
-    "xmalloc", "g_malloc", "PyMem_", "PyObject_Malloc", "PyObject_Calloc", "_PyMem_", "_PyObject_", "PyDataMem_", "PyArray_", "npy_",
-    "alloc::", "<alloc::", "__rust_", "__rdl_", "__rg_", "hashbrown::", "core::", "<core::",
+    "malloc",
+    "calloc",
+    "realloc",
+    "memalign",
+    "aligned_alloc",
+    "posix_memalign",
+    "valloc",
+    "pvalloc",
+    "mmap",
+    "__mmap",
+    "mremap",
+    "__libc_",
+    "operator new",
+    "_Znwm",
+    "_Znam",
+    "std::",
+    "void std::",
+    "__gnu_cxx::",
+    "void* std::",
+    "_gfortran_",
+    "_gfortrani_",
+    "xmalloc",
+    "g_malloc",
+    "PyMem_",
+    "PyObject_Malloc",
+    "PyObject_Calloc",
+    "_PyMem_",
+    "_PyObject_",
+    "PyDataMem_",
+    "PyArray_",
+    "npy_",
+    "alloc::",
+    "<alloc::",
+    "__rust_",
+    "__rdl_",
+    "__rg_",
+    "hashbrown::",
+    "core::",
+    "<core::",
 ];
 /// Libraries that hand out memory for others, by the beginning of their names.
 const LIBRARIES: [&str; 12] = [
-    "libc.so", "libc-", "ld-linux", "libstdc++", "libc++", "libgfortran", "libnearfar", "libjemalloc", "libtcmalloc", "libmimalloc",
-    "_multiarray_umath", "libmemkind",
+    "libc.so",
+    "libc-",
+    "ld-linux",
+    "libstdc++",
+    "libc++",
+    "libgfortran",
+    "libnearfar",
+    "libjemalloc",
+    "libtcmalloc",
+    "libmimalloc",
+    "_multiarray_umath",
+    "libmemkind",
 ];
 
 /// Whether a frame only passes on what another asked for.
@@ -49,7 +94,9 @@ pub fn title(kind: Kind, symbol: &str, script: &[ScriptFrame], frames: &[NamedFr
         Kind::SmallBlocks => return "small blocks".to_owned(),
         _ => {}
     }
-    if let Some(frame) = script.iter().find(|frame| !frame.file.starts_with('<') && !frame.file.contains("/numpy/")).or(script.first()) {
+    if let Some(frame) =
+        script.iter().find(|frame| !frame.file.starts_with('<') && !frame.file.contains("/numpy/")).or(script.first())
+    {
         return format!("{}:{} ({})", file_name(&frame.file), frame.line, frame.function);
     }
     let named = frames.iter().find(|frame| !frame.line.is_empty() && !passes_on(frame));

@@ -10,11 +10,43 @@ use super::visits::{LINES, Visit, WAYS, Way};
 struct Flow {
     way: Way,
     waits: Recurrence,
-    /// Means over visits: lines, lines read, lines written, share that is fresh.
+    /// Seconds of the waits of visits, in order, and sums over the visits before each.
+    seconds: Vec<f64>,
+    sums: Vec<Marks>,
+    /// Means over all visits.
+    mean: Marks,
+}
+
+/// Of a visit, or as a sum or mean of some: number, lines, lines read, lines written, share that is fresh.
+#[derive(Clone, Copy, Debug, Default)]
+struct Marks {
+    number: f64,
     lines: f64,
     reads: f64,
     writes: f64,
     fresh: f64,
+}
+
+impl Marks {
+    fn of(visit: &Visit, weight: f64) -> Self {
+        let lines = weight * visit.lines;
+        Self { number: weight, lines, reads: lines * visit.reads, writes: lines * visit.writes, fresh: weight * visit.fresh }
+    }
+
+    fn plus(self, other: Self, factor: f64) -> Self {
+        Self {
+            number: self.number + factor * other.number,
+            lines: self.lines + factor * other.lines,
+            reads: self.reads + factor * other.reads,
+            writes: self.writes + factor * other.writes,
+            fresh: self.fresh + factor * other.fresh,
+        }
+    }
+
+    fn mean(self) -> Self {
+        let mean = Self::default().plus(self, 1.0 / self.number.max(f64::MIN_POSITIVE));
+        Self { lines: mean.lines.max(1.0), ..mean }
+    }
 }
 
 /// How a group's memory is visited.
@@ -59,7 +91,7 @@ pub fn outcome(look: &Look, counts: bool) -> Outcome {
 
 impl Flows {
     /// From the looks of a group in order of their waits, each with its weight times a factor.
-    pub fn of(group: &Group, visits: &[Option<Visit>], order: &[usize], factor: impl Fn(usize) -> f64) -> Self {
+    pub fn of(group: &Group, visits: &[Option<Visit>], order: &[usize], price: f64, factor: impl Fn(usize) -> f64) -> Self {
         let (mut all, mut present) = (0.0, 0.0);
         for (at, look) in group.looks.iter().enumerate() {
             let weight = look.weight * factor(at);
@@ -67,7 +99,7 @@ impl Flows {
             present += if look.watch.end == WatchEnd::Absent { 0.0 } else { weight };
         }
         let present = if all > 0.0 { present / all } else { 0.0 };
-        let flows = WAYS.into_iter().filter_map(|way| flow(way, group, visits, order, &factor)).collect();
+        let flows = WAYS.into_iter().filter_map(|way| flow(way, group, visits, order, price, &factor)).collect();
         Self { page_seconds: group.page_seconds * present, present, flows }
     }
 
@@ -82,8 +114,9 @@ impl Flows {
         let mut lines = Lines::default();
         for flow in &self.flows {
             let visits = self.page_seconds * flow.misses(kept);
-            lines.read += visits * flow.reads;
-            lines.written += visits * flow.writes;
+            let marks = flow.marks(flow.kept(kept));
+            lines.read += visits * marks.reads;
+            lines.written += visits * marks.writes;
         }
         lines
     }
@@ -93,11 +126,9 @@ impl Flows {
         let mut lines = Lines::default();
         for flow in &self.flows {
             let visits = self.page_seconds * flow.waits.most_density(flow.kept(kept));
-            lines.read += visits * flow.reads.max(0.05 * flow.lines);
-            lines.written += visits * flow.writes.max(0.05 * flow.lines);
-        }
-        if self.flows.is_empty() {
-            return Lines::default();
+            let marks = flow.marks(flow.kept(kept));
+            lines.read += visits * marks.reads.max(0.05 * marks.lines);
+            lines.written += visits * marks.writes.max(0.05 * marks.lines);
         }
         lines
     }
@@ -111,15 +142,24 @@ impl Flows {
 impl Flow {
     /// Scattered lines are touched more seldom than their page.
     fn kept(&self, kept: f64) -> f64 {
-        if self.way == Way::Scatter { kept * self.lines / LINES } else { kept }
+        if self.way == Way::Scatter { kept * self.mean.lines / LINES } else { kept }
+    }
+
+    /// What visits after such a gap are like: those that follow long gaps may write where others read.
+    fn marks(&self, kept: f64) -> Marks {
+        let (start, end) = self.waits.around(kept);
+        let (first, last) =
+            (self.seconds.partition_point(|&wait| wait < start), self.seconds.partition_point(|&wait| wait <= end));
+        let sum = self.sums[last].plus(self.sums[first.min(last)], -1.0);
+        if sum.number > 1e-9 * self.sums[self.seconds.len()].number { sum.mean() } else { self.mean }
     }
 
     /// Rate of visits, in visits that miss in all their lines.
     fn misses(&self, kept: f64) -> f64 {
         let missing = self.waits.density(self.kept(kept));
         match self.way {
-            Way::Column if kept.is_finite() && self.fresh > 0.0 && self.round() > kept => {
-                missing + self.fresh * (self.waits.density(0.0) - missing).max(0.0)
+            Way::Column if kept.is_finite() && self.mean.fresh > 0.0 && self.round() > kept => {
+                missing + self.mean.fresh * (self.waits.density(0.0) - missing).max(0.0)
             }
             _ => missing,
         }
@@ -127,51 +167,60 @@ impl Flow {
 
     /// Seconds until visits that move on come back to the same line.
     fn round(&self) -> f64 {
-        let visits = self.waits.density(0.0) * self.lines * self.fresh;
+        let visits = self.waits.density(0.0) * self.mean.lines * self.mean.fresh;
         if visits > 0.0 { LINES / visits } else { f64::INFINITY }
     }
 
     /// Share of a page's lines that is touched within `seconds`.
     fn touched(&self, seconds: f64) -> f64 {
         match self.way {
-            Way::Sweep => self.lines / LINES * self.waits.cdf(seconds),
+            Way::Sweep => self.mean.lines / LINES * self.waits.cdf(seconds),
             Way::Scatter => self.waits.cdf(self.kept(seconds)),
             Way::Column => {
-                let once = self.lines / LINES * self.waits.cdf(seconds);
-                if self.fresh > 0.0 { once.max(seconds / self.round()) } else { once }
+                let once = self.mean.lines / LINES * self.waits.cdf(seconds);
+                if self.mean.fresh > 0.0 { once.max(seconds / self.round()) } else { once }
             }
         }
     }
 }
 
-fn flow(way: Way, group: &Group, visits: &[Option<Visit>], order: &[usize], factor: &impl Fn(usize) -> f64) -> Option<Flow> {
+/// `None` where no look saw such visits. With none of any way, looks still tell how rare sweeps must be.
+fn flow(
+    way: Way,
+    group: &Group,
+    visits: &[Option<Visit>],
+    order: &[usize],
+    price: f64,
+    factor: &impl Fn(usize) -> f64,
+) -> Option<Flow> {
     let of_way = |at: usize| visits[at].filter(|visit| visit.way == way);
-    let mut sums = [0.0; 5];
+    let any = order.iter().any(|&at| of_way(at).is_some());
+    let nothing = way == Way::Sweep && !order.is_empty() && visits.iter().all(Option::is_none);
+    if !any && !nothing {
+        return None;
+    }
     let mut waits = Vec::with_capacity(order.len());
-    // A look that nobody ended counts for all ways of the group; with no touch at all, for the first.
     for &at in order {
         let look = &group.looks[at];
-        if look.watch.end == WatchEnd::Absent {
-            continue;
+        if look.watch.end != WatchEnd::Absent {
+            let visit = of_way(at);
+            let weight = look.weight * factor(at);
+            let wait = Wait { seconds: wait_of(look, way == Way::Scatter), weight, outcome: outcome(look, visit.is_some()) };
+            waits.push((wait, visit));
         }
-        let weight = look.weight * factor(at);
-        let visit = of_way(at);
-        if let Some(visit) = visit {
-            let values = [1.0, visit.lines, visit.lines * visit.reads, visit.lines * visit.writes, visit.fresh];
-            sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += weight * value);
-        }
-        waits.push(Wait { seconds: wait_of(look, way == Way::Scatter), weight, outcome: outcome(look, visit.is_some()) });
-    }
-    let shape = if way == Way::Scatter { Shape::Memoryless } else { Shape::Even };
-    if sums[0] <= 0.0 {
-        let nothing = way == Way::Sweep && !waits.is_empty() && visits.iter().all(Option::is_none);
-        let waits = Recurrence::of(&waits, shape);
-        return nothing.then_some(Flow { way, waits, lines: LINES, reads: LINES, writes: LINES / 2.0, fresh: 0.0 });
     }
     if way == Way::Scatter {
-        waits.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
+        waits.sort_by(|one, other| one.0.seconds.total_cmp(&other.0.seconds));
     }
-    let mean = |at: usize| sums[at] / sums[0];
-    let waits = Recurrence::of(&waits, shape);
-    Some(Flow { way, waits, lines: mean(1).max(1.0), reads: mean(2), writes: mean(3), fresh: mean(4) })
+    let (mut seconds, mut sums, mut sum) = (Vec::new(), vec![Marks::default()], Marks::default());
+    for (wait, visit) in waits.iter().filter_map(|(wait, visit)| Some((wait, visit.as_ref()?))) {
+        sum = sum.plus(Marks::of(visit, wait.weight), 1.0);
+        seconds.push(wait.seconds);
+        sums.push(sum);
+    }
+    let shape = if way == Way::Scatter { Shape::Memoryless } else { Shape::Even };
+    let waits = Recurrence::of(&waits.into_iter().map(|(wait, _)| wait).collect::<Vec<_>>(), shape, price);
+    let unseen = Marks { number: 1.0, lines: LINES, reads: LINES, writes: LINES / 2.0, fresh: 0.0 };
+    let mean = if sum.number > 0.0 { sum.mean() } else { unseen };
+    Some(Flow { way, waits, seconds, sums, mean })
 }

@@ -133,10 +133,12 @@ fn conclude(sort: Sort, looks: &[&Look]) -> Finding {
             }
         }
         // A gather through an index that is nearly in order is a sweep, though the code does not know.
-        Sort::Varies => match covered(looks, 8.0 * LINE, false).into_iter().chain(covered(looks, 8.0 * LINE, true)).reduce(f64::max) {
-            Some(share) if share > 0.3 => runs(share, LINES, Pattern::Stream),
-            _ => SCATTER,
-        },
+        Sort::Varies => {
+            match covered(looks, 8.0 * LINE, false).into_iter().chain(covered(looks, 8.0 * LINE, true)).reduce(f64::max) {
+                Some(share) if share > 0.3 => runs(share, LINES, Pattern::Stream),
+                _ => SCATTER,
+            }
+        }
         Sort::Unknown => {
             let (mut seen, mut of) = (0.0, 0.0);
             for (looked, touched) in looks.iter().filter_map(|look| look.watch.lines) {
@@ -155,7 +157,8 @@ fn conclude(sort: Sort, looks: &[&Look]) -> Finding {
 
 /// Whether a stride starts elsewhere from visit to visit: columns do, fields of records do not.
 fn moves(looks: &[&Look], step: u64) -> bool {
-    let mut lines: Vec<_> = looks.iter().filter(|look| look.watch.touched != 0).map(|look| look.watch.touched % step / 8).collect();
+    let mut lines: Vec<_> =
+        looks.iter().filter(|look| look.watch.touched != 0).map(|look| look.watch.touched % step / 8).collect();
     let all = lines.len();
     lines.sort_unstable();
     lines.dedup();
@@ -186,11 +189,7 @@ impl<'a, N: Names + ?Sized> Code<'a, N> {
 
 /// The visits that looks of a group saw, one per look; `None` where there was none.
 pub fn visits<N: Names + ?Sized>(group: &Group, code: &mut Code<'_, N>) -> Vec<Option<Visit>> {
-    let seen: Vec<_> = group
-        .looks
-        .iter()
-        .map(|look| touched(look).then(|| code.access(look.process, look.watch.ip)))
-        .collect();
+    let seen: Vec<_> = group.looks.iter().map(|look| touched(look).then(|| code.access(look.process, look.watch.ip))).collect();
     let mut sorts: HashMap<Sort, Vec<&Look>> = HashMap::new();
     for (look, access) in group.looks.iter().zip(&seen) {
         if let Some(access) = access {
