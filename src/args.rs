@@ -27,6 +27,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "POLICY", allow_hyphen_values = true)]
     pub place: Option<String>,
 
+    /// With --place plan: run even when no rule of the plan can fit anything of this program
+    #[arg(long, requires = "place")]
+    pub force: bool,
+
     /// In flat and hybrid mode, when near is full: spill to far, fail (malloc returns NULL), or wait until there is room.
     /// Without it: spill
     #[arg(long, value_name = "HOW")]

@@ -28,6 +28,7 @@ mod trace_file;
 mod presets;
 mod node_file;
 mod tiers;
+mod plan_fit;
 mod plan_file;
 mod profile_file;
 mod profile_table;

@@ -5,6 +5,7 @@ use crate::args::{Full as FullArg, Interleave, RunArgs};
 use crate::exit::refuse;
 use crate::node_file;
 use crate::plan_file::PlanFile;
+use crate::program;
 use crate::tiers::Nodes;
 use nearfar_core::mode::Mode;
 use nearfar_core::node::{Node, Topology};
@@ -12,7 +13,7 @@ use nearfar_core::placement::nodes::{self, Source};
 use nearfar_core::placement::{Choice, Full, NodeSet, Order, Spread};
 use nearfar_core::units::Bytes;
 use nearfar_sys::root::Root;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// An order, and what comes with it.
 pub struct Ordered {
@@ -39,12 +40,18 @@ fn full(args: &RunArgs) -> Full {
     }
 }
 
+/// The program that is to be run; whether it can be is checked elsewhere.
+fn program_of(args: &RunArgs) -> Option<PathBuf> {
+    let name = args.program.first()?;
+    program::find(name, std::env::var_os("PATH").as_deref()).ok()?.canonicalize().ok()
+}
+
 impl Ordered {
     fn of(choice: &Choice, args: &RunArgs) -> anyhow::Result<Self> {
         let mut order = Order { full: full(args), ..Order::default() };
         choice.put(&mut order);
         let plan = match choice {
-            Choice::Plan(file) => Some(PlanFile::read(Path::new(file))?),
+            Choice::Plan(file) => Some(PlanFile::read(Path::new(file), program_of(args).as_deref(), args.force)?),
             _ => None,
         };
         let notes = plan.iter().flat_map(|plan| plan.notes.clone()).collect();

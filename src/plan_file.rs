@@ -1,6 +1,7 @@
 //! The file that `--place plan:FILE` names: read, checked and compiled before anything starts, then given to programs as a memfd.
 
 use crate::exit::refuse;
+use crate::plan_fit;
 use anyhow::Context;
 use nearfar_core::placement::plan::Plan;
 use nearfar_core::placement::table;
@@ -21,11 +22,11 @@ pub struct PlanFile {
 }
 
 impl PlanFile {
-    /// Reads the plan at `path`.
+    /// Reads the plan at `path`, for `program` as far as that is known. With `force` also one that says nothing of this program.
     ///
     /// # Errors
     /// A refusal that says what is wrong, with the line where there is one.
-    pub fn read(path: &Path) -> anyhow::Result<Self> {
+    pub fn read(path: &Path, program: Option<&Path>, force: bool) -> anyhow::Result<Self> {
         let shown = path.display();
         let cannot = |why: &dyn std::fmt::Display| refuse(format_args!("--place plan:{shown} cannot be used: {why}"));
         let mut text = String::new();
@@ -34,21 +35,27 @@ impl PlanFile {
         if text.len() as u64 > MOST_BYTES {
             return Err(cannot(&"it is too large to be a plan"));
         }
-        Self::parse(&text).map(|plan| plan.named(path)).map_err(|why| cannot(&why.trim_end()))
+        Self::parse(&text, program, force).map(|plan| plan.named(path)).map_err(|why| cannot(&why.trim_end()))
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
+    fn parse(text: &str, program: Option<&Path>, force: bool) -> Result<Self, String> {
         // Before anything else, so that another file is not told about fields that it lacks.
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
         if !table.contains_key("nearfar_plan") {
             return Err("it does not begin with \"nearfar_plan = 1\"".to_owned());
         }
-        let plan: Plan = toml::from_str(text).map_err(|error| error.to_string())?;
-        let table = table::compile(&plan).map_err(|error| error.to_string())?;
-        let notes = match plan.unknown().as_slice() {
+        let mut plan: Plan = toml::from_str(text).map_err(|error| error.to_string())?;
+        plan.check().map_err(|error| error.to_string())?;
+        let mut notes = match plan.unknown().as_slice() {
             [] => Vec::new(),
             names => vec![format!("these fields are not known and were ignored: {}", names.join(", "))],
         };
+        let fitted = plan_fit::fit(&mut plan, program);
+        if fitted.hopeless && !force {
+            return Err(format!("{}; --force runs it anyhow", fitted.why()));
+        }
+        notes.extend(fitted.notes);
+        let table = table::compile(&plan).map_err(|error| error.to_string())?;
         Ok(Self { table, notes })
     }
 
@@ -75,7 +82,7 @@ mod tests {
     fn a_plan_reaches_programs() {
         let text =
             "nearfar_plan = 1\n[[place]]\ntier = \"near\"\nleast = \"1M\"\n[[place.frame]]\nmodule = \"a\"\noffset = 0x1234\n";
-        let plan = PlanFile::parse(text).expect("a plan");
+        let plan = PlanFile::parse(text, None, false).expect("a plan");
         let fd = plan.publish().expect("a memfd");
         let bytes = std::fs::read(format!("/proc/self/fd/{}", fd.as_raw_fd())).expect("read back");
         let rule = table::Table::new(&bytes).expect("a table").rule(0).expect("a rule");
@@ -95,11 +102,11 @@ mod tests {
             ("nearfar_plan = 1\n[[place]\n", "line 2"),
             ("nearfar_plan = 1\n[[place]]\ntier = \"near\"\nmost = \"12Q\"\n", "[[place]] number 1: most"),
         ] {
-            let error = PlanFile::parse(text).expect_err(text);
+            let error = PlanFile::parse(text, None, false).expect_err(text);
             assert!(error.contains(hint), "{text}: {error}");
         }
-        let plan = PlanFile::parse("nearfar_plan = 1\n[[place]]\ntier = \"near\"\nlest = \"1M\"\n").expect("a plan");
+        let plan = PlanFile::parse("nearfar_plan = 1\n[[place]]\ntier = \"near\"\nlest = \"1M\"\n", None, false).expect("a plan");
         assert!(plan.notes[0].contains("lest in [[place]] number 1"), "{:?}", plan.notes);
-        assert!(PlanFile::read(Path::new("/nowhere/plan.toml")).expect_err("missing").to_string().contains("No such file"));
+        assert!(PlanFile::read(Path::new("/nowhere/plan.toml"), None, false).expect_err("missing").to_string().contains("No such file"));
     }
 }

@@ -88,3 +88,6 @@ mod autohbw;
 mod numa_cache;
 /// Put it here if it is about where single objects go in flat and hybrid mode: every kind of memory, plans, near full.
 mod placing;
+
+/// Put it here if it is about what is advised for a profile, and plans that meet another build.
+mod advise;

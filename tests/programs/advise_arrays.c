@@ -4,7 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Part of its callers in one build, a function in another. */
+#ifdef __OPTIMIZE__
+__attribute__((always_inline)) static inline double *allocate(size_t bytes)
+#else
 static double *allocate(size_t bytes)
+#endif
 {
     double *array = malloc(bytes);
     if (!array)
@@ -14,24 +19,27 @@ static double *allocate(size_t bytes)
     return array;
 }
 
+/* Differ, so that the compiler does not make one of them. */
+static int made[3];
+
 __attribute__((noinline)) static double *allocate_hot(size_t bytes)
 {
     double *array = allocate(bytes);
-    array[0] = 1.0;
+    made[0]++;
     return array;
 }
 
 __attribute__((noinline)) static double *allocate_warm(size_t bytes)
 {
     double *array = allocate(bytes);
-    array[0] = 1.0;
+    made[1]++;
     return array;
 }
 
 __attribute__((noinline)) static double *allocate_cold(size_t bytes)
 {
     double *array = allocate(bytes);
-    array[0] = 1.0;
+    made[2]++;
     return array;
 }
 

@@ -8,7 +8,7 @@ use crate::{machine, say};
 use nearfar_core::advise::machine::{Machine, MachineError, Paged, Tier, home};
 use nearfar_core::node::{FarAccess, FarTier, Node};
 use nearfar_core::tier::{FarSpec, NearSpec};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What the pager takes for a page that a thread waits for, beside the device.
 const FAULT_NS: f64 = 12_000.0;
@@ -18,6 +18,8 @@ const PAGE_NS: f64 = 350.0;
 const CACHE: (f64, f64) = (16.0 * 1_048_576.0, 64.0);
 /// Bandwidth and latency of ordinary memory, of which a paged far is far away in any case.
 const ORDINARY: (f64, f64) = (20e9, 100.0);
+/// Bytes that are touched to see what first touches take.
+const FRESH_BYTES: usize = 48 << 20;
 const MEASURE: Duration = Duration::from_secs(3);
 
 /// Bytes of near.
@@ -95,6 +97,16 @@ fn cache(near: f64) -> f64 {
     (near / CACHE.1).max(CACHE.0)
 }
 
+/// What the first touch of a small page takes here.
+fn fresh_ns() -> f64 {
+    // The kernel gives pages at the first write; the allocation alone has none.
+    let mut memory: Vec<u8> = Vec::with_capacity(FRESH_BYTES);
+    let start = Instant::now();
+    memory.resize(FRESH_BYTES, 1);
+    std::hint::black_box(&memory);
+    start.elapsed().as_nanos() as f64 / (FRESH_BYTES / 4096) as f64
+}
+
 fn emulated(spec: &FarSpec, bytes_per_s: f64, latency_ns: f64, near: f64) -> Paged {
     Paged {
         name: spec.to_string(),
@@ -104,6 +116,7 @@ fn emulated(spec: &FarSpec, bytes_per_s: f64, latency_ns: f64, near: f64) -> Pag
         fault_ns: FAULT_NS + latency_ns + 4096e9 / bytes_per_s,
         page_ns: PAGE_NS,
         cache_bytes: cache(near),
+        fresh_ns: fresh_ns(),
     }
 }
 
@@ -126,6 +139,7 @@ fn of_points(far: &FarTier, near: f64) -> anyhow::Result<Paged> {
         fault_ns: FAULT_NS + alone.unwrap_or(100_000.0),
         page_ns: PAGE_NS,
         cache_bytes: cache(near),
+        fresh_ns: fresh_ns(),
     })
 }
 

@@ -51,7 +51,7 @@ pub struct Item {
 /// Predicted seconds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Times {
-    /// Everything far.
+    /// Everything far; behind page faults, with no more cache than paging needs.
     pub all_far: Estimate,
     /// The plan.
     pub plan: Estimate,
@@ -144,7 +144,7 @@ pub fn advice(summary: &Summary, machine: &Machine, question: Question) -> Resul
     let hybrid = choose(&middle, question.near * (1.0 - HYBRID), question.fractions);
     let times = Times {
         all_far: ask(&|model| model.time(&none, cache)),
-        plan: ask(&|model| model.time(&chosen.shares, cache)),
+        plan: ask(&|model| model.flat_time(&chosen.shares, question.near)),
         all_near: ask(&|model| model.time(&all, cache)),
         cache: ask(&|model| model.time(&none, question.near)),
         hybrid: ask(&|model| model.time(&hybrid.shares, question.near * HYBRID)),
@@ -156,7 +156,7 @@ pub fn advice(summary: &Summary, machine: &Machine, question: Question) -> Resul
             shares
         };
         let (near, far) = (with(1.0), with(0.0));
-        ask(&|model| model.time(&far, cache) - model.time(&near, cache))
+        ask(&|model| model.flat_time(&far, question.near) - model.flat_time(&near, question.near.max(model.placed(&near) + cache)))
     };
     let total: f64 = summary.objects.iter().map(|group| group.total().value).sum();
     let mut items: Vec<Item> = Vec::new();
@@ -225,10 +225,9 @@ fn curve(model: &Model<'_>, peak: f64, question: Question) -> Vec<Point> {
         sizes.push(question.near);
     }
     sizes.sort_by(f64::total_cmp);
-    let point = |near: f64| Point {
-        near,
-        plan: choose(model, (near - cache).max(0.0), question.fractions).seconds,
-        cache: model.time(&none, near.max(cache)),
+    let point = |near: f64| {
+        let chosen = choose(model, (near - cache).max(0.0), question.fractions);
+        Point { near, plan: model.flat_time(&chosen.shares, near), cache: model.time(&none, near.max(cache)) }
     };
     sizes.into_iter().map(point).collect()
 }

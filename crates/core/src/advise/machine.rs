@@ -46,8 +46,10 @@ pub struct Paged {
     pub fault_ns: f64,
     /// CPU nanoseconds of the program's thread per page that was fetched ahead: faults on it, looking up.
     pub page_ns: f64,
-    /// Bytes of near that cache pages of far in flat mode.
+    /// Bytes of near that cache pages of far in flat mode at the least; what placed objects leave free is a cache too.
     pub cache_bytes: f64,
+    /// Nanoseconds that the first touch of a page takes less than it took in the profiled run: near has huge pages.
+    pub fresh_ns: f64,
 }
 
 /// What far is.

@@ -20,6 +20,8 @@ pub struct Guess {
     pub parallel_loads: f64,
     /// The run without observation, as a share of the profiled one.
     pub unobserved: f64,
+    /// Share of what first touches could take less that they do.
+    pub fresh: f64,
     /// Factors on the bandwidth of near and far.
     pub rates: (f64, f64),
     /// Factor on the traffic and visits of each group.
@@ -34,6 +36,7 @@ impl Guess {
             paged_overlap: 2.0,
             parallel_loads: 4.0,
             unobserved: 1.0 - summary.overhead.clamp(0.0, 0.5) / 2.0,
+            fresh: 0.8,
             rates: (1.0, 1.0),
             traffic: vec![1.0; summary.objects.len()],
         }
@@ -99,8 +102,12 @@ impl<'a> Model<'a> {
     /// What of `seconds` at home is computing, and what share of the waits that loads could cause there is room for.
     fn computing(&self, bin: usize, seconds: f64) -> (f64, f64) {
         let seconds = seconds * self.guess.unobserved;
-        if matches!(self.machine.far, Far::Paged(_)) {
-            return (seconds, 1.0);
+        if let Far::Paged(paged) = &self.machine.far {
+            // Pages come into being as memory grows.
+            let grown = |group: &Demand| group.live[bin] - if bin > 0 { group.live[bin - 1] } else { 0.0 };
+            let fresh: f64 = self.demands.groups.iter().filter(|group| group.pageable).map(|group| grown(group).max(0.0)).sum();
+            let less = fresh / PAGE * paged.fresh_ns * 1e-9 / self.threads * self.guess.fresh;
+            return ((seconds - less).max(0.3 * seconds), 1.0);
         }
         let home = &self.machine.home;
         let (mut moved, mut stalls) = (0.0, 0.0);
@@ -235,12 +242,29 @@ impl<'a> Model<'a> {
             .sum()
     }
 
-    /// Bytes of near that are a cache of far in flat mode anyhow.
+    /// Bytes of near that are a cache of far in flat mode at the least.
     pub fn flat_cache(&self) -> f64 {
         match &self.machine.far {
             Far::Memory(_) => 0.0,
             Far::Paged(paged) => paged.cache_bytes,
         }
+    }
+
+    /// Bytes of near that objects take at most, with these shares of the groups near. What is never paged is no part of a budget.
+    pub fn placed(&self, shares: &[f64]) -> f64 {
+        let paged = matches!(self.machine.far, Far::Paged(_));
+        let counted = || self.demands.groups.iter().zip(shares).filter(|(group, _)| group.pageable || !paged);
+        let live = |bin: usize| -> f64 { counted().map(|(group, share)| share * group.live[bin]).sum() };
+        (0..self.compute.len()).map(live).fold(0.0, f64::max)
+    }
+
+    /// Seconds of the run in flat mode with `near` bytes of near: behind page faults, what objects leave free of it is a cache.
+    pub fn flat_time(&self, shares: &[f64], near: f64) -> f64 {
+        let cache = match &self.machine.far {
+            Far::Memory(_) => 0.0,
+            Far::Paged(paged) => (near - self.placed(shares)).max(paged.cache_bytes),
+        };
+        self.time(shares, cache)
     }
 
     /// The demands it is made of.
@@ -316,6 +340,7 @@ mod tests {
             fault_ns: 20e3,
             page_ns: 0.0,
             cache_bytes: 16e6,
+            fresh_ns: 0.0,
         };
         let machine = Machine::paged("here", Tier::plain("DRAM", 30e9, 100.0, 1e12), far);
         let run = |pattern: Pattern| {

@@ -31,7 +31,6 @@ pub fn place(group: &ObjectGroup, all: &[ObjectGroup], least_recorded: u64) -> O
 
 /// Frames that have a return address of their own: what was inlined has none.
 fn physical(group: &ObjectGroup) -> Vec<&NamedFrame> {
-    let is_inlined = |frame: &&NamedFrame| frame.symbol.is_empty() && !frame.function.is_empty();
     group.frames.iter().filter(|frame| !is_inlined(frame)).take(DEEPEST).collect()
 }
 
@@ -70,9 +69,31 @@ fn of_site(group: &ObjectGroup, all: &[ObjectGroup], place: Place) -> Option<Pla
         place.most = Some(group.most.to_string());
     }
     place.kind = if group.kind == Kind::Map { KindName::Map } else { KindName::Heap };
-    place.frame = own[..depth].iter().filter_map(|frame| written(frame)).collect();
+    // One frame more, for builds in which the innermost is inlined.
+    let depth = if own.get(depth).is_some_and(|frame| !frame.symbol.is_empty() && !is_start(&frame.symbol)) { depth + 1 } else { depth };
     // A frame that cannot be written would make the ones behind it match elsewhere.
-    (place.frame.len() == depth).then_some(place)
+    let mut wanted = depth;
+    for frame in &group.frames {
+        if is_inlined(frame) {
+            place.frame.push(Frame { function: Some(frame.function.clone()), inlined: true, ..Frame::default() });
+        } else {
+            place.frame.push(written(frame)?);
+            wanted -= 1;
+        }
+        if wanted == 0 {
+            return Some(place);
+        }
+    }
+    None
+}
+
+/// What calls `main` is the same for all.
+fn is_start(symbol: &str) -> bool {
+    ["_start", "__libc_start_main", "__libc_start_call_main", "start_thread", "clone3"].contains(&symbol)
+}
+
+fn is_inlined(frame: &NamedFrame) -> bool {
+    frame.symbol.is_empty() && !frame.function.is_empty()
 }
 
 fn written(frame: &NamedFrame) -> Option<Frame> {
@@ -138,6 +159,7 @@ pub fn text(about: &[String], rules: &[(Place, String)]) -> String {
                     lines.extend(frame.offset.map(|offset| format!("offset = {offset:#x}")));
                 }
             }
+            lines.extend(frame.inlined.then(|| "inlined = true".to_owned()));
         }
     }
     lines.push(String::new());
@@ -169,7 +191,7 @@ mod tests {
             group("e", 3e6, &[("main", 41)]),
         ];
         let depth = |at: usize| place(&all[at], &all, 4096).unwrap().frame.len();
-        assert_eq!([0, 1, 2, 3].map(depth), [2, 2, 1, 1]);
+        assert_eq!([0, 1, 2, 3].map(depth), [3, 3, 2, 1], "what is needed, and one more");
         let place_d = place(&all[3], &all, 4096).unwrap();
         assert_eq!(
             (place_d.least.as_deref(), place_d.most.as_deref()),
@@ -184,7 +206,8 @@ mod tests {
         let mut one = group("a", 1e6, &[("main", 10), ("_start", 20)]);
         one.frames.insert(0, NamedFrame { function: "inlined".into(), offset: 10, ..NamedFrame::default() });
         let place = place(&one, &[], 4096).unwrap();
-        assert_eq!(place.frame[0].function.as_deref(), Some("main"));
+        assert_eq!((place.frame[0].function.as_deref(), place.frame[0].inlined), (Some("inlined"), true));
+        assert_eq!((place.frame.len(), place.frame[1].function.as_deref()), (2, Some("main")));
         assert!(super::place(&group("x", 1e6, &[]), &[], 4096).is_none(), "nothing finds it");
     }
 

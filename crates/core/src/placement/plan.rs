@@ -98,6 +98,9 @@ pub struct Frame {
     /// For people: "wave.f90:120".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
+    /// The compiler had put this function into its caller, the next frame: it counts only in a build where it is one of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inlined: bool,
     /// What else there is; never written.
     #[serde(flatten, skip_serializing)]
     pub unknown: Unknown,

@@ -1,0 +1,207 @@
+//! What is advised for a profile, whether plans find objects again in another build, and what bad input is told. The profiles here are
+//! summaries made by hand, of a program whose traffic is known; those of real runs are tests of `nearfar profile`.
+
+use crate::util::{Scratch, nearfar_bin, program_file, shared_machine};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const MIB: u64 = 1 << 20;
+const BINS: usize = 8;
+
+/// `advise_arrays` as these options build it.
+fn built(dir: &Path, options: &[&str]) -> PathBuf {
+    let out = dir.join("arrays");
+    let mut gcc = Command::new("gcc");
+    gcc.args(options).args(["-g", "-o"]).arg(&out).arg(program_file("advise_arrays.c"));
+    assert!(gcc.status().expect("gcc runs").success());
+    out
+}
+
+fn build_id(program: &Path) -> String {
+    let notes = Command::new("readelf").arg("-n").arg(program).output().expect("readelf runs");
+    let text = String::from_utf8_lossy(&notes.stdout).into_owned();
+    text.split("Build ID: ").nth(1).and_then(|rest| rest.split_whitespace().next()).expect("a build id").to_owned()
+}
+
+fn estimate(value: f64) -> String {
+    format!(r#"{{"value": {value}, "low": {}, "high": {}}}"#, 0.9 * value, 1.1 * value)
+}
+
+/// An array of `mib` that was swept so often, allocated in `function`, of which `allocate` had become a part.
+fn object(name: &str, mib: u64, sweeps: f64, function: &str, build_id: &str) -> String {
+    let bytes = mib * MIB;
+    let traffic = bytes as f64 * sweeps;
+    let per_bin = |value: f64| format!("{:?}", vec![value; BINS]);
+    let frame = |function: &str, symbol: &str| {
+        let module = if symbol.is_empty() { "" } else { "arrays" };
+        format!(
+            r#"{{"module": "{module}", "build_id": "{build_id}", "offset": 0, "symbol": "{symbol}", "function": "{function}", "line": "a.c:1"}}"#
+        )
+    };
+    format!(
+        r#"{{"name": "{name}", "kind": "Heap", "symbol": "", "frames": [{}, {}, {}], "count": 1, "least": {bytes}, "most": {bytes},
+        "peak_bytes": {bytes}, "live_bytes": {}, "lifetime_s": 1, "footprint": {}, "read": {}, "written": {}, "traffic": {},
+        "lines_per_visit": {}, "pattern": "stream", "misses": {{"points": [[0, 1], [{}, 1], [{bytes}, 0]]}}, "page_visits": {},
+        "routines": [["sum", 1.0]], "busy_s": 0, "looks": 200, "touches": 150}}"#,
+        frame("allocate", ""),
+        frame(function, function),
+        frame("main", "main"),
+        per_bin(bytes as f64),
+        estimate(bytes as f64),
+        estimate(traffic),
+        estimate(0.0),
+        per_bin(traffic / BINS as f64),
+        estimate(64.0),
+        bytes - MIB,
+        estimate(traffic / 4096.0),
+    )
+}
+
+/// A profile of `program` of which `sweeps` went over the hot array.
+fn profile(program: &Path, sweeps: f64) -> String {
+    let id = build_id(program);
+    let objects = [
+        object("hot", 32, sweeps, "allocate_hot", &id),
+        object("warm", 64, sweeps / 8.0, "allocate_warm", &id),
+        object("cold", 64, 0.0, "allocate_cold", &id),
+    ];
+    let path = program.display();
+    format!(
+        r#"{{"program": "{path}", "args": ["{path}", "32", "64", "64", "16"], "processes": 1, "host": "h", "method": "PageFaults",
+        "wall_s": 2.0, "cpu_s": 2.0, "bin_s": 0.25, "cache_bytes": 33554432, "peak_bytes": {}, "objects": [{}], "routines": [],
+        "misses": {{"points": []}}, "overhead": 0.01, "notes": []}}"#,
+        160 * MIB,
+        objects.join(",")
+    )
+}
+
+fn advise(scratch: &Scratch, args: &[&str]) -> Output {
+    Command::new(nearfar_bin()).arg("advise").args(args).current_dir(scratch.work()).output().expect("nearfar runs")
+}
+
+fn words(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// A program, its profile in `app.json` and the plan of it.
+fn planned(scratch: &Scratch, options: &[&str]) -> PathBuf {
+    let program = built(&scratch.work(), options);
+    fs::write(scratch.work().join("app.json"), profile(&program, 400.0)).expect("written");
+    let output = advise(scratch, &["app.json", "--near", "64M", "--far", "emu:bw=4G,lat=10us", "-o", "plan.toml"]);
+    assert!(output.status.success(), "{}", words(&output));
+    program
+}
+
+#[test]
+fn the_hot_array_is_near_with_its_reason_and_its_gain() {
+    let (scratch, _beside) = (Scratch::new(), shared_machine());
+    planned(&scratch, &["-O2"]);
+    let args = ["app.json", "--near", "64M", "--far", "emu:bw=4G,lat=10us", "--json", "a.json", "--plot", "a.svg"];
+    let output = advise(&scratch, &args);
+    let text = words(&output);
+    let row = text.lines().find(|line| line.contains("hot")).expect("a row");
+    assert!(row.contains("near") && row.contains(" s +- ") && row.contains("in order"), "{text}");
+    for part in ["all far", "plan", "all near", "cache", "hybrid", "run time by bytes of near", "<- --near"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let plan = fs::read_to_string(scratch.work().join("plan.toml")).expect("a plan");
+    assert!(plan.contains("# why: ") && plan.contains("function = \"allocate_hot\"") && !plan.contains("allocate_cold"), "{plan}");
+    let json: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(scratch.work().join("a.json")).expect("written")).expect("JSON");
+    let far = json["advice"]["times"]["all_far"]["value"].as_f64().expect("a number");
+    let planned = json["advice"]["times"]["plan"]["value"].as_f64().expect("a number");
+    assert!(far > 1.5 * planned && json["advice"]["items"][0]["name"] == "hot", "{far} {planned}");
+    let svg = fs::read_to_string(scratch.work().join("a.svg")).expect("a plot");
+    assert!(svg.starts_with("<svg") && svg.contains("cache mode"));
+    let knl = words(&advise(&scratch, &["app.json", "--near", "64M", "--machine", "knl-flat"]));
+    assert!(knl.contains("knl-flat") && knl.contains("predicted run time"), "{knl}");
+}
+
+#[test]
+fn plans_find_objects_in_other_builds() {
+    let (scratch, _beside) = (Scratch::new(), shared_machine());
+    let program = planned(&scratch, &["-O2"]);
+    for options in [&["-O2"][..], &["-O0"], &["-O3", "-DOTHER"], &["-O1", "-fno-plt"]] {
+        built(&scratch.work(), options);
+        let mut run = Command::new(nearfar_bin());
+        run.args(["run", "--near", "64M", "--far", "emu:bw=4G,lat=10us", "--place", "plan:plan.toml", "--"]).arg(&program);
+        let output = run.args(["32", "64", "64", "1"]).current_dir(scratch.work()).output().expect("nearfar runs");
+        let text = words(&output);
+        assert!(output.status.success() && text.starts_with("OK"), "{options:?}: {text}");
+        assert!(text.contains("placed near: 1 objects of 32.0 MiB"), "{options:?}: {text}");
+        assert_eq!(text.contains("built anew"), options != ["-O2"], "{options:?}: {text}");
+    }
+}
+
+#[test]
+fn a_plan_of_another_program_stops_unless_forced() {
+    let (scratch, _beside) = (Scratch::new(), shared_machine());
+    planned(&scratch, &["-O2"]);
+    let run = |options: &[&str]| {
+        let mut run = Command::new(nearfar_bin());
+        run.args(["run", "--near", "64M", "--far", "emu:bw=4G,lat=10us", "--place", "plan:plan.toml"]).args(options);
+        run.args(["--", "/bin/true"]).current_dir(scratch.work()).output().expect("nearfar runs")
+    };
+    let refused = run(&[]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(words(&refused).contains("--force"), "{}", words(&refused));
+    assert_eq!(run(&["--force"]).status.code(), Some(0));
+}
+
+#[test]
+fn predictions_are_verified() {
+    let (scratch, _beside) = (Scratch::new(), shared_machine());
+    planned(&scratch, &["-O2"]);
+    let args = ["app.json", "--near", "64M", "--far", "emu:bw=4G,lat=10us", "--verify", "--runs", "1", "--each", "--json", "v.json"];
+    let output = advise(&scratch, &args);
+    let text = words(&output);
+    assert!(output.status.success(), "{text}");
+    for part in ["All far", "Mixed", "All near", "only hot", "measured", "of the gain of all near with"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(scratch.work().join("v.json")).expect("written")).expect("JSON");
+    assert_eq!(json["verified"]["rows"].as_array().map(Vec::len), Some(4));
+    assert!(json["verified"]["rows"][0]["error"].is_number());
+    let other = advise(&scratch, &["app.json", "--near", "64M", "--far", "emu:bw=4G", "--verify", "--", "/bin/true"]);
+    assert_eq!(other.status.code(), Some(2));
+    assert!(words(&other).contains("the profile is of"), "{}", words(&other));
+    let fails = built(&scratch.work(), &["-O2", "-Dputs(x)=exit(7)"]);
+    let failed = advise(&scratch, &["app.json", "--near", "64M", "--far", "emu:bw=4G", "--verify", "--", &fails.to_string_lossy()]);
+    assert_eq!(failed.status.code(), Some(1));
+    assert!(words(&failed).contains("status 7"), "{}", words(&failed));
+}
+
+#[test]
+fn bad_input_is_told() {
+    let (scratch, _beside) = (Scratch::new(), shared_machine());
+    let program = built(&scratch.work(), &["-O2"]);
+    let write = |name: &str, text: &str| fs::write(scratch.work().join(name), text).expect("written");
+    write("app.json", &profile(&program, 100.0));
+    write("idle.json", &profile(&program, 0.0));
+    write("text", "not a profile at all");
+    write("empty", "");
+    let emu = ["--far", "emu:bw=4G,lat=10us"];
+    let told = |args: &[&str], hint: &str| {
+        let output = advise(&scratch, args);
+        let text = words(&output);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
+        assert!(text.contains(hint), "{args:?}: {text}");
+    };
+    told(&["text", "--near", "64M", emu[0], emu[1]], "not a profile");
+    told(&["empty", "--near", "64M", emu[0], emu[1]], "holds nothing");
+    told(&["missing", "--near", "64M", emu[0], emu[1]], "No such file");
+    told(&["idle.json", "--near", "64M", emu[0], emu[1]], "saw no use");
+    told(&["app.json", "--near", "64M"], "which machine?");
+    told(&["app.json", "--near", "64M", "--machine", "knl-flta"], "did you mean knl-flat");
+    told(&["app.json", "--near", "64M", "--machine", "genoa-9004"], "one kind of memory");
+    told(&["app.json", "--near", "node:1", emu[0], emu[1]], "name a size");
+    told(&["app.json", "--near", "64M", "--far", "node:0"], "--machine node.json");
+    told(&["app.json", "--near", "64M", "--verify"], "--far emu");
+    told(&["app.json", "--near", "64M", emu[0], emu[1], "-o", "/nowhere/plan.toml"], "cannot be written");
+    let everything = advise(&scratch, &["app.json", "--near", "4G", emu[0], emu[1], "-o", "all.toml"]);
+    assert!(everything.status.success() && words(&everything).contains("everything fits"), "{}", words(&everything));
+    let plan = fs::read_to_string(scratch.work().join("all.toml")).expect("a plan");
+    assert!(plan.contains("allocate_hot") && plan.contains("allocate_cold"), "{plan}");
+}
