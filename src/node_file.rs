@@ -3,6 +3,7 @@
 
 use crate::exit::refuse;
 use nearfar_core::node::{FORMAT, Node};
+use nearfar_core::profile::summary::Summary;
 use serde_json::Value;
 use std::io::Read;
 use std::path::Path;
@@ -19,6 +20,9 @@ pub enum Document {
     Node(Box<Node>),
     /// What `nearfar run --stats` wrote, as it is.
     Run(Value),
+    /// A profile, as far as it could be read.
+    #[allow(dead_code, reason = "read with the command that writes them")]
+    Profile(Box<Summary>),
 }
 
 /// The file at `path`.
@@ -65,8 +69,8 @@ pub fn read(path: &Path) -> anyhow::Result<Document> {
 pub fn load(path: &Path) -> anyhow::Result<Node> {
     match read(path)? {
         Document::Node(node) => Ok(*node),
-        Document::Run(_) => Err(refuse(format_args!(
-            "{} is a run file; a machine description is wanted (nearfar probe -o node.json)",
+        Document::Run(_) | Document::Profile(_) => Err(refuse(format_args!(
+            "{} is not a machine description, which is wanted (nearfar probe -o node.json)",
             path.display()
         ))),
     }

@@ -13,6 +13,7 @@ pub mod loaded;
 pub mod scaling;
 pub mod latency;
 pub mod far;
+pub mod profile;
 
 use nearfar_core::node::Node;
 

@@ -7,9 +7,9 @@ use super::roofs::{Ceiling, Roof, ceilings, roofs};
 use super::svg::{Anchor, Look, Svg, cut, text_width};
 use nearfar_core::node::{Node, words};
 
-/// A program on the chart. Its intensity is a bracket, since the bytes that reach memory are known only between limits.
+/// A program or a routine on the chart. Its bandwidth is known; its intensity may be a bracket, since nobody counts operations without
+/// counters: then it is a piece of the line of that bandwidth.
 #[derive(Clone, Debug)]
-#[cfg_attr(not(test), allow(dead_code, reason = "programs come with the advisor; the chart has a place for them"))]
 pub struct Application {
     /// What it is called.
     pub name: String,
@@ -17,8 +17,8 @@ pub struct Application {
     pub low: f64,
     /// Most FLOP per byte.
     pub high: f64,
-    /// FLOP/s that it reached.
-    pub flops: f64,
+    /// Bytes per second from and to memory.
+    pub rate: f64,
 }
 
 /// One slanted line with its label: a roof of this machine or of the other.
@@ -85,7 +85,7 @@ pub fn draw(node: &Node, other: Option<&Node>, applications: &[Application]) -> 
             svg.line_label(slope.look, at, degrees, &slope.label);
         }
     }
-    for app in applications.iter().filter(|app| app.flops > 0.0 && app.low > 0.0 && app.high >= app.low) {
+    for app in applications.iter().filter(|app| app.rate > 0.0 && app.low > 0.0 && app.high >= app.low) {
         bracket(&frame, &mut svg, app);
     }
     Some(svg.finish(&title))
@@ -175,13 +175,19 @@ fn draw_ceilings(frame: &Frame, svg: &mut Svg, ours: Machine<'_>, theirs: Machin
 }
 
 fn bracket(frame: &Frame, svg: &mut Svg, app: &Application) {
-    let (from, to) = (frame.at(app.low, app.flops), frame.at(app.high, app.flops));
+    // Within the frame: beyond it there is nothing to be told apart.
+    let inside = |intensity: f64| {
+        let least = frame.x.low().max(frame.y.low() / app.rate);
+        intensity.clamp(least, frame.x.high().min(frame.y.high() / app.rate).max(least))
+    };
+    let at = |intensity: f64| frame.at(intensity, intensity * app.rate);
+    let (from, to) = (at(inside(app.low)), at(inside(app.high)));
     svg.rule("axis", from, to);
     for (x, y) in [from, to] {
-        svg.rule("axis", (x, y - 5.0), (x, y + 5.0));
+        svg.rule("axis", (x - 4.0, y - 4.0), (x + 4.0, y + 4.0));
     }
-    let text = format!("{} {}", cut(&app.name, 30), words::flops(app.flops));
-    svg.text("", ((from.0 + to.0) / 2.0, from.1 - 8.0), Anchor::Middle, &text);
+    let text = format!("{} {}", cut(&app.name, 30), words::rate(app.rate));
+    svg.text("", ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0 - 8.0), Anchor::Middle, &text);
 }
 
 #[cfg(test)]
@@ -211,8 +217,8 @@ mod tests {
     #[test]
     fn programs_are_brackets() {
         let node = presets::find("knl-flat").expect("found");
-        let app = Application { name: "a <b>".to_owned(), low: 0.1, high: 0.5, flops: 4e10 };
+        let app = Application { name: "a <b>".to_owned(), low: 0.1, high: 0.5, rate: 4e10 };
         let svg = draw(&node, None, &[app]).expect("a chart");
-        assert!(svg.contains("a &lt;b&gt; 40.0 GFLOP/s"));
+        assert!(svg.contains("a &lt;b&gt; 40.0 GB/s"));
     }
 }

@@ -1,4 +1,4 @@
-//! The report: one HTML page from machine descriptions and run files. Pure: text in, text out.
+//! The report: one HTML page from machine descriptions, run files and profiles. Pure: text in, text out.
 //!
 //! The page needs nothing but itself (no scripts, no fonts, no network), so that it can be mailed and kept.
 
@@ -7,6 +7,7 @@ mod machine;
 mod measured;
 mod beside;
 mod run;
+mod profile;
 
 use crate::chart;
 use crate::node_file::Document;
@@ -47,6 +48,7 @@ pub fn render(documents: &[Document], published: Option<&Node>) -> String {
                 body += &machine_part(number, node, beside);
             }
             Document::Run(value) => body += &run::sections(value),
+            Document::Profile(summary) => body += &profile::sections(summary, first),
         }
     }
     page(&format!("nearfar: {heading}"), &body)
@@ -57,6 +59,7 @@ fn title(document: &Document) -> String {
         Document::Node(node) if node.name.is_empty() => "A machine without a name".to_owned(),
         Document::Node(node) => node.name.clone(),
         Document::Run(value) => run::title(value),
+        Document::Profile(summary) => profile::title(summary),
     }
 }
 

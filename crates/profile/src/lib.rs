@@ -5,6 +5,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod clock;
+pub mod processor;
 pub mod code;
 pub mod spoken;
 pub mod image;

@@ -10,6 +10,7 @@ pub mod root;
 pub mod cgroup;
 pub mod machine;
 pub mod rapl;
+pub mod memory_events;
 pub mod map;
 pub mod secret;
 pub mod aside;

@@ -7,6 +7,7 @@ use crate::errno::{Errno, call};
 use crate::map::{RW, mmap, munmap};
 use crate::process;
 use nearfar_core::addr::{Extent, PAGE};
+use nearfar_core::profile::hardware::{Event, SAMPLE_TYPE};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -26,6 +27,10 @@ const THREADS_ONLY: u64 = 1 << 35;
 const CLOEXEC: usize = 8;
 /// PERF_EVENT_IOC_SET_OUTPUT.
 const SET_OUTPUT: usize = 0x2405;
+/// use_clockid: time stamps of CLOCK_MONOTONIC.
+const USE_CLOCK: u64 = 1 << 25;
+/// Where precise_ip begins in the flags.
+const PRECISE_SHIFT: u32 = 15;
 const RECORD_LOST: u32 = 2;
 const RECORD_SAMPLE: u32 = 9;
 /// Where the kernel says how far it wrote, and we how far we read (struct perf_event_mmap_page).
@@ -37,7 +42,7 @@ const PAGES: [usize; 2] = [4, 1];
 
 /// perf_event_attr up to its fifth version, of which only the first fields matter here.
 #[repr(C)]
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Attributes {
     kind: u32,
     size: u32,
@@ -46,7 +51,38 @@ struct Attributes {
     sample: u64,
     read: u64,
     flags: u64,
-    rest: [u64; 8],
+    /// wakeup_events and bp_type.
+    wakeup: u64,
+    config1: u64,
+    config2: u64,
+    /// branch_sample_type, sample_regs_user, then sample_stack_user and clockid.
+    branch: u64,
+    registers: u64,
+    stack: u32,
+    clock: i32,
+    rest: [u64; 2],
+}
+
+impl Attributes {
+    /// The software clock, each `period_ns` of user-mode CPU time.
+    fn clock(period_ns: u64) -> Self {
+        Self { kind: SOFTWARE, config: CPU_CLOCK, period: period_ns, sample: IP_AND_TID, ..Self::default() }
+    }
+
+    /// Memory samples, one of `period` events.
+    fn memory(event: &Event, period: u64) -> Self {
+        Self {
+            kind: event.unit,
+            config: event.config,
+            config1: event.config1,
+            config2: event.config2,
+            period,
+            sample: SAMPLE_TYPE,
+            flags: USE_CLOCK | u64::from(event.precise.min(3)) << PRECISE_SHIFT,
+            clock: libc::CLOCK_MONOTONIC,
+            ..Self::default()
+        }
+    }
 }
 
 /// What is in a ring.
@@ -71,7 +107,7 @@ pub struct Ring {
     /// Events of further threads, with the same ring.
     others: Vec<OwnedFd>,
     cpu: usize,
-    period_ns: u64,
+    attributes: Attributes,
     range: Extent,
     /// Whose mapping it is: the kernel does not copy it in a fork.
     owner: u32,
@@ -83,7 +119,19 @@ impl Ring {
     /// # Errors
     /// `EINVAL`: there is no such CPU; `ENODEV`: it is off; `EACCES`, `EPERM`, `ENOSYS`: not allowed here.
     pub fn open(tid: u32, cpu: usize, period_ns: u64) -> Result<Self, Errno> {
-        let event = event(tid, cpu, period_ns)?;
+        Self::of(tid, cpu, Attributes::clock(period_ns))
+    }
+
+    /// Memory samples (`core::profile::hardware`) of thread `tid`, and of those that it starts: one of each `period` events.
+    ///
+    /// # Errors
+    /// As for `open`; `ENOENT`, `EOPNOTSUPP`: the processor has no such event.
+    pub fn memory(tid: u32, cpu: usize, event: &Event, period: u64) -> Result<Self, Errno> {
+        Self::of(tid, cpu, Attributes::memory(event, period))
+    }
+
+    fn of(tid: u32, cpu: usize, attributes: Attributes) -> Result<Self, Errno> {
+        let event = event(tid, cpu, &attributes)?;
         let mut result = Err(Errno::ENOMEM);
         for pages in PAGES {
             let len = (1 + pages) * PAGE;
@@ -93,7 +141,7 @@ impl Ring {
                 break;
             }
         }
-        Ok(Self { event, others: Vec::new(), cpu, period_ns, range: result?, owner: process::pid() })
+        Ok(Self { event, others: Vec::new(), cpu, attributes, range: result?, owner: process::pid() })
     }
 
     /// Samples thread `tid`, and those that it starts, into this ring as well.
@@ -101,7 +149,7 @@ impl Ring {
     /// # Errors
     /// As for `open`; `ESRCH`: it has ended.
     pub fn also(&mut self, tid: u32) -> Result<(), Errno> {
-        let event = event(tid, self.cpu, self.period_ns)?;
+        let event = event(tid, self.cpu, &self.attributes)?;
         let args = [event.as_raw_fd() as usize, SET_OUTPUT, self.event.as_raw_fd() as usize, 0, 0, 0];
         // SAFETY: integers only.
         unsafe { call(libc::SYS_ioctl, args)? };
@@ -135,6 +183,18 @@ impl Ring {
         self.counter(TAIL).store(head, Ordering::Release);
     }
 
+    /// Moves all whole records out of the ring, as they are, to the end of `out`. In a child of a fork there are none.
+    pub fn take(&mut self, out: &mut Vec<u8>) {
+        if self.owner != process::pid() {
+            return;
+        }
+        let head = self.counter(HEAD).load(Ordering::Acquire);
+        let tail = self.counter(TAIL).load(Ordering::Relaxed);
+        (tail..head).step_by(8).for_each(|at| out.extend_from_slice(&self.word(at).to_le_bytes()));
+        fence(Ordering::Release);
+        self.counter(TAIL).store(head, Ordering::Release);
+    }
+
     fn counter(&self, offset: usize) -> &AtomicU64 {
         // SAFETY: within the first page of the ring, aligned, shared with the kernel, which goes by atomic loads and stores there.
         unsafe { &*((self.range.start + offset) as *const AtomicU64) }
@@ -158,24 +218,17 @@ impl Drop for Ring {
     }
 }
 
-fn event(tid: u32, cpu: usize, period_ns: u64) -> Result<OwnedFd, Errno> {
-    match event_with(tid, cpu, period_ns, THREADS_ONLY) {
+fn event(tid: u32, cpu: usize, what: &Attributes) -> Result<OwnedFd, Errno> {
+    match event_with(tid, cpu, what, THREADS_ONLY) {
         // An older kernel: children are sampled too, and told apart by their number.
-        Err(Errno::EINVAL) => event_with(tid, cpu, period_ns, 0),
+        Err(Errno::EINVAL) => event_with(tid, cpu, what, 0),
         other => other,
     }
 }
 
-fn event_with(tid: u32, cpu: usize, period_ns: u64, more: u64) -> Result<OwnedFd, Errno> {
-    let attributes = Attributes {
-        kind: SOFTWARE,
-        size: size_of::<Attributes>() as u32,
-        config: CPU_CLOCK,
-        period: period_ns,
-        sample: IP_AND_TID,
-        flags: INHERIT | NO_KERNEL | NO_HYPERVISOR | more,
-        ..Attributes::default()
-    };
+fn event_with(tid: u32, cpu: usize, what: &Attributes, more: u64) -> Result<OwnedFd, Errno> {
+    let flags = what.flags | INHERIT | NO_KERNEL | NO_HYPERVISOR | more;
+    let attributes = Attributes { size: size_of::<Attributes>() as u32, flags, ..*what };
     let args = [&raw const attributes as usize, tid as usize, cpu, usize::MAX, CLOEXEC, 0];
     // SAFETY: the attributes live until the call returns, and their size is in them.
     let fd = unsafe { call(libc::SYS_perf_event_open, args)? };
@@ -191,5 +244,39 @@ mod tests {
     fn no_such_cpu_is_an_error() {
         assert!(Ring::open(process::pid(), 1 << 20, 1_000_000).is_err());
         assert_eq!(size_of::<Attributes>(), 112, "PERF_ATTR_SIZE_VER5");
+    }
+
+    /// Page faults of the kernel's own count come in the same records as samples of processors.
+    #[test]
+    fn records_with_addresses() {
+        let faults = Event { unit: SOFTWARE, config: 2, ..Event::default() };
+        let rings: Result<Vec<_>, _> = crate::affinity::of(0)
+            .expect("own CPUs")
+            .as_slice()
+            .iter()
+            .map(|&cpu| Ring::memory(process::tid(), cpu as usize, &faults, 1))
+            .collect();
+        let mut rings = match rings {
+            Ok(rings) => rings,
+            Err(errno) => return println!("skip: no perf_event_open here: {errno}"),
+        };
+        let fresh = crate::map::OwnedMap::new(16 * PAGE).expect("memory");
+        let begun = crate::event::now_ns();
+        for page in (fresh.range().start..fresh.range().end).step_by(PAGE) {
+            // SAFETY: within a fresh mapping of our own.
+            unsafe { std::ptr::write_volatile((page + 8) as *mut u8, 1) };
+        }
+        let mut found = Vec::new();
+        for ring in &mut rings {
+            let mut bytes = Vec::new();
+            ring.take(&mut bytes);
+            found.extend(nearfar_core::profile::hardware::samples(&bytes).accesses);
+        }
+        let inside: Vec<_> = found.iter().filter(|(_, access)| fresh.range().contains(access.addr as usize)).collect();
+        assert_eq!(inside.len(), 16, "{found:?}");
+        for (pid, access) in inside {
+            assert_eq!((*pid, access.tid, access.addr % PAGE as u64), (process::pid(), process::tid(), 8));
+            assert!((begun..begun + 10_000_000_000).contains(&access.at), "the clock is CLOCK_MONOTONIC");
+        }
     }
 }

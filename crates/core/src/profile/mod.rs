@@ -5,10 +5,14 @@
 //! - [`file`](mod@file): the bytes of an `.nfprof` file, readable up to where it was cut off.
 //! - [`process`]: which records are whose.
 //! - [`names`]: what is asked of symbols and machine code.
+//! - [`hardware`]: memory samples of processors.
+//! - [`roofline`]: where routines stand on a machine's roofline.
 //! - [`summary`]: what a whole profile says, per object and routine, with intervals.
 
 pub mod record;
 pub mod file;
+pub mod hardware;
 pub mod process;
 pub mod summary;
 pub mod names;
+pub mod roofline;

@@ -50,6 +50,8 @@ pub enum Record {
     Code { ip: u64, start: u64, bytes: Vec<u8> },
     /// Samples of where threads were while they ran.
     Time(TimeSamples),
+    /// Memory samples of the processor, where it has them.
+    Accesses { at: u64, samples: Vec<Access> },
     /// What observing has cost, in total since the start of the process.
     Cost(Cost),
     /// Something the user should know.
@@ -221,4 +223,42 @@ pub struct Cost {
     pub allocations: u64,
     /// Records that were not written since the file had reached its limit.
     pub left_out: u64,
+}
+
+/// A load or store that the processor sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Access {
+    /// When.
+    pub at: u64,
+    /// The instruction.
+    pub ip: u64,
+    /// The thread.
+    pub tid: u32,
+    /// What it touched.
+    pub addr: u64,
+    /// How many such events the sample stands for.
+    pub stands_for: u64,
+    /// How long it took, in processor cycles; 0: not measured.
+    pub cycles: u32,
+    /// Where the data came from.
+    pub source: Source,
+    /// It was a store.
+    pub writes: bool,
+}
+
+/// Where the data of an access came from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Source {
+    /// The processor did not tell.
+    #[default]
+    Unknown,
+    L1,
+    L2,
+    L3,
+    /// A line that was already on its way.
+    FillBuffer,
+    /// The cache of another processor.
+    OtherCache,
+    /// Memory of any sort.
+    Memory,
 }
