@@ -28,6 +28,7 @@ mod presets;
 mod node_file;
 mod tiers;
 mod plan_file;
+mod profile_file;
 mod order;
 mod start;
 mod paging;
