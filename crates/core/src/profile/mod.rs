@@ -7,6 +7,7 @@
 //! - [`names`]: what is asked of symbols and machine code.
 //! - [`hardware`]: memory samples of processors.
 //! - [`roofline`]: where routines stand on a machine's roofline.
+//! - [`analyse`](mod@analyse): records to conclusions.
 //! - [`summary`]: what a whole profile says, per object and routine, with intervals.
 
 pub mod record;
@@ -16,3 +17,22 @@ pub mod process;
 pub mod summary;
 pub mod names;
 pub mod roofline;
+mod timeline;
+mod recurrence;
+mod cache;
+mod groups;
+mod visits;
+mod traffic;
+mod misses;
+mod interval;
+mod title;
+mod routines;
+mod study;
+mod describe;
+mod notes;
+pub mod analyse;
+
+#[cfg(test)]
+mod simulate;
+#[cfg(test)]
+mod truth;

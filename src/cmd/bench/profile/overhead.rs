@@ -1,11 +1,12 @@
 //! What profiling costs: plain and profiled runs by turns, so that what drifts meets both.
 
 use super::programs::{compile, numpy};
+use crate::cmd::bench::outside;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
 /// Figures of one program.
@@ -33,52 +34,41 @@ int main(void) {
 }
 "#;
 
-const NUMPY_LU: &str = "import numpy as np
-rng = np.random.default_rng(1)
-a, b = rng.random((5000, 5000)), rng.random(5000)
-for _ in range(3):
-    print(np.linalg.solve(a, b)[0])
-";
+/// Bytes of data of numpy and LAMMPS, and how often they repeat what they do: some seconds each.
+const NUMPY: (u64, usize) = (400 << 20, 3);
+const LAMMPS: (u64, usize) = (128 << 20, 8);
 
-const LAMMPS: &str = "units lj
-atom_style atomic
-lattice fcc 0.8442
-region box block 0 40 0 40 0 40
-create_box 1 box
-create_atoms 1 box
-mass 1 1.0
-velocity all create 3.0 87287
-pair_style lj/cut 2.5
-pair_coeff 1 1 1.0 1.0 2.5
-neighbor 0.3 bin
-neigh_modify every 20 delay 0 check no
-fix 1 all nve
-run 120
-";
+/// A program with its arguments and variables.
+struct Started {
+    command: Vec<OsString>,
+    environment: Vec<(&'static str, String)>,
+}
 
 /// Measures what is there; says what is not.
 pub fn measure(dir: &Path, pairs: u32, options: &[String], wanted: impl Fn(&str) -> bool) -> Result<Vec<Cost>> {
     let triad = || {
-        let source = dir.join("triad.c");
+        let (source, program) = (dir.join("triad.c"), dir.join("triad"));
         std::fs::write(&source, TRIAD)?;
-        compile("gcc", &source, &dir.join("triad"))?;
-        Ok(vec![dir.join("triad").into_os_string()])
+        compile("gcc", &source, &program)?;
+        Ok(Started { command: vec![program.into()], environment: Vec::new() })
+    };
+    let outside = |program: outside::Program, path: OsString, (bytes, repetitions): (u64, usize)| {
+        let input = dir.join("input");
+        std::fs::write(&input, program.input(bytes, repetitions).unwrap_or_default())?;
+        let mut command = vec![path];
+        command.extend(program.arguments(bytes, repetitions, &input));
+        Ok(Started { command, environment: program.environment(2) })
     };
     let lammps = || {
-        std::fs::write(dir.join("melt.in"), LAMMPS)?;
-        let there = Command::new("lmp").arg("-h").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        there.context("lmp is not installed")?;
-        Ok(["lmp", "-in", "melt.in", "-log", "none"].map(OsString::from).to_vec())
+        let found = outside::Outside::find().path(outside::Program::Lammps).map(|path| path.map(OsString::from).map_err(str::to_owned));
+        outside(outside::Program::Lammps, found.context("lmp")?.map_err(anyhow::Error::msg)?, LAMMPS)
     };
-    let lu = || {
-        std::fs::write(dir.join("lu.py"), NUMPY_LU)?;
-        Ok(vec![numpy().context("no python3 here has numpy")?.into_os_string(), "lu.py".into()])
-    };
-    let programs: [(&'static str, &dyn Fn() -> Result<Vec<OsString>>); 3] = [("triad", &triad), ("lammps", &lammps), ("numpy-lu", &lu)];
+    let lu = || outside(outside::Program::NumpyLu, numpy().context("no python3 here has numpy")?.into(), NUMPY);
+    let programs: [(&'static str, &dyn Fn() -> Result<Started>); 3] = [("triad", &triad), ("lammps", &lammps), ("numpy-lu", &lu)];
     println!("program      plain s  profiled s   cost of pairs                 median");
     let mut found = Vec::new();
     for (name, prepare) in programs.into_iter().filter(|(name, _)| wanted(name)) {
-        match prepare().and_then(|command| by_turns(name, &command, dir, pairs.max(1), options)) {
+        match prepare().and_then(|started| by_turns(name, &started, dir, pairs.max(1), options)) {
             Ok(cost) => found.push(cost),
             Err(error) => println!("{name:12} left out: {error:#}"),
         }
@@ -86,18 +76,18 @@ pub fn measure(dir: &Path, pairs: u32, options: &[String], wanted: impl Fn(&str)
     Ok(found)
 }
 
-fn by_turns(program: &'static str, command: &[OsString], dir: &Path, pairs: u32, options: &[String]) -> Result<Cost> {
+fn by_turns(program: &'static str, started: &Started, dir: &Path, pairs: u32, options: &[String]) -> Result<Cost> {
     let this = std::env::current_exe()?.into_os_string();
     let mut profiled = vec![this, "profile".into(), "-o".into(), "a.nfprof".into()];
     profiled.extend(options.iter().map(OsString::from));
     profiled.push("--".into());
-    profiled.extend(command.iter().cloned());
+    profiled.extend(started.command.iter().cloned());
     let mut cost = Cost { program, plain_s: Vec::new(), profiled_s: Vec::new(), cost: 0.0 };
     // Once unmeasured: files are in the page cache then.
-    seconds(command, dir)?;
+    seconds(&started.command, started, dir)?;
     for _ in 0..pairs {
-        cost.plain_s.push(seconds(command, dir)?);
-        cost.profiled_s.push(seconds(&profiled, dir)?);
+        cost.plain_s.push(seconds(&started.command, started, dir)?);
+        cost.profiled_s.push(seconds(&profiled, started, dir)?);
     }
     let ratios: Vec<f64> = cost.profiled_s.iter().zip(&cost.plain_s).map(|(with, without)| with / without - 1.0).collect();
     cost.cost = median(&ratios);
@@ -106,10 +96,12 @@ fn by_turns(program: &'static str, command: &[OsString], dir: &Path, pairs: u32,
     Ok(cost)
 }
 
-fn seconds(command: &[OsString], dir: &Path) -> Result<f64> {
+fn seconds(command: &[OsString], started: &Started, dir: &Path) -> Result<f64> {
     let (program, arguments) = command.split_first().context("a program")?;
     let begun = Instant::now();
-    let output = Command::new(program).args(arguments).current_dir(dir).output().with_context(|| program.to_string_lossy().into_owned())?;
+    let mut command = Command::new(program);
+    command.args(arguments).envs(started.environment.iter().map(|(name, value)| (name, value))).current_dir(dir);
+    let output = command.output().with_context(|| program.to_string_lossy().into_owned())?;
     let seconds = begun.elapsed().as_secs_f64();
     let said = String::from_utf8_lossy(&output.stderr);
     anyhow::ensure!(output.status.success(), "{}: {}", output.status, said.lines().last().unwrap_or_default());

@@ -1,0 +1,166 @@
+//! Records to conclusions: a whole profile, or several of one job, as a [`Summary`].
+
+use super::file::Content;
+use super::groups::{self, seconds};
+use super::interval::{REPLICATES, Xorshift, finite, interval};
+use super::misses::{self, PageVisits};
+use super::names::Names;
+use super::process::{Process, split};
+use super::record::{Cost, Method, Record, Start};
+use super::routines::Routines;
+use super::study::{Studied, peak, study};
+use super::summary::Summary;
+use super::timeline::bin_seconds;
+use super::traffic::{Flows, Lines, order};
+use super::visits::{Code, LINE};
+use super::{cache, describe, notes, title};
+use std::collections::HashSet;
+
+/// A cache that most machines have more than, and few programs need less than.
+const USUAL_CACHE: u64 = 32 << 20;
+
+/// What the reader of a profile may know better.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Bytes of the last-level cache; `None`: as recorded.
+    pub cache_bytes: Option<u64>,
+}
+
+/// How long a cache keeps lines, if groups' pages are visited so.
+fn kept<'a>(lines: f64, wall: f64, all: impl Iterator<Item = &'a Flows> + Clone) -> f64 {
+    // Objects that do not live all the time take their share of the cache as a mean.
+    cache::kept(lines, |time| all.clone().map(|flows| flows.page_seconds / wall * flows.touched(time)).sum())
+}
+
+/// The whole of a profile. `names` answers for the processes of `content` in the order of [`split`].
+pub fn analyse<N: Names + ?Sized>(content: &Content, names: &N, options: &Options) -> Summary {
+    let processes = split(content);
+    let starts: Vec<&Start> = processes.iter().filter_map(|process| process.start).collect();
+    let (begin, end) = groups::period(&processes);
+    let wall = (end - begin).max(1e-9);
+    let bin_s = bin_seconds(wall);
+    let recorded = starts.iter().map(|start| start.cache_bytes).max().unwrap_or(0);
+    let cache_bytes = options.cache_bytes.unwrap_or(if recorded > 0 { recorded } else { USUAL_CACHE });
+    let hosts = starts.iter().map(|start| &start.host).collect::<HashSet<_>>().len().max(1);
+    let groups = groups::collect(&processes);
+    let mut code = Code::new(names);
+    let mut studied: Vec<_> = groups.iter().map(|group| study(group, &mut code, (begin, end, bin_s))).collect();
+    let lines = cache_bytes as f64 / LINE * hosts as f64;
+    let kept = traffic(&mut studied, lines, wall);
+    let mut routines = Routines::new(names);
+    let sampled: f64 = processes.iter().enumerate().map(|(at, process)| routines.time(at, process, &mut code)).sum();
+    let mut objects: Vec<_> = studied
+        .iter()
+        .enumerate()
+        .map(|(at, one)| describe::object(at, one, kept, (begin, end, bin_s), names, &mut routines, &mut code))
+        .collect();
+    for (object, busy) in objects.iter_mut().zip(routines.busy(studied.len())) {
+        object.busy_s = busy;
+    }
+    objects.sort_by(|one, other| {
+        let by_size = || other.peak_bytes.cmp(&one.peak_bytes).then_with(|| one.name.cmp(&other.name));
+        other.total().value.total_cmp(&one.total().value).then_with(by_size)
+    });
+    title::distinguish(objects.iter_mut().map(|object| &mut object.name));
+    let (cpu_s, overhead) = cost(&processes, sampled);
+    // In the competition for memory, objects that live half of the time count half.
+    let shared: Vec<_> = studied.iter().map(|one| one.page_visits.sharing(wall)).collect();
+    let first = starts.first();
+    let mut summary = Summary {
+        program: first.map(|start| start.program.clone()).unwrap_or_default(),
+        args: first.map(|start| start.args.clone()).unwrap_or_default(),
+        processes: processes.len() as u32,
+        host: first.map(|start| start.host.clone()).unwrap_or_default(),
+        method: starts.iter().map(|start| start.method).find(|&method| method != Method::None).unwrap_or_default(),
+        wall_s: end - begin,
+        cpu_s,
+        bin_s,
+        cache_bytes,
+        peak_bytes: peak(groups.iter().flat_map(|group| &group.items)),
+        objects,
+        routines: routines.finish(),
+        misses: misses::curve(&shared.iter().collect::<Vec<_>>()).0,
+        overhead,
+        notes: Vec::new(),
+    };
+    summary.notes = notes::notes(content, &processes, &summary, recorded == 0 && options.cache_bytes.is_none());
+    summary
+}
+
+/// Lines to bytes; memory that is touched first is written back once, if the cache does not hold everything.
+fn bytes(lines: Lines, fresh: f64, kept: f64) -> (f64, f64) {
+    (lines.read * LINE, lines.written * LINE + if kept.is_finite() { fresh } else { 0.0 })
+}
+
+/// Estimates the traffic of all groups; returns for how long the cache keeps a line.
+fn traffic(studied: &mut [Studied<'_>], lines: f64, wall: f64) -> f64 {
+    let time = kept(lines, wall, studied.iter().map(|one| &one.flows));
+    let orders: Vec<_> = studied.iter().map(|one| order(one.group)).collect();
+    let mut again = vec![[const { Vec::new() }; 3]; studied.len()];
+    for replicate in 0..REPLICATES {
+        let mut drawn = Vec::with_capacity(studied.len());
+        for (at, one) in studied.iter().enumerate() {
+            let mut random = Xorshift::new((replicate * 1_000_003 + at + 1) as u64);
+            let factors: Vec<f64> = one.group.looks.iter().map(|_| random.exponential()).collect();
+            let flows = Flows::of(one.group, &one.visits, &orders[at], |look| factors[look]);
+            let page_visits = PageVisits::of(one.group, &one.visits, one.page_visits.pages, |look| factors[look]);
+            drawn.push((flows, page_visits));
+        }
+        let time = kept(lines, wall, drawn.iter().map(|(flows, _)| flows));
+        for ((one, (flows, page_visits)), again) in studied.iter().zip(&drawn).zip(&mut again) {
+            let (read, written) = bytes(flows.lines(time), one.fresh, time);
+            again[0].push(read);
+            again[1].push(written);
+            again[2].push(misses::curve(&[page_visits]).1);
+        }
+    }
+    for (one, [reads, writes, page_visits]) in studied.iter_mut().zip(&mut again) {
+        let (read, written) = bytes(one.flows.lines(time), one.fresh, time);
+        let most = one.flows.most_lines(time);
+        let touches = one.flows.touches(time);
+        one.read = interval(read, reads, touches, most.read * LINE);
+        let base = if time.is_finite() { one.fresh } else { 0.0 };
+        let above = interval(written - base, &mut writes.iter().map(|all| all - base).collect::<Vec<_>>(), touches, most.written * LINE);
+        one.written = finite(written, above.low + 0.5 * base, above.high + 1.1 * base);
+        let seen = one.visits.iter().flatten().count() as f64;
+        one.page_visit_count = interval(misses::curve(&[&one.page_visits]).1, page_visits, seen, most.read.max(most.written));
+    }
+    unseen(studied, time);
+    time
+}
+
+/// Groups that were never looked at: as if their memory were visited as the mean of the others is, or not at all.
+fn unseen(studied: &mut [Studied<'_>], kept: f64) {
+    let seen = |one: &&Studied<'_>| !one.group.looks.is_empty();
+    let sum: f64 = studied.iter().filter(seen).map(|one| one.group.page_seconds).sum();
+    let read: f64 = studied.iter().filter(seen).map(|one| one.read.value).sum();
+    let written: f64 = studied.iter().filter(seen).map(|one| one.written.value).sum();
+    for one in studied.iter_mut().filter(|one| one.group.looks.is_empty()) {
+        let share = if sum > 0.0 { one.group.page_seconds / sum } else { 0.0 };
+        // Whoever allocates memory writes it, once at least.
+        let brief: f64 = one.group.briefs.iter().map(|(_, brief)| brief.bytes as f64).sum();
+        let base = if kept.is_finite() { one.fresh.max(brief) } else { 0.0 };
+        one.read = finite(read * share, 0.0, 3.0 * read * share + base);
+        one.written = finite(written * share, 0.0, 3.0 * written * share + base);
+    }
+}
+
+/// CPU seconds of the program, and the share of it that observing took.
+fn cost(processes: &[Process<'_>], sampled: f64) -> (f64, f64) {
+    let (mut cpu, mut ours, mut spent) = (0.0, 0.0, 0.0);
+    for process in processes {
+        let mut last = Cost::default();
+        for record in &process.records {
+            match record {
+                Record::Cost(cost) => last = *cost,
+                Record::End { cpu_user_ns, cpu_system_ns, .. } => cpu += seconds(*cpu_user_ns) + seconds(*cpu_system_ns),
+                _ => {}
+            }
+        }
+        ours += seconds(last.cpu_ns);
+        spent += seconds(last.cpu_ns) + seconds(last.stall_ns) + seconds(last.hooks_ns);
+    }
+    let own = cpu - ours;
+    let cpu = if own > 0.0 { own } else { sampled };
+    (cpu, if cpu > 0.0 { spent / cpu } else { 0.0 })
+}

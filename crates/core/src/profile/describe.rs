@@ -1,0 +1,105 @@
+//! A group as people and other tools see it.
+
+use super::groups::Look;
+use super::misses;
+use super::names::Names;
+use super::record::Kind;
+use super::routines::Routines;
+use super::study::{self, Studied};
+use super::summary::ObjectGroup;
+use super::timeline::Timeline;
+use super::title;
+use super::traffic::wait_of;
+use super::visits::{Code, LINES, Visit, Way};
+
+/// How many bytes from and to memory a look's visit is a sample of; only proportions matter.
+fn amount(look: &Look, visit: &Visit, kept: f64) -> f64 {
+    let scattered = visit.way == Way::Scatter;
+    let kept = if scattered { kept * visit.lines / LINES } else { kept };
+    let missed = if wait_of(look, scattered) >= kept { 1.0 } else { visit.fresh };
+    look.weight * visit.lines * (visit.reads + visit.writes) * missed
+}
+
+/// Traffic over time: each visit stands for those around it, while its object lives.
+fn timeline(one: &Studied<'_>, kept: f64, (begin, end, bin): (f64, f64, f64)) -> Vec<f64> {
+    let looks = &one.group.looks;
+    let mut line = Timeline::with_bin(begin, end, bin);
+    let total = one.read.value + one.written.value;
+    for (at, (look, visit)) in looks.iter().zip(&one.visits).enumerate() {
+        let amount = visit.map_or(0.0, |visit| amount(look, &visit, kept));
+        if amount > 0.0 {
+            let (first, last) = (looks[at.saturating_sub(3)].at, looks[(at + 3).min(looks.len() - 1)].at);
+            let (from, to) = one.group.items.get(look.item).map_or((first, last), |item| (first.max(item.begin()), last.min(item.end)));
+            line.add(from.min(look.at), to.max(look.at), amount);
+        }
+    }
+    let sum: f64 = line.bins.iter().sum();
+    let fresh = if kept.is_finite() { one.fresh.min(one.written.value) } else { 0.0 };
+    let scale = |line: &mut Timeline, sum: f64, to: f64| line.bins.iter_mut().for_each(|bin| *bin *= if sum > 0.0 { to / sum } else { 0.0 });
+    scale(&mut line, sum, total - fresh);
+    // What no visit accounts for: first touches after the beginning of each object, and groups without looks while they live.
+    let rest = if sum > 0.0 { fresh } else { total };
+    let mut other = Timeline::with_bin(begin, end, bin);
+    for item in &one.group.items {
+        let to = if one.group.looks.is_empty() { item.end } else { item.end.min(item.begin() + bin) };
+        other.add(item.begin(), to, item.most() as f64);
+    }
+    for (at, brief) in &one.group.briefs {
+        other.add((at - 0.25).max(begin), *at, brief.bytes as f64);
+    }
+    let sum = other.bins.iter().sum();
+    scale(&mut other, sum, rest);
+    line.bins.iter().zip(&other.bins).map(|(one, other)| one + other).collect()
+}
+
+/// The group number `at`.
+pub(super) fn object<N: Names + ?Sized>(
+    at: usize,
+    one: &Studied<'_>,
+    kept: f64,
+    time: (f64, f64, f64),
+    names: &N,
+    routines: &mut Routines<'_, N>,
+    code: &mut Code<'_, N>,
+) -> ObjectGroup {
+    let group = one.group;
+    let frames = match group.origin.1.is_empty() {
+        true => Vec::new(),
+        false => title::asking(names.frames(group.origin.0, &group.origin.1)),
+    };
+    let seen = || group.looks.iter().zip(&one.visits).filter_map(|(look, visit)| Some((look, visit.as_ref()?)));
+    let missing = seen().any(|(look, visit)| amount(look, visit, kept) > 0.0);
+    let visits: Vec<_> = seen()
+        .map(|(look, visit)| {
+            let amount = if missing { amount(look, visit, kept) } else { look.weight * visit.lines };
+            (look.process, look.watch.ip, amount)
+        })
+        .collect();
+    let shares = routines.visits(at, one.read + one.written, &visits, code);
+    let (count, least, most, lifetime_s) = study::sizes(group);
+    let (misses, _) = misses::curve(&[&one.page_visits]);
+    ObjectGroup {
+        name: title::title(group.key.kind, &group.key.symbol, &group.script, &frames),
+        kind: group.key.kind,
+        symbol: if group.key.kind == Kind::Static { group.key.symbol.clone() } else { String::new() },
+        frames,
+        count,
+        least,
+        most,
+        peak_bytes: one.peak,
+        live_bytes: one.live.clone(),
+        lifetime_s,
+        footprint: study::footprint(one),
+        read: one.read,
+        written: one.written,
+        traffic: timeline(one, kept, time),
+        lines_per_visit: study::lines_per_visit(one),
+        pattern: study::pattern(one),
+        misses,
+        page_visits: one.page_visit_count,
+        routines: shares,
+        busy_s: 0.0,
+        looks: group.looks.len() as u64,
+        touches: one.visits.iter().flatten().count() as u64,
+    }
+}

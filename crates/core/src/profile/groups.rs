@@ -1,0 +1,301 @@
+//! Objects of one origin together: all blocks of a call site, a static array, the stacks. Every look is weighed by the memory and the
+//! time it stands for, since the sampler may look more often at one object or time than at another.
+
+use super::process::Process;
+use super::record::{Brief, Kind, ObjectId, Record, ScriptFrame, SiteId, Watch, WatchEnd};
+use super::timeline::{PAGE, Timeline};
+use std::collections::HashMap;
+
+/// An object.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// Second and size, from its beginning on.
+    pub sizes: Vec<(f64, u64)>,
+    /// Second of its end.
+    pub end: f64,
+}
+
+impl Item {
+    /// Its largest size.
+    pub fn most(&self) -> u64 {
+        self.sizes.iter().map(|&(_, len)| len).max().unwrap_or(0)
+    }
+
+    /// Second of its beginning.
+    pub fn begin(&self) -> f64 {
+        self.sizes.first().map_or(0.0, |&(at, _)| at)
+    }
+
+    /// Stretches of time with their size.
+    pub fn spans(&self) -> impl Iterator<Item = (f64, f64, u64)> + '_ {
+        self.sizes.iter().enumerate().map(|(at, &(begin, len))| {
+            let end = self.sizes.get(at + 1).map_or(self.end, |next| next.0).min(self.end);
+            (begin, end.max(begin), len)
+        })
+    }
+
+    /// Page-seconds between two seconds.
+    fn page_seconds(&self, from: f64, to: f64) -> f64 {
+        self.spans().map(|(begin, end, len)| (end.min(to) - begin.max(from)).max(0.0) * pages(len)).sum()
+    }
+}
+
+/// Whole and begun pages.
+pub fn pages(len: u64) -> f64 {
+    len.div_ceil(PAGE) as f64
+}
+
+/// A look at a page of a group.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// What was recorded.
+    pub watch: Watch,
+    /// Index of the process.
+    pub process: usize,
+    /// Index of the object in its group.
+    pub item: usize,
+    /// Second.
+    pub at: f64,
+    /// Seconds.
+    pub waited: f64,
+    /// Page-seconds it stands for.
+    pub weight: f64,
+    /// The memory went, and so was never touched again.
+    pub died: bool,
+}
+
+/// What all objects of a group have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    /// What sort of memory.
+    pub kind: Kind,
+    /// The symbol of a static array.
+    pub symbol: String,
+    /// Code of the frames as text that is equal across processes: module, build-id, offset.
+    pub frames: Vec<(String, String, u64)>,
+    /// Script frames.
+    pub script: Vec<(String, String, u32)>,
+}
+
+/// Objects with one key.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// What they have in common.
+    pub key: Key,
+    /// A process and a site of it, for names.
+    pub origin: (usize, Vec<u64>),
+    /// Script frames, innermost first.
+    pub script: Vec<ScriptFrame>,
+    /// The objects.
+    pub items: Vec<Item>,
+    /// Those that lived too shortly for a record, with their process.
+    pub briefs: Vec<(f64, Brief)>,
+    /// Looks in order of time.
+    pub looks: Vec<Look>,
+    /// Objects too brief for records, and the seconds of all together in memory.
+    pub page_seconds: f64,
+}
+
+/// Seconds of a time stamp.
+pub fn seconds(ns: u64) -> f64 {
+    ns as f64 * 1e-9
+}
+
+/// First and last second of all records.
+pub fn period(processes: &[Process<'_>]) -> (f64, f64) {
+    let (mut first, mut last) = (u64::MAX, 0);
+    for process in processes {
+        let mut see = |at: u64| {
+            first = first.min(at);
+            last = last.max(at);
+        };
+        if let Some(start) = process.start {
+            see(start.at);
+        }
+        for record in &process.records {
+            match record {
+                Record::Object(object) => see(object.at),
+                Record::Resized { at, .. } | Record::Gone { at, .. } | Record::End { at, .. } => see(*at),
+                Record::Watch(watch) => {
+                    see(watch.at);
+                    see(watch.at.saturating_add(watch.waited));
+                }
+                Record::Time(samples) => see(samples.at),
+                Record::Cost(cost) => see(cost.at),
+                Record::Brief(brief) => see(brief.at),
+                _ => {}
+            }
+        }
+    }
+    if first > last { (0.0, 0.0) } else { (seconds(first), seconds(last)) }
+}
+
+/// Last second of a process.
+fn end_of(process: &Process<'_>) -> f64 {
+    period(std::slice::from_ref(process)).1
+}
+
+/// Looks of a stratum: enough that their number is about what it should be, few enough that they lie close together in time.
+const STRATUM: usize = 8;
+
+/// Groups the objects of all processes; in order of keys, so that the same records always give the same.
+pub fn collect(processes: &[Process<'_>]) -> Vec<Group> {
+    let mut groups: HashMap<Key, Group> = HashMap::new();
+    for (index, process) in processes.iter().enumerate() {
+        collect_process(index, process, &mut groups);
+    }
+    let mut groups: Vec<_> = groups.into_values().collect();
+    groups.sort_by(|one, other| one.key.cmp(&other.key));
+    let (begin, end) = period(processes);
+    for group in &mut groups {
+        group.looks.sort_by(|one, other| one.at.total_cmp(&other.at));
+        weigh(group, begin, end);
+    }
+    groups
+}
+
+/// One process after the other.
+fn collect_process(index: usize, process: &Process<'_>, groups: &mut HashMap<Key, Group>) {
+    let end = end_of(process);
+    let mut sites: HashMap<SiteId, (Vec<u64>, Vec<ScriptFrame>)> = HashMap::new();
+    let mut modules = Vec::new();
+    let mut where_is: HashMap<ObjectId, (Key, usize)> = HashMap::new();
+    let key_of = |kind: Kind, symbol: &str, site: &(Vec<u64>, Vec<ScriptFrame>), modules: &[&super::record::Module]| Key {
+        kind,
+        symbol: symbol.to_owned(),
+        frames: site.0.iter().map(|&addr| place(addr, modules)).collect(),
+        script: site.1.iter().map(|frame| (frame.file.clone(), frame.function.clone(), frame.line)).collect(),
+    };
+    let group_of = |key: &Key, site: &(Vec<u64>, Vec<ScriptFrame>)| Group {
+        key: key.clone(),
+        origin: (index, site.0.clone()),
+        script: site.1.clone(),
+        items: Vec::new(),
+        briefs: Vec::new(),
+        looks: Vec::new(),
+        page_seconds: 0.0,
+    };
+    let unknown = (Vec::new(), Vec::new());
+    for record in &process.records {
+        match record {
+            Record::Module(module) => modules.push(module),
+            Record::Site(site) => {
+                sites.insert(site.id, (site.frames.clone(), site.script.clone()));
+            }
+            Record::Object(object) => {
+                let site = sites.get(&object.site).unwrap_or(&unknown);
+                let key = key_of(object.kind, &object.name, site, &modules);
+                let group = groups.entry(key.clone()).or_insert_with(|| group_of(&key, site));
+                where_is.insert(object.id, (key, group.items.len()));
+                let at = seconds(object.at);
+                group.items.push(Item { sizes: vec![(at, object.len)], end: end.max(at) });
+            }
+            Record::Resized { id, len, at, .. } => {
+                if let Some(item) = item(groups, &where_is, *id) {
+                    let last = item.sizes.last().map_or(0.0, |&(at, _)| at);
+                    item.sizes.push((seconds(*at).max(last), *len));
+                }
+            }
+            Record::Gone { id, at } => {
+                if let Some(item) = item(groups, &where_is, *id) {
+                    item.end = seconds(*at).max(item.begin());
+                }
+            }
+            Record::Brief(brief) => {
+                let site = sites.get(&brief.site).unwrap_or(&unknown);
+                // What sort it was is not recorded; blocks and mappings of one site are seldom both brief.
+                let key = [Kind::Map, Kind::Heap]
+                    .map(|kind| key_of(kind, "", site, &modules))
+                    .into_iter()
+                    .find(|key| groups.contains_key(key))
+                    .unwrap_or_else(|| key_of(Kind::Heap, "", site, &modules));
+                let group = groups.entry(key.clone()).or_insert_with(|| group_of(&key, site));
+                group.briefs.push((seconds(brief.at), brief.clone()));
+            }
+            Record::Watch(watch) => {
+                if let Some((key, item)) = where_is.get(&watch.object)
+                    && let Some(group) = groups.get_mut(key)
+                {
+                    let (at, waited) = (seconds(watch.at), seconds(watch.waited));
+                    let look = Look { watch: *watch, process: index, item: *item, at, waited, weight: 0.0, died: false };
+                    group.looks.push(look);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn item<'a>(groups: &'a mut HashMap<Key, Group>, where_is: &HashMap<ObjectId, (Key, usize)>, id: ObjectId) -> Option<&'a mut Item> {
+    let (key, at) = where_is.get(&id)?;
+    groups.get_mut(key)?.items.get_mut(*at)
+}
+
+/// An address as it is in the file of its module.
+fn place(addr: u64, modules: &[&super::record::Module]) -> (String, String, u64) {
+    match modules.iter().rev().find(|module| (module.start..module.end).contains(&addr)) {
+        Some(module) => {
+            let name = module.path.rsplit('/').next().unwrap_or_default().to_owned();
+            let id = module.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+            (name, id, addr.wrapping_sub(module.bias))
+        }
+        None => (String::new(), String::new(), addr),
+    }
+}
+
+/// Gives every look the page-seconds that it stands for.
+fn weigh(group: &mut Group, begin: f64, end: f64) {
+    for look in &mut group.looks {
+        let gone = group.items.get(look.item).map_or(f64::INFINITY, |item| item.end);
+        look.died = look.watch.end == WatchEnd::Lost && look.at + look.waited >= gone - 0.05;
+    }
+    let of_items: f64 = group.items.iter().map(|item| item.page_seconds(f64::NEG_INFINITY, f64::INFINITY)).sum();
+    let of_briefs: f64 = group.briefs.iter().map(|(_, brief)| brief_page_seconds(brief)).sum();
+    group.page_seconds = of_items + of_briefs;
+    let mut looks_at: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (at, look) in group.looks.iter().enumerate() {
+        looks_at.entry(look.item).or_default().push(at);
+    }
+    let mut pooled = Timeline::new(begin, end, 1024);
+    for (at, item) in group.items.iter().enumerate() {
+        match looks_at.get(&at) {
+            Some(looks) if looks.len() >= 2 * STRATUM => {
+                strata(&mut group.looks, looks, |from, to| item.page_seconds(from, to));
+            }
+            _ => item.spans().for_each(|(from, to, len)| pooled.add(from, to, pages(len) * (to - from))),
+        }
+    }
+    let mut rest: Vec<usize> = looks_at.into_values().filter(|looks| looks.len() < 2 * STRATUM).flatten().collect();
+    rest.sort_unstable();
+    let sums = pooled.running();
+    strata(&mut group.looks, &rest, |from, to| sums.between(from, to));
+    // Objects without looks are spoken for by the others.
+    let total: f64 = group.looks.iter().map(|look| look.weight).sum();
+    if total > 0.0 {
+        group.looks.iter_mut().for_each(|look| look.weight *= group.page_seconds / total);
+    }
+}
+
+/// Page-seconds of objects too brief for records.
+pub fn brief_page_seconds(brief: &Brief) -> f64 {
+    let mean = brief.bytes as f64 / (brief.count.max(1)) as f64;
+    mean / PAGE as f64 * seconds(brief.lifetime_ns)
+}
+
+/// Weighs looks, which are in order of time, by what `page_seconds` there are between the middles of gaps between strata.
+fn strata(looks: &mut [Look], chosen: &[usize], page_seconds: impl Fn(f64, f64) -> f64) {
+    let number = (chosen.len() / STRATUM).max(1);
+    let mut from = f64::NEG_INFINITY;
+    for stratum in 0..number {
+        let (first, last) = (stratum * chosen.len() / number, (stratum + 1) * chosen.len() / number);
+        let to = match (last.checked_sub(1).and_then(|at| chosen.get(at)), chosen.get(last)) {
+            (Some(&one), Some(&next)) => 0.5 * (looks[one].at + looks[next].at),
+            _ => f64::INFINITY,
+        };
+        let weight = page_seconds(from, to) / (last - first).max(1) as f64;
+        for &at in &chosen[first..last] {
+            looks[at].weight = weight.max(0.0);
+        }
+        from = to;
+    }
+}

@@ -1,0 +1,58 @@
+//! What the user should know before believing a profile.
+
+use super::file::Content;
+use super::process::Process;
+use super::record::{Method, Record};
+use super::summary::Summary;
+
+/// Objects with a smaller share of the traffic do not matter.
+const MATTERS: f64 = 0.05;
+/// Fewer touches tell little.
+const FEW: u64 = 30;
+/// Observing that takes more is likely to have changed what it observed.
+const MUCH: f64 = 0.10;
+
+/// All of them, the weightiest first.
+pub(super) fn notes(content: &Content, processes: &[Process<'_>], summary: &Summary, cache_unknown: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    if summary.method == Method::None {
+        notes.push("accesses were not observed on this machine: sizes and lifetimes are known, traffic is not".to_owned());
+    }
+    if content.lost_bytes > 0 {
+        notes.push(format!("the last {} bytes of the file are cut off or damaged, and were left out", content.lost_bytes));
+    }
+    let left_out: u64 = processes.iter().map(left_out).sum();
+    if left_out > 0 {
+        notes.push(format!("the file reached its limit: {left_out} records were left out"));
+    }
+    let total: f64 = summary.objects.iter().map(|object| object.total().value).sum();
+    let weak = summary.objects.iter().filter(|object| object.touches < FEW && object.total().value > MATTERS * total);
+    let weak: Vec<_> = weak.map(|object| format!("{} ({})", object.name, object.touches)).collect();
+    if !weak.is_empty() && summary.method != Method::None {
+        notes.push(format!("few touches were seen of {}: a longer run, or a larger budget, makes intervals narrower", weak.join(", ")));
+    }
+    if summary.overhead > MUCH {
+        notes.push(format!("observing took {:.0} % of the program's time: rates may be too low", 100.0 * summary.overhead));
+    }
+    if cache_unknown {
+        notes.push("the size of the machine's cache is not known: 32 MiB were taken for it".to_owned());
+    }
+    let ended = |process: &&Process<'_>| process.records.iter().any(|record| matches!(record, Record::End { .. }));
+    let killed = processes.len() - processes.iter().filter(ended).count();
+    if killed > 0 {
+        notes.push(format!("{killed} of {} processes did not end by exit: their last moments are missing", processes.len()));
+    }
+    for record in processes.iter().flat_map(|process| &process.records) {
+        if let Record::Note { text } = record
+            && !notes.contains(text)
+        {
+            notes.push(text.clone());
+        }
+    }
+    notes
+}
+
+fn left_out(process: &Process<'_>) -> u64 {
+    let cost = |record: &&Record| if let Record::Cost(cost) = record { Some(cost.left_out) } else { None };
+    process.records.iter().rev().find_map(cost).unwrap_or(0)
+}

@@ -1,0 +1,322 @@
+//! How long until a page is touched again: the distribution of waits, from looks some of which nobody ended.
+//!
+//! A page taken at a random moment waits for the *forward recurrence time* of its visits, whose density at t is the rate (per page and
+//! second) of visits that follow a gap longer than t. Such a density never rises, so the estimate is the least concave majorant of the
+//! Kaplan-Meier distribution (Grenander), with neighbouring slopes joined where they do not differ beyond noise: the bare majorant is
+//! off by a factor of two near 0, where caches are.
+
+/// What a look tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was touched then.
+    Touched,
+    /// It was not, up to then.
+    Unfinished,
+    /// It was not, and never will be: its memory went.
+    Never,
+}
+
+/// A wait in seconds, and how much it counts.
+#[derive(Clone, Copy, Debug)]
+pub struct Wait {
+    /// Seconds.
+    pub seconds: f64,
+    /// In any unit.
+    pub weight: f64,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// What is supposed of a stretch between two knots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// The density is constant: periodic visits.
+    Even,
+    /// The hazard is constant: visits at random.
+    Memoryless,
+}
+
+/// A stretch of the curve.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    start: f64,
+    end: f64,
+    /// The distribution (even) or the cumulative hazard (memoryless) at its start and end.
+    low: f64,
+    high: f64,
+    /// Sum of squares of the jumps within: tells how many touches the rise stands for.
+    squares: f64,
+    /// What the number of touches would be proportional to if all stretches were alike.
+    extent: f64,
+}
+
+impl Stretch {
+    fn rise(&self) -> f64 {
+        self.high - self.low
+    }
+
+    fn slope(&self) -> f64 {
+        self.rise() / (self.end - self.start).max(LEAST)
+    }
+
+    /// Touches within, as many of equal weight as would be as uncertain.
+    fn count(&self) -> f64 {
+        if self.squares > 0.0 { self.rise() * self.rise() / self.squares } else { 0.0 }
+    }
+
+    fn join(self, next: Self) -> Self {
+        Self { end: next.end, high: next.high, squares: self.squares + next.squares, extent: self.extent + next.extent, ..self }
+    }
+}
+
+/// Shorter waits cannot be told apart.
+const LEAST: f64 = 1e-9;
+/// Twice the gain in log-likelihood that two slopes instead of one must bring. The place of the knot was chosen among many, so that it
+/// must be more than the 3.8 of a single test.
+const SIGNIFICANT: f64 = 7.0;
+/// Fewer touches are no stretch of their own: the steepest of the first few is steep by chance.
+const FEWEST: f64 = 4.0;
+
+/// The distribution of waits.
+#[derive(Clone, Debug)]
+pub struct Recurrence {
+    shape: Shape,
+    stretches: Vec<Stretch>,
+    /// Looks, as many of equal weight as would be as uncertain.
+    looks: f64,
+}
+
+impl Recurrence {
+    /// From waits in order of their seconds.
+    pub fn of(waits: &[Wait], shape: Shape) -> Self {
+        let total: f64 = waits.iter().map(|wait| wait.weight).sum();
+        let squares: f64 = waits.iter().map(|wait| wait.weight * wait.weight).sum();
+        let looks = if squares > 0.0 { total * total / squares } else { 0.0 };
+        let mut curve = Self { shape, stretches: Vec::new(), looks };
+        let (mut at_risk, mut survival, mut height, mut exposed) = (total, 1.0, 0.0_f64, 0.0);
+        let mut last = Stretch { start: 0.0, end: 0.0, low: 0.0, high: 0.0, squares: 0.0, extent: 0.0 };
+        let mut before = 0.0;
+        for wait in waits {
+            let time = wait.seconds.max(LEAST);
+            exposed += at_risk * (time - before);
+            before = time;
+            if wait.outcome == Outcome::Touched && at_risk > 0.0 && wait.weight > 0.0 {
+                let hazard = (wait.weight / at_risk).min(1.0);
+                let jump = if shape == Shape::Even { survival * hazard } else { hazard };
+                survival -= survival * hazard;
+                height += jump;
+                let extent = if shape == Shape::Even { time - last.end } else { exposed };
+                exposed = 0.0;
+                last = Stretch { start: last.end, end: time, low: height - jump, high: height, squares: jump * jump, extent };
+                curve.push(last);
+            }
+            if wait.outcome != Outcome::Never || shape == Shape::Memoryless {
+                at_risk -= wait.weight;
+            }
+        }
+        if before > last.end {
+            let extent = if shape == Shape::Even { before - last.end } else { exposed };
+            curve.stretches.push(Stretch { start: last.end, end: before, low: height, high: height, squares: 0.0, extent });
+        }
+        curve.prune();
+        curve
+    }
+
+    /// Adds a stretch and keeps the curve concave.
+    fn push(&mut self, mut next: Stretch) {
+        while let Some(&before) = self.stretches.last() {
+            if next.start < next.end && before.slope() > next.slope() {
+                break;
+            }
+            self.stretches.pop();
+            next = before.join(next);
+        }
+        self.stretches.push(next);
+    }
+
+    /// Joins neighbours such that log-likelihood less a price per stretch is highest, of all ways to do so.
+    fn prune(&mut self) {
+        let bare = std::mem::take(&mut self.stretches);
+        // Best value of what ends before each stretch, and where its last part begins.
+        let mut best = vec![(0.0, 0)];
+        for end in 1..=bare.len() {
+            let mut most = (f64::NEG_INFINITY, 0);
+            let mut part = bare[end - 1];
+            for begin in (0..end).rev() {
+                if begin + 1 < end {
+                    part = bare[begin].join(part);
+                }
+                let count = part.count();
+                if count > 0.0 && count < FEWEST && bare.len() > end - begin {
+                    continue;
+                }
+                let value = if count > 0.0 { count * (count / part.extent.max(LEAST)).ln() } else { 0.0 };
+                let value = best[begin].0 + value - 0.5 * SIGNIFICANT;
+                if value > most.0 {
+                    most = (value, begin);
+                }
+            }
+            best.push(most);
+        }
+        let mut end = bare.len();
+        while end > 0 {
+            let begin = best[end].1.min(end - 1);
+            self.stretches.extend(bare[begin..end].iter().copied().reduce(Stretch::join));
+            end = begin;
+        }
+        self.stretches.reverse();
+    }
+
+    /// The stretch that holds `seconds`, the end belonging to the next.
+    fn holding(&self, seconds: f64) -> Option<&Stretch> {
+        self.stretches.get(self.stretches.partition_point(|stretch| stretch.end <= seconds))
+    }
+
+    /// The curve's height.
+    fn height(&self, seconds: f64) -> f64 {
+        match self.holding(seconds) {
+            Some(stretch) => stretch.low + stretch.slope() * (seconds - stretch.start).max(0.0),
+            None => self.stretches.last().map_or(0.0, |stretch| stretch.high),
+        }
+    }
+
+    /// Share of pages that are touched within `seconds`.
+    pub fn cdf(&self, seconds: f64) -> f64 {
+        match self.shape {
+            Shape::Even => self.height(seconds).clamp(0.0, 1.0),
+            Shape::Memoryless => -(-self.height(seconds)).exp_m1(),
+        }
+    }
+
+    /// Rate per page and second of visits that follow a gap longer than `seconds`.
+    pub fn density(&self, seconds: f64) -> f64 {
+        let slope = self.holding(seconds).map_or(0.0, Stretch::slope);
+        match self.shape {
+            Shape::Even => slope,
+            Shape::Memoryless => slope * (-self.height(seconds)).exp(),
+        }
+    }
+
+    /// Highest rate that would have been seen as rarely as one in twenty: what is true when nothing was seen at all.
+    pub fn most_density(&self, seconds: f64) -> f64 {
+        let (count, extent, scale) = match self.holding(seconds) {
+            Some(stretch) => {
+                let width = (stretch.end.max(seconds) - stretch.start).max(LEAST);
+                (stretch.count(), width, (stretch.rise() / stretch.count().max(LEAST), self.looks))
+            }
+            None => {
+                let start = self.stretches.last().map_or(0.0, |stretch| stretch.end);
+                (0.0, (seconds - start).max(seconds / 8.0).max(LEAST), (0.0, self.looks))
+            }
+        };
+        let per_touch = if count > 0.0 { scale.0 } else { 1.0 / scale.1.max(0.5) };
+        let factor = if self.shape == Shape::Memoryless { (-self.height(seconds)).exp() } else { 1.0 };
+        most(count) * per_touch / extent * factor
+    }
+
+    /// Touches that the density at `seconds` rests on.
+    pub fn touches(&self, seconds: f64) -> f64 {
+        self.holding(seconds).map_or(0.0, Stretch::count)
+    }
+
+    /// Where the density changes, in order.
+    pub fn knots(&self) -> impl Iterator<Item = f64> + '_ {
+        self.stretches.iter().map(|stretch| stretch.end)
+    }
+}
+
+/// The largest mean of a Poisson number that is at most `count` in one of twenty cases (Wilson and Hilferty).
+pub fn most(count: f64) -> f64 {
+    let k = count.max(0.0) + 1.0;
+    if count <= 0.0 { 3.0 } else { k * (1.0 - 1.0 / (9.0 * k) + 1.645 / (3.0 * k.sqrt())).powi(3) }
+}
+
+/// The smallest mean of a Poisson number that is at least `count` in one of twenty cases.
+pub fn least(count: f64) -> f64 {
+    let k = count.max(0.0);
+    if k <= 0.0 { 0.0 } else { k * (1.0 - 1.0 / (9.0 * k) - 1.645 / (3.0 * k.sqrt())).max(0.0).powi(3) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waits(seconds: impl IntoIterator<Item = f64>, limit: f64) -> Vec<Wait> {
+        let mut waits: Vec<_> = seconds
+            .into_iter()
+            .map(|wait| {
+                let outcome = if wait < limit { Outcome::Touched } else { Outcome::Unfinished };
+                Wait { seconds: wait.min(limit), weight: 1.0, outcome }
+            })
+            .collect();
+        waits.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
+        waits
+    }
+
+    fn close(found: f64, wanted: f64, by: f64) {
+        assert!((found - wanted).abs() <= by * wanted.abs(), "{found} is not {wanted}");
+    }
+
+    #[test]
+    fn periodic_visits_are_one_straight_line() {
+        let all = waits((0..60).map(|at| 0.5 * (f64::from(at) + 0.5) / 60.0), 9.0);
+        let curve = Recurrence::of(&all, Shape::Even);
+        assert_eq!(curve.stretches.len(), 1);
+        close(curve.density(0.001), 2.0, 0.02);
+        close(curve.cdf(0.25), 0.5, 0.02);
+        assert_eq!((curve.density(0.6), curve.cdf(0.6)), (0.0, 1.0));
+        let half = Recurrence::of(&waits((0..60).map(|at| f64::from(at) / 60.0), 0.3), Shape::Even);
+        close(half.density(0.01), 1.0, 0.1);
+    }
+
+    #[test]
+    fn visits_at_random_and_the_gaps_they_follow() {
+        let all = waits((0..200).map(|at| -0.1 * (1.0 - (f64::from(at) + 0.5) / 200.0).ln()), 9.0);
+        let curve = Recurrence::of(&all, Shape::Memoryless);
+        close(curve.density(1e-6), 10.0, 0.05);
+        close(curve.density(0.1), 10.0 * (-1.0_f64).exp(), 0.1);
+        close(Recurrence::of(&all, Shape::Even).density(1e-6), 10.0, 0.35);
+    }
+
+    #[test]
+    fn hot_pages_among_others_do_not_count() {
+        let hot = (0..6).map(|at| 1e-6 * f64::from(at + 1));
+        let curve = Recurrence::of(&waits(hot.chain((0..54).map(|at| (f64::from(at) + 0.5) / 54.0)), 9.0), Shape::Even);
+        close(curve.density(1e-3), 0.9, 0.1);
+        close(curve.cdf(1e-3), 0.1, 0.2);
+    }
+
+    #[test]
+    fn memory_that_goes_is_not_touched_later() {
+        // Pages live 10 s and are read once, 5 s after they were written: 0.1 visits per second however long the look.
+        let all: Vec<_> = (0..1000)
+            .map(|at| {
+                let begun = f64::from(at) / 100.0;
+                match begun < 5.0 {
+                    true => Wait { seconds: 5.0 - begun, weight: 1.0, outcome: Outcome::Touched },
+                    false => Wait { seconds: 10.0 - begun, weight: 1.0, outcome: Outcome::Never },
+                }
+            })
+            .collect();
+        let mut all = all;
+        all.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
+        close(Recurrence::of(&all, Shape::Even).density(3.0), 0.1, 0.02);
+    }
+
+    #[test]
+    fn nothing_seen_is_not_nothing() {
+        let curve = Recurrence::of(&waits([9.0; 30], 2.0), Shape::Even);
+        assert_eq!(curve.density(0.1), 0.0);
+        close(curve.most_density(0.1), 3.0 / (30.0 * 2.0), 0.01);
+        let never_looked = Recurrence::of(&[], Shape::Even);
+        assert!(never_looked.density(1.0) == 0.0 && never_looked.most_density(1.0).is_finite() && never_looked.cdf(1.0) == 0.0);
+    }
+
+    #[test]
+    fn poisson_bounds() {
+        close(most(1.0), 4.74, 0.02);
+        close(most(10.0), 16.96, 0.01);
+        close(least(3.0), 0.818, 0.03);
+        close(least(10.0), 5.43, 0.01);
+    }
+}

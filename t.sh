@@ -1,0 +1,1 @@
+cd /work/w/a; export CARGO_TARGET_DIR=/work/w/a/target RUST_BACKTRACE=0; timeout 900 cargo test --release -p nearfar-core --lib profile::${1:-} -- --nocapture 2>&1 | grep -E -A7 '^error|^warning: unu|never|looks: worst|: \[|^sweeps|^gather|panicked|test result|KiB|ratios|\.\.\. FAILED' | grep -v -- '-->' | grep -v '^test.*ok$' | grep -v '^--$' | head -${2:-120}; date
