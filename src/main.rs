@@ -64,6 +64,8 @@ enum Command {
     Doctor(args::DoctorArgs),
     /// Measure efficiency against all-DRAM and against the kernel's own means
     Bench(cmd::bench::BenchArgs),
+    /// Tell what changed from one profile to another
+    Diff(cmd::diff::DiffArgs),
     /// Tell whether memory or computing limits a program
     Sensitivity(args::SensitivityArgs),
     /// Write one HTML page from machine descriptions (node.json) and run files
@@ -85,6 +87,7 @@ fn main() -> ExitCode {
         Command::Map(args) => cmd::map::run(args),
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::Bench(args) => cmd::bench::run(args),
+        Command::Diff(args) => cmd::diff::run(args),
         Command::Sensitivity(args) => cmd::sensitivity::run(args),
         Command::Report(args) => cmd::report::run(args),
         Command::Demo(args) => cmd::demo::run(args),

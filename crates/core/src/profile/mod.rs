@@ -8,6 +8,7 @@
 //! - [`hardware`]: memory samples of processors.
 //! - [`roofline`]: where routines stand on a machine's roofline.
 //! - [`analyse`](mod@analyse): records to conclusions.
+//! - [`compare`](mod@compare): what changed from one profile to another.
 //! - [`summary`]: what a whole profile says, per object and routine, with intervals.
 
 pub mod record;
@@ -31,6 +32,7 @@ mod study;
 mod describe;
 mod notes;
 pub mod analyse;
+pub mod compare;
 
 #[cfg(test)]
 mod simulate;

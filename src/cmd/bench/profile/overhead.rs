@@ -60,7 +60,8 @@ pub fn measure(dir: &Path, pairs: u32, options: &[String], wanted: impl Fn(&str)
         Ok(Started { command, environment: program.environment(2) })
     };
     let lammps = || {
-        let found = outside::Outside::find().path(outside::Program::Lammps).map(|path| path.map(OsString::from).map_err(str::to_owned));
+        let found =
+            outside::Outside::find().path(outside::Program::Lammps).map(|path| path.map(OsString::from).map_err(str::to_owned));
         outside(outside::Program::Lammps, found.context("lmp")?.map_err(anyhow::Error::msg)?, LAMMPS)
     };
     let lu = || outside(outside::Program::NumpyLu, numpy().context("no python3 here has numpy")?.into(), NUMPY);
@@ -92,7 +93,13 @@ fn by_turns(program: &'static str, started: &Started, dir: &Path, pairs: u32, op
     let ratios: Vec<f64> = cost.profiled_s.iter().zip(&cost.plain_s).map(|(with, without)| with / without - 1.0).collect();
     cost.cost = median(&ratios);
     let shown: Vec<String> = ratios.iter().map(|ratio| format!("{:+.1} %", 100.0 * ratio)).collect();
-    println!("{program:12} {:7.2}  {:10.2}   {:28}  {:+.1} %", median(&cost.plain_s), median(&cost.profiled_s), shown.join(" "), 100.0 * cost.cost);
+    println!(
+        "{program:12} {:7.2}  {:10.2}   {:28}  {:+.1} %",
+        median(&cost.plain_s),
+        median(&cost.profiled_s),
+        shown.join(" "),
+        100.0 * cost.cost
+    );
     Ok(cost)
 }
 

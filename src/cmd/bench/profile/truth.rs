@@ -108,7 +108,10 @@ pub fn compare(truths: &[Truth], summary: &Summary) -> (Vec<Row>, bool) {
     rows.sort_by(|a, b| b.truth.total_cmp(&a.truth));
     let top = rows.get(..rows.len().min(5)).unwrap_or_default();
     let order_right = top.iter().enumerate().all(|(at, larger)| {
-        top[at + 1..].iter().filter(|smaller| larger.truth - smaller.truth > SAME).all(|smaller| larger.measured > smaller.measured)
+        top[at + 1..]
+            .iter()
+            .filter(|smaller| larger.truth - smaller.truth > SAME)
+            .all(|smaller| larger.measured > smaller.measured)
     });
     (rows, order_right)
 }

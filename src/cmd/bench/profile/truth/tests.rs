@@ -67,13 +67,19 @@ fn shares_beside_the_truth() {
     let shown: Vec<_> = rows.iter().map(|row| (row.object.as_str(), row.measured.round(), row.is_close(), row.missing)).collect();
     assert_eq!(
         shown,
-        [("make_a", 50.0, false, false), ("field", 40.0, false, false), ("stack", 10.0, true, false), ("make_hot", 0.0, true, true)]
+        [
+            ("make_a", 50.0, false, false),
+            ("field", 40.0, false, false),
+            ("stack", 10.0, true, false),
+            ("make_hot", 0.0, true, true)
+        ]
     );
     assert!(order_right);
     let mut tally = Tally::default();
     tally.add(&rows, order_right);
     assert_eq!((tally.dense, tally.sparse, tally.hot, tally.orders), ((0, 3), (1, 1), (1, 1), (1, 1)));
     assert_eq!(tally.intervals, (2, 4));
-    let (_, wrong) = compare(&truths, &summary(vec![group("field", "", Kind::Static, 4.0), group("a", "make_a", Kind::Heap, 3.0)]));
+    let (_, wrong) =
+        compare(&truths, &summary(vec![group("field", "", Kind::Static, 4.0), group("a", "make_a", Kind::Heap, 3.0)]));
     assert!(!wrong);
 }
