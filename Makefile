@@ -6,7 +6,7 @@ CARGO ?= cargo
 NEARFAR := target/release/nearfar
 PREFIX ?= /usr/local
 
-.PHONY: all build demo test bench check loom fuzz soak docs install clean
+.PHONY: all build demo test bench truth check loom fuzz soak docs install clean
 
 all: build
 
@@ -27,6 +27,11 @@ test: build
 # Efficiency curves against all-DRAM, kernel swap and mmap of a file, on this machine's disk.
 bench: build
 	$(NEARFAR) bench
+
+# Profiles of programs whose traffic is known, beside the truth; then what profiling costs three programs.
+truth: build
+	$(NEARFAR) bench profile
+	$(NEARFAR) bench profile overhead
 
 check:
 	$(CARGO) fmt --all --check

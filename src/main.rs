@@ -71,6 +71,8 @@ enum Command {
     Bench(cmd::bench::BenchArgs),
     /// Tell which of a profiled program's data deserve near memory, and what that gives
     Advise(args::AdviseArgs),
+    /// Tell what changed from one profile to another
+    Diff(cmd::diff::DiffArgs),
     /// Tell whether memory or computing limits a program
     Sensitivity(args::SensitivityArgs),
     /// Write one HTML page from machine descriptions (node.json) and run files
@@ -94,6 +96,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::Bench(args) => cmd::bench::run(args),
         Command::Advise(args) => cmd::advise::run(args),
+        Command::Diff(args) => cmd::diff::run(args),
         Command::Sensitivity(args) => cmd::sensitivity::run(args),
         Command::Report(args) => cmd::report::run(args),
         Command::Demo(args) => cmd::demo::run(args),

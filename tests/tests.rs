@@ -56,6 +56,9 @@ mod faults;
 /// Put it here if it is about a system without userfaultfd, where the kernel pages.
 mod fallback;
 
+/// Put it here if it is about what a profile says of a program whose traffic is known.
+mod truth;
+
 /// Put it here if it measures memory against `--near`.
 mod budget;
 

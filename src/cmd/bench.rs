@@ -28,6 +28,7 @@ mod table;
 mod settings;
 mod policies;
 mod memkind;
+mod profile;
 
 pub(super) use case::{Case, Effort, Sizes};
 pub(super) use cases::{gemm, triad};
@@ -94,6 +95,7 @@ pub struct BenchArgs {
 enum Apart {
     Policies(policies::PoliciesArgs),
     Memkind(memkind::MemkindArgs),
+    Profile(profile::ProfileArgs),
 }
 
 /// Runs the suites. Exits with 1 when a run failed or gave wrong data; a missed target is a result, not a failure.
@@ -101,6 +103,7 @@ pub fn run(args: BenchArgs) -> Result<ExitCode> {
     match &args.apart {
         Some(Apart::Policies(args)) => return policies::run(args),
         Some(Apart::Memkind(args)) => return memkind::run(args),
+        Some(Apart::Profile(args)) => return profile::run(args),
         None => {}
     }
     let conditions = Conditions::here(&args.far);

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod demo;
+pub mod diff;
 pub mod doctor;
 pub mod man;
 pub mod map;

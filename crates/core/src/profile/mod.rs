@@ -9,6 +9,7 @@
 //! - [`roofline`]: where routines stand on a machine's roofline.
 //! - [`analyse`](mod@analyse): records to conclusions.
 //! - [`choice`]: which object to look at next.
+//! - [`compare`](mod@compare): what changed from one profile to another.
 //! - [`summary`]: what a whole profile says, per object and routine, with intervals.
 
 pub mod record;
@@ -33,6 +34,7 @@ mod study;
 mod describe;
 mod notes;
 pub mod analyse;
+pub mod compare;
 
 #[cfg(test)]
 mod simulate;

@@ -1,0 +1,137 @@
+//! What profiling costs: plain and profiled runs by turns, so that what drifts meets both.
+
+use super::programs::{compile, numpy};
+use crate::cmd::bench::outside;
+use anyhow::{Context, Result};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+/// Figures of one program.
+#[derive(Serialize)]
+pub struct Cost {
+    program: &'static str,
+    plain_s: Vec<f64>,
+    profiled_s: Vec<f64>,
+    /// Median of the ratios of neighbours, less one.
+    cost: f64,
+}
+
+const TRIAD: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) {
+  long n = 16 << 20;
+  double *a = malloc(n * 8), *b = malloc(n * 8), *c = malloc(n * 8);
+#pragma omp parallel for
+  for (long i = 0; i < n; i++) a[i] = 0, b[i] = i, c[i] = 2 * i;
+  for (int k = 0; k < 200; k++)
+#pragma omp parallel for
+    for (long i = 0; i < n; i++) a[i] = b[i] + 1e-9 * k * c[i];
+  printf("%g\n", a[n / 2]);
+}
+"#;
+
+/// Bytes of data of numpy and LAMMPS, and how often they repeat what they do: some seconds each.
+const NUMPY: (u64, usize) = (400 << 20, 3);
+const LAMMPS: (u64, usize) = (128 << 20, 8);
+
+/// A program with its arguments and variables.
+struct Started {
+    command: Vec<OsString>,
+    environment: Vec<(&'static str, String)>,
+}
+
+/// Measures what is there; says what is not.
+pub fn measure(dir: &Path, pairs: u32, options: &[String], wanted: impl Fn(&str) -> bool) -> Result<Vec<Cost>> {
+    let triad = || {
+        let (source, program) = (dir.join("triad.c"), dir.join("triad"));
+        std::fs::write(&source, TRIAD)?;
+        compile("gcc", &source, &program)?;
+        Ok(Started { command: vec![program.into()], environment: Vec::new() })
+    };
+    let outside = |program: outside::Program, path: OsString, (bytes, repetitions): (u64, usize)| {
+        let input = dir.join("input");
+        std::fs::write(&input, program.input(bytes, repetitions).unwrap_or_default())?;
+        let mut command = vec![path];
+        command.extend(program.arguments(bytes, repetitions, &input));
+        Ok(Started { command, environment: program.environment(2) })
+    };
+    let lammps = || {
+        let found =
+            outside::Outside::find().path(outside::Program::Lammps).map(|path| path.map(OsString::from).map_err(str::to_owned));
+        outside(outside::Program::Lammps, found.context("lmp")?.map_err(anyhow::Error::msg)?, LAMMPS)
+    };
+    let lu = || outside(outside::Program::NumpyLu, numpy().context("no python3 here has numpy")?.into(), NUMPY);
+    let programs: [(&'static str, &dyn Fn() -> Result<Started>); 3] = [("triad", &triad), ("lammps", &lammps), ("numpy-lu", &lu)];
+    println!("program      plain s  profiled s   cost of pairs                 median");
+    let mut found = Vec::new();
+    for (name, prepare) in programs.into_iter().filter(|(name, _)| wanted(name)) {
+        match prepare().and_then(|started| by_turns(name, &started, dir, pairs.max(1), options)) {
+            Ok(cost) => found.push(cost),
+            Err(error) => println!("{name:12} left out: {error:#}"),
+        }
+    }
+    Ok(found)
+}
+
+fn by_turns(program: &'static str, started: &Started, dir: &Path, pairs: u32, options: &[String]) -> Result<Cost> {
+    let this = std::env::current_exe()?.into_os_string();
+    let mut profiled = vec![this, "profile".into(), "-o".into(), "a.nfprof".into()];
+    profiled.extend(options.iter().map(OsString::from));
+    profiled.push("--".into());
+    profiled.extend(started.command.iter().cloned());
+    let mut cost = Cost { program, plain_s: Vec::new(), profiled_s: Vec::new(), cost: 0.0 };
+    // Once unmeasured: files are in the page cache then.
+    seconds(&started.command, started, dir)?;
+    for _ in 0..pairs {
+        cost.plain_s.push(seconds(&started.command, started, dir)?);
+        cost.profiled_s.push(seconds(&profiled, started, dir)?);
+    }
+    let ratios: Vec<f64> = cost.profiled_s.iter().zip(&cost.plain_s).map(|(with, without)| with / without - 1.0).collect();
+    cost.cost = median(&ratios);
+    let shown: Vec<String> = ratios.iter().map(|ratio| format!("{:+.1} %", 100.0 * ratio)).collect();
+    println!(
+        "{program:12} {:7.2}  {:10.2}   {:28}  {:+.1} %",
+        median(&cost.plain_s),
+        median(&cost.profiled_s),
+        shown.join(" "),
+        100.0 * cost.cost
+    );
+    Ok(cost)
+}
+
+fn seconds(command: &[OsString], started: &Started, dir: &Path) -> Result<f64> {
+    let (program, arguments) = command.split_first().context("a program")?;
+    let begun = Instant::now();
+    let mut command = Command::new(program);
+    command.args(arguments).envs(started.environment.iter().map(|(name, value)| (name, value))).current_dir(dir);
+    let output = command.output().with_context(|| program.to_string_lossy().into_owned())?;
+    let seconds = begun.elapsed().as_secs_f64();
+    let said = String::from_utf8_lossy(&output.stderr);
+    anyhow::ensure!(output.status.success(), "{}: {}", output.status, said.lines().last().unwrap_or_default());
+    Ok(seconds)
+}
+
+fn median(numbers: &[f64]) -> f64 {
+    let mut numbers = numbers.to_vec();
+    numbers.sort_by(f64::total_cmp);
+    let middle = numbers.len() / 2;
+    match (numbers.get(middle), middle.checked_sub(1).and_then(|before| numbers.get(before))) {
+        (Some(upper), Some(lower)) if numbers.len().is_multiple_of(2) => (upper + lower) / 2.0,
+        (Some(middle), _) => *middle,
+        _ => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians() {
+        assert_eq!([median(&[]), median(&[3.0]), median(&[1.0, 2.0]), median(&[5.0, 1.0, 2.0])], [0.0, 3.0, 1.5, 2.0]);
+    }
+}

@@ -1,0 +1,96 @@
+//! The programs whose traffic is known, and how they are built. Their sources are part of the command.
+
+use anyhow::{Context, Result, bail};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A program.
+pub struct Program {
+    pub name: &'static str,
+    file: &'static str,
+    source: &'static str,
+    pub threads: u32,
+}
+
+const HEADER: &str = include_str!("../../../../tests/truth/truth.h");
+const SWEEPS: &str = include_str!("../../../../tests/truth/sweeps.c");
+const GATHER: &str = include_str!("../../../../tests/truth/gather.c");
+const STENCIL: &str = include_str!("../../../../tests/truth/stencil.c");
+
+/// All of them.
+pub const PROGRAMS: [Program; 13] = [
+    Program { name: "sweeps", file: "sweeps.c", source: SWEEPS, threads: 1 },
+    Program { name: "sweeps-2", file: "sweeps.c", source: SWEEPS, threads: 2 },
+    Program { name: "gather", file: "gather.c", source: GATHER, threads: 1 },
+    Program { name: "gather-2", file: "gather.c", source: GATHER, threads: 2 },
+    Program { name: "stencil", file: "stencil.c", source: STENCIL, threads: 1 },
+    Program { name: "stencil-2", file: "stencil.c", source: STENCIL, threads: 2 },
+    Program { name: "hot", file: "hot.c", source: include_str!("../../../../tests/truth/hot.c"), threads: 1 },
+    Program { name: "brief", file: "brief.c", source: include_str!("../../../../tests/truth/brief.c"), threads: 1 },
+    Program { name: "places", file: "places.c", source: include_str!("../../../../tests/truth/places.c"), threads: 1 },
+    Program { name: "strided", file: "strided.c", source: include_str!("../../../../tests/truth/strided.c"), threads: 1 },
+    Program { name: "vectors", file: "vectors.cpp", source: include_str!("../../../../tests/truth/vectors.cpp"), threads: 1 },
+    Program { name: "fields", file: "fields.f90", source: include_str!("../../../../tests/truth/fields.f90"), threads: 1 },
+    Program { name: "arrays", file: "arrays.py", source: include_str!("../../../../tests/truth/arrays.py"), threads: 1 },
+];
+
+impl Program {
+    /// Builds it in `dir`; how it is started.
+    pub fn build(&self, dir: &Path) -> Result<Vec<OsString>> {
+        let source = dir.join(self.file);
+        std::fs::write(dir.join("truth.h"), HEADER)?;
+        std::fs::write(&source, self.source)?;
+        let compiler = match source.extension().and_then(|extension| extension.to_str()) {
+            Some("py") => return Ok(vec![numpy().context("no python3 here has numpy")?.into(), source.into()]),
+            Some("f90") => "gfortran",
+            Some("cpp") => "g++",
+            _ => "gcc",
+        };
+        let program = dir.join(self.name);
+        compile(compiler, &source, &program)?;
+        Ok(vec![program.into()])
+    }
+}
+
+/// Compiles one file.
+pub fn compile(compiler: &str, source: &Path, program: &Path) -> Result<()> {
+    let mut command = Command::new(compiler);
+    // Modules of Fortran are written to where the compiler runs.
+    command.args(["-O2", "-g", "-fopenmp", "-o"]).arg(program).arg(source).current_dir(source.parent().unwrap_or(Path::new("/")));
+    let output = command.output().with_context(|| format!("{compiler} is needed to build it"))?;
+    if !output.status.success() {
+        bail!("{compiler}: {}", String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default());
+    }
+    Ok(())
+}
+
+/// A Python that has numpy.
+pub fn numpy() -> Option<PathBuf> {
+    ["python3", "/usr/bin/python3"].into_iter().find_map(|python| {
+        let output = Command::new(python).args(["-c", "import sys, numpy; print(sys.executable)"]).output().ok()?;
+        output.status.success().then(|| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
+    })
+}
+
+/// A directory that is gone afterwards.
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    pub fn new() -> Result<Self> {
+        let dir = std::env::temp_dir().join(format!("nearfar-bench-profile-{}", std::process::id()));
+        std::fs::create_dir_all(&dir)?;
+        Ok(Self(dir))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What stays lies among other temporary files.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,51 @@
+//! Profiles of programs whose traffic is known: shares of objects must come out, with wide tolerance, since runs are short here and
+//! the machine is busy. `make truth` has more programs, takes longer and says how close it is.
+
+use crate::util::{Scratch, machine, nearfar_bin};
+use std::process::Command;
+
+/// Points that a share may be off here.
+const TOLERANCE: f64 = 25.0;
+/// What an object that the cache holds may have, in per cent.
+const NOTHING: f64 = 10.0;
+
+/// The rows of one program: name, truth, measured.
+fn rows(program: &str) -> Vec<(String, f64, f64)> {
+    let scratch = Scratch::new();
+    let json = scratch.work().join("truth.json");
+    let mut command = Command::new(nearfar_bin());
+    command.args(["bench", "profile", "--seconds", "6", "--only", program, "--json"]).arg(&json);
+    let output = command.output().expect("nearfar runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{program}: {said}{}", String::from_utf8_lossy(&output.stderr));
+    let found: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).expect("figures")).expect("JSON");
+    let rows = found[0]["rows"].as_array().unwrap_or_else(|| panic!("{program}: {found}"));
+    let number = |row: &serde_json::Value, name: &str| row[name].as_f64().unwrap_or(f64::NAN);
+    println!("{said}");
+    let row = |row| (row, number(row, "truth"), number(row, "measured"));
+    rows.iter()
+        .map(row)
+        .map(|(row, truth, measured)| (row["object"].as_str().unwrap_or("").to_owned(), truth, measured))
+        .collect()
+}
+
+#[test]
+fn shares_of_traffic_come_out_and_the_cache_has_none() {
+    needs!("gcc");
+    let _alone = machine();
+    for program in ["sweeps-2", "hot", "places"] {
+        let rows = rows(program);
+        assert!(rows.len() >= 2, "{program}: {rows:?}");
+        for (object, truth, measured) in &rows {
+            let off = (measured - truth).abs();
+            assert!(
+                off <= TOLERANCE,
+                "{program}: {object} has {truth:.1} % of the traffic, and the profile says {measured:.1} %"
+            );
+            assert!(
+                *truth > 0.5 || *measured < NOTHING,
+                "{program}: {object} is in the cache, and the profile says {measured:.1} %"
+            );
+        }
+    }
+}
