@@ -4,7 +4,7 @@
 use super::forbidden;
 use super::governor::{Counted, Governor};
 use super::mover::{Mover, Step, Tries};
-use super::slots::{Slots, State};
+use super::slots::{SMALL, Slots, State};
 use super::{Look, Sampler};
 use nearfar_core::addr::{BLOCK, Extent, PAGE};
 use nearfar_core::profile::choice::Random;
@@ -30,6 +30,8 @@ const STALE_NS: u64 = 150_000_000;
 const WAKING_NS: u64 = 10_000;
 /// Faults that were read while something else was being done.
 const PENDING: usize = 1024;
+/// Looks at a time that are not too many in programs that pause all the time: some 0.2 ms to put back.
+const LEAST_AT_A_TIME: usize = 64;
 /// Huge pages that are split for the sake of one small page: so many at first, and then one in so long.
 const SPLITS: u32 = 8;
 const SPLIT_NS: u64 = 10_000_000_000;
@@ -112,7 +114,7 @@ pub fn spawn(sampler: &'static Sampler) -> Result<(), Errno> {
         splits: SPLITS,
         next_split: 0,
         paused: true,
-        most: usize::MAX,
+        most: SMALL,
         pauses: 0,
     });
     let watcher = Box::into_raw(watcher);
@@ -176,7 +178,7 @@ impl Watcher {
         }
         let now = now_ns();
         let mut until = self.tick;
-        if !self.paused && !self.sampler.looks.is_empty() {
+        if self.has_room() && !self.sampler.looks.is_empty() {
             until = until.min(self.next);
         }
         if let Some(&(at, ..)) = self.protected.front() {
@@ -458,13 +460,14 @@ impl Watcher {
             looks: self.begun,
         });
         // Every pause puts all pages back, which the pausing thread waits for.
-        self.most = match std::mem::take(&mut self.pauses) {
-            0 => self.most.saturating_add(self.most / 64).max(16),
-            _ => (self.slots.in_use().max(32) / 2).max(16),
-        };
+        let pauses = std::mem::take(&mut self.pauses);
+        self.most = if pauses == 0 { (self.most + self.most / 8).min(SMALL) } else { (self.most / 2).max(LEAST_AT_A_TIME) };
         let wanted = (self.governor.rate() * 0.06).ceil() as usize;
-        let room = self.slots.in_use() < self.most.min(super::slots::SMALL) && !self.paused;
-        self.sampler.wanted.store(if room { wanted.min(1000) } else { 0 }, Ordering::Relaxed);
+        self.sampler.wanted.store(if self.has_room() { wanted.min(1000) } else { 0 }, Ordering::Relaxed);
+    }
+
+    fn has_room(&self) -> bool {
+        !self.paused && self.slots.in_use() < self.most
     }
 
     fn begin_due(&mut self) {
@@ -474,7 +477,7 @@ impl Watcher {
             self.next = now;
         }
         for _ in 0..4 {
-            if now < self.next || self.slots.in_use() >= self.most.min(super::slots::SMALL) {
+            if now < self.next || !self.has_room() {
                 return;
             }
             let Some((offered, look)) = self.sampler.looks.pop() else { return };
