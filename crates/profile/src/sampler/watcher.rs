@@ -22,6 +22,10 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// How often costs are counted and old looks are given up.
 const TICK_NS: u64 = 20_000_000;
+/// Share of the looks that, when they end with a read, go on to see whether the visit writes; each costs as much again.
+const FOLLOWED: f64 = 0.4;
+/// So many at a time.
+const VISITS: usize = 64;
 /// How long a page stays write-protected after it was read.
 const VISIT_NS: u64 = 2_000_000;
 /// A page that was offered so long ago may not be the object's any more.
@@ -101,7 +105,7 @@ pub fn spawn(sampler: &'static Sampler) -> Result<(), Errno> {
         pending: VecDeque::with_capacity(PENDING),
         overflow: false,
         restores: false,
-        protected: VecDeque::with_capacity(64),
+        protected: VecDeque::with_capacity(VISITS),
         threads: BlockedThreads::new(),
         spare,
         forbidden: Vec::new(),
@@ -141,7 +145,7 @@ impl Watcher {
         self.forbidden.push(Extent::new(std::ptr::from_ref(self).addr(), size_of::<Self>()));
         let (faults, protected) = (self.pending.as_slices().0, self.protected.as_slices().0);
         self.forbidden.push(Extent::new(faults.as_ptr().addr(), PENDING * size_of::<Fault>()));
-        self.forbidden.push(Extent::new(protected.as_ptr().addr(), 64 * 24));
+        self.forbidden.push(Extent::new(protected.as_ptr().addr(), VISITS * 24));
         self.forbidden.push(Extent::new((&raw const *self.mover.fd).addr(), size_of::<WatchFd>()));
         self.forbidden.push(Extent::new((&raw const *self.event).addr(), size_of::<Event>()));
         self.forbidden.reserve(1);
@@ -316,7 +320,7 @@ impl Watcher {
         let range = page.range;
         let ip = self.threads.instruction(fault.thread).unwrap_or(0) as u64;
         self.slots.get(slot).watch.ip = ip;
-        let follow = !fault.write && range.len() == PAGE && self.protected.len() < 64 && self.random.next() & 1 == 0;
+        let follow = self.slots.get(slot).follow && !fault.write && self.protected.len() < VISITS;
         if !follow {
             self.put_back(slot, Waiters::Wake);
             self.stalled(now_ns() - now + WAKING_NS);
@@ -525,8 +529,10 @@ impl Watcher {
             return;
         }
         let Some(slot) = self.slots.claim(range, watch) else { return };
+        let follow = range == small && self.random.unit() < FOLLOWED;
+        self.slots.get(slot).follow = follow;
         // SAFETY: this thread reads the messages until `finish` unregisters.
-        if unsafe { self.mover.fd.register(range) }.is_err() {
+        if unsafe { self.mover.fd.register(range, follow) }.is_err() {
             self.slots.free(slot, false);
             return self.report(watch);
         }
@@ -562,10 +568,13 @@ impl Watcher {
     }
 
     fn has_thread(&mut self, slot: usize) -> bool {
-        let len = self.slots.get(slot).range.len();
+        let range = self.slots.get(slot).range;
+        if range.len() == BLOCK {
+            return forbidden::has_live_thread(range);
+        }
         let words = self.mover.place(slot) as *const usize;
         // SAFETY: the memory aside is ours, and the pages that were moved there are nobody else's now. What a racing `discarded`
         // empties it reads as zeros.
-        forbidden::has_thread(unsafe { std::slice::from_raw_parts(words, len / size_of::<usize>()) })
+        forbidden::has_thread(unsafe { std::slice::from_raw_parts(words, PAGE / size_of::<usize>()) })
     }
 }
