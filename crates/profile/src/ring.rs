@@ -159,7 +159,7 @@ mod tests {
                 None => std::thread::yield_now(),
             }
         }
-        makers.map(|maker| maker.join().unwrap());
+        makers.into_iter().for_each(|maker| maker.join().unwrap());
         assert_eq!(sum, 19_999 * 20_000 / 2);
     }
 }

@@ -111,12 +111,12 @@ impl WatchFd {
         RangeArg { start: range.start as u64, len: range.len() as u64 }
     }
 
-    /// From now on an access to a missing page of `range` waits for us, as does a write to a protected one.
+    /// From now on an access to a missing page of `range` waits for us, and, `with_protect`, a write to a protected one.
     ///
     /// # Safety
     /// Somebody must read the messages until `unregister`, and bring back what is moved away.
-    pub unsafe fn register(&self, range: Extent) -> Result<(), Errno> {
-        let mode = uffd::REGISTER_MODE_MISSING | uffd::REGISTER_MODE_WP;
+    pub unsafe fn register(&self, range: Extent, with_protect: bool) -> Result<(), Errno> {
+        let mode = uffd::REGISTER_MODE_MISSING | if with_protect { uffd::REGISTER_MODE_WP } else { 0 };
         let mut arg = RegisterArg { range: Self::range(range), mode, ioctls: 0 };
         self.ioctl(request(0x00, size_of::<RegisterArg>(), uffd::IOC_WR), &mut arg)
     }

@@ -2,8 +2,10 @@
 //! writes when a thread ends, since it does not wait then.
 
 use nearfar_core::addr::Extent;
+use nearfar_sys::errno::call;
 use nearfar_sys::proc_maps;
 use std::ffi::c_void;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// The modules that the sampler's thread runs code of (this one, the C library, the loader), with their data, and its stack. Called on
 /// that thread, before it looks at anything.
@@ -65,6 +67,44 @@ pub fn has_thread(words: &[usize]) -> bool {
     })
 }
 
+/// As `has_thread`, for ranges that are long to search: asks the kernel for the list of every thread. When it is not known, true.
+pub fn has_live_thread(range: Extent) -> bool {
+    let flags = (libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC) as usize;
+    let path = c"/proc/self/task".as_ptr().addr();
+    // SAFETY: a C string constant.
+    let Ok(fd) = (unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, path, flags, 0, 0, 0]) }) else { return true };
+    // SAFETY: a fresh descriptor, ours alone.
+    let tasks = unsafe { OwnedFd::from_raw_fd(fd as RawFd) };
+    let mut entries = [0u8; 4096];
+    loop {
+        let args = [tasks.as_raw_fd() as usize, entries.as_mut_ptr().addr(), entries.len(), 0, 0, 0];
+        // SAFETY: writes at most its length into a local buffer.
+        let got = match unsafe { call(libc::SYS_getdents64, args) } {
+            Ok(0) => return false,
+            Ok(got) => got,
+            Err(_) => return true,
+        };
+        let mut rest = &entries[..got];
+        // linux_dirent64: inode, offset, length of the entry, type, name.
+        while let [.., _] = rest.get(..19).unwrap_or_default() {
+            let len = usize::from(u16::from_ne_bytes([rest[16], rest[17]])).clamp(19, rest.len());
+            let digits = rest[19..len].iter().take_while(|byte| byte.is_ascii_digit());
+            let tid = digits.fold(0usize, |tid, byte| tid * 10 + usize::from(byte - b'0'));
+            if tid > 0 && robust_head(tid).is_some_and(|head| range.contains(head)) {
+                return true;
+            }
+            rest = &rest[len..];
+        }
+    }
+}
+
+fn robust_head(tid: usize) -> Option<usize> {
+    let (mut head, mut len) = (0usize, 0usize);
+    let args = [tid, (&raw mut head).addr(), (&raw mut len).addr(), 0, 0, 0];
+    // SAFETY: writes two locals.
+    unsafe { call(libc::SYS_get_robust_list, args) }.ok().map(|_| head)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,6 +137,19 @@ mod tests {
         })
         .join()
         .unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            // SAFETY: no arguments.
+            tell.send(unsafe { libc::pthread_self() } as usize).unwrap();
+            ended.recv().unwrap_err()
+        });
+        let descriptor = Extent::new(told.recv().unwrap(), 4096);
+        assert!(has_live_thread(descriptor));
+        drop(end);
+        thread.join().unwrap();
+        let free = Extent::new(4096, 4096);
+        assert!(!has_live_thread(free));
         assert!(!has_thread(&[0; 512]) && !has_thread(&[-32isize as usize; 512]));
         assert!(!has_thread(&(0..512).collect::<Vec<_>>()));
     }

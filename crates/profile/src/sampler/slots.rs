@@ -33,6 +33,8 @@ pub struct Slot {
     away: [u64; BLOCK_PAGES / 64],
     /// To be put back at once: the program has done something to its mapping.
     pub restore: bool,
+    /// When it is read first, it is watched on for whether the visit writes.
+    pub follow: bool,
     /// There is content of no worth in the slot's place aside.
     pub spoilt: bool,
     /// What will be told of it.
@@ -44,6 +46,7 @@ const EMPTY: Slot = Slot {
     range: Extent { start: 0, end: 0 },
     away: [0; BLOCK_PAGES / 64],
     restore: false,
+    follow: false,
     spoilt: false,
     watch: Watch {
         object: 0,

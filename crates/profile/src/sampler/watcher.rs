@@ -4,7 +4,7 @@
 use super::forbidden;
 use super::governor::{Counted, Governor};
 use super::mover::{Mover, Step, Tries};
-use super::slots::{Slots, State};
+use super::slots::{SMALL, Slots, State};
 use super::{Look, Sampler};
 use nearfar_core::addr::{BLOCK, Extent, PAGE};
 use nearfar_core::profile::choice::Random;
@@ -22,6 +22,10 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// How often costs are counted and old looks are given up.
 const TICK_NS: u64 = 20_000_000;
+/// Share of the looks that, when they end with a read, go on to see whether the visit writes; each costs as much again.
+const FOLLOWED: f64 = 0.4;
+/// So many at a time.
+const VISITS: usize = 64;
 /// How long a page stays write-protected after it was read.
 const VISIT_NS: u64 = 2_000_000;
 /// A page that was offered so long ago may not be the object's any more.
@@ -30,6 +34,8 @@ const STALE_NS: u64 = 150_000_000;
 const WAKING_NS: u64 = 10_000;
 /// Faults that were read while something else was being done.
 const PENDING: usize = 1024;
+/// Looks at a time that are not too many in programs that pause all the time: some 0.2 ms to put back.
+const LEAST_AT_A_TIME: usize = 64;
 /// Huge pages that are split for the sake of one small page: so many at first, and then one in so long.
 const SPLITS: u32 = 8;
 const SPLIT_NS: u64 = 10_000_000_000;
@@ -99,7 +105,7 @@ pub fn spawn(sampler: &'static Sampler) -> Result<(), Errno> {
         pending: VecDeque::with_capacity(PENDING),
         overflow: false,
         restores: false,
-        protected: VecDeque::with_capacity(64),
+        protected: VecDeque::with_capacity(VISITS),
         threads: BlockedThreads::new(),
         spare,
         forbidden: Vec::new(),
@@ -112,7 +118,7 @@ pub fn spawn(sampler: &'static Sampler) -> Result<(), Errno> {
         splits: SPLITS,
         next_split: 0,
         paused: true,
-        most: usize::MAX,
+        most: SMALL,
         pauses: 0,
     });
     let watcher = Box::into_raw(watcher);
@@ -139,7 +145,7 @@ impl Watcher {
         self.forbidden.push(Extent::new(std::ptr::from_ref(self).addr(), size_of::<Self>()));
         let (faults, protected) = (self.pending.as_slices().0, self.protected.as_slices().0);
         self.forbidden.push(Extent::new(faults.as_ptr().addr(), PENDING * size_of::<Fault>()));
-        self.forbidden.push(Extent::new(protected.as_ptr().addr(), 64 * 24));
+        self.forbidden.push(Extent::new(protected.as_ptr().addr(), VISITS * 24));
         self.forbidden.push(Extent::new((&raw const *self.mover.fd).addr(), size_of::<WatchFd>()));
         self.forbidden.push(Extent::new((&raw const *self.event).addr(), size_of::<Event>()));
         self.forbidden.reserve(1);
@@ -176,7 +182,7 @@ impl Watcher {
         }
         let now = now_ns();
         let mut until = self.tick;
-        if !self.paused && !self.sampler.looks.is_empty() {
+        if self.has_room() && !self.sampler.looks.is_empty() {
             until = until.min(self.next);
         }
         if let Some(&(at, ..)) = self.protected.front() {
@@ -314,7 +320,7 @@ impl Watcher {
         let range = page.range;
         let ip = self.threads.instruction(fault.thread).unwrap_or(0) as u64;
         self.slots.get(slot).watch.ip = ip;
-        let follow = !fault.write && range.len() == PAGE && self.protected.len() < 64 && self.random.next() & 1 == 0;
+        let follow = self.slots.get(slot).follow && !fault.write && self.protected.len() < VISITS;
         if !follow {
             self.put_back(slot, Waiters::Wake);
             self.stalled(now_ns() - now + WAKING_NS);
@@ -458,13 +464,14 @@ impl Watcher {
             looks: self.begun,
         });
         // Every pause puts all pages back, which the pausing thread waits for.
-        self.most = match std::mem::take(&mut self.pauses) {
-            0 => self.most.saturating_add(self.most / 64).max(16),
-            _ => (self.slots.in_use().max(32) / 2).max(16),
-        };
+        let pauses = std::mem::take(&mut self.pauses);
+        self.most = if pauses == 0 { (self.most + self.most / 8).min(SMALL) } else { (self.most / 2).max(LEAST_AT_A_TIME) };
         let wanted = (self.governor.rate() * 0.06).ceil() as usize;
-        let room = self.slots.in_use() < self.most.min(super::slots::SMALL) && !self.paused;
-        self.sampler.wanted.store(if room { wanted.min(1000) } else { 0 }, Ordering::Relaxed);
+        self.sampler.wanted.store(if self.has_room() { wanted.min(1000) } else { 0 }, Ordering::Relaxed);
+    }
+
+    fn has_room(&self) -> bool {
+        !self.paused && self.slots.in_use() < self.most
     }
 
     fn begin_due(&mut self) {
@@ -474,7 +481,7 @@ impl Watcher {
             self.next = now;
         }
         for _ in 0..4 {
-            if now < self.next || self.slots.in_use() >= self.most.min(super::slots::SMALL) {
+            if now < self.next || !self.has_room() {
                 return;
             }
             let Some((offered, look)) = self.sampler.looks.pop() else { return };
@@ -522,8 +529,10 @@ impl Watcher {
             return;
         }
         let Some(slot) = self.slots.claim(range, watch) else { return };
+        let follow = range == small && self.random.unit() < FOLLOWED;
+        self.slots.get(slot).follow = follow;
         // SAFETY: this thread reads the messages until `finish` unregisters.
-        if unsafe { self.mover.fd.register(range) }.is_err() {
+        if unsafe { self.mover.fd.register(range, follow) }.is_err() {
             self.slots.free(slot, false);
             return self.report(watch);
         }
@@ -559,10 +568,13 @@ impl Watcher {
     }
 
     fn has_thread(&mut self, slot: usize) -> bool {
-        let len = self.slots.get(slot).range.len();
+        let range = self.slots.get(slot).range;
+        if range.len() == BLOCK {
+            return forbidden::has_live_thread(range);
+        }
         let words = self.mover.place(slot) as *const usize;
         // SAFETY: the memory aside is ours, and the pages that were moved there are nobody else's now. What a racing `discarded`
         // empties it reads as zeros.
-        forbidden::has_thread(unsafe { std::slice::from_raw_parts(words, len / size_of::<usize>()) })
+        forbidden::has_thread(unsafe { std::slice::from_raw_parts(words, PAGE / size_of::<usize>()) })
     }
 }
