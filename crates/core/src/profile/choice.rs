@@ -48,7 +48,7 @@ pub struct Group {
 /// Looks that every group that may matter should have soon.
 const ENOUGH: f64 = 60.0;
 /// A group below this share of all bytes may wait.
-const MATTERS: f64 = 1.0 / 500.0;
+const MATTERS: f64 = 1.0 / 1000.0;
 /// Shares of the looks that go by bytes, by weight, and to those with few looks.
 const BY_BYTES: f64 = 0.35;
 const BY_WEIGHT: f64 = 0.25;
