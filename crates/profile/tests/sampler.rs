@@ -49,7 +49,9 @@ fn main() {
         Err(errno) => return println!("skipped: {errno}"),
     };
     let feed = Feed::start(sampler, Duration::from_secs_f64(seconds));
-    for (name, run) in SCENARIOS.iter().filter(|(name, _)| only.is_empty() || only.iter().any(|word| name.contains(word.as_str()))) {
+    for (name, run) in
+        SCENARIOS.iter().filter(|(name, _)| only.is_empty() || only.iter().any(|word| name.contains(word.as_str())))
+    {
         // SAFETY: no handler: a hang ends the program.
         unsafe { libc::alarm(60) };
         let before = feed.counts();

@@ -74,9 +74,7 @@ fn open(tid: u32) -> Result<OwnedFd, Errno> {
 fn read(file: &OwnedFd) -> Result<Option<usize>, Errno> {
     let mut text = [0u8; 256];
     // SAFETY: writes at most its length into a local buffer.
-    let got = unsafe {
-        call(libc::SYS_pread64, [file.as_raw_fd() as usize, text.as_mut_ptr() as usize, text.len(), 0, 0, 0])?
-    };
+    let got = unsafe { call(libc::SYS_pread64, [file.as_raw_fd() as usize, text.as_mut_ptr() as usize, text.len(), 0, 0, 0])? };
     Ok(parse(&text[..got]))
 }
 

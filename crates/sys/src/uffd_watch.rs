@@ -190,7 +190,9 @@ impl WatchFd {
                     protected: first & uffd::FAULT_FLAG_WP != 0,
                 },
                 // SAFETY: a fresh descriptor, ours alone.
-                EVENT_FORK => Message::Forked(Self { fd: unsafe { OwnedFd::from_raw_fd(first as u32 as RawFd) }, sees_forks: true }),
+                EVENT_FORK => {
+                    Message::Forked(Self { fd: unsafe { OwnedFd::from_raw_fd(first as u32 as RawFd) }, sees_forks: true })
+                }
                 EVENT_REMAP => Message::Moved { from: first as usize, to: second, len: third as usize },
                 EVENT_REMOVE => Message::Discarded(range),
                 EVENT_UNMAP => Message::Unmapped(range),

@@ -48,7 +48,7 @@ pub struct Group {
 /// Looks that every group that may matter should have soon.
 const ENOUGH: f64 = 60.0;
 /// A group below this share of all bytes may wait.
-const MATTERS: f64 = 1.0 / 500.0;
+const MATTERS: f64 = 1.0 / 1000.0;
 /// Shares of the looks that go by bytes, by weight, and to those with few looks.
 const BY_BYTES: f64 = 0.35;
 const BY_WEIGHT: f64 = 0.25;
@@ -74,11 +74,13 @@ impl Choice {
         let bytes = sum(&|group| group.bytes as f64);
         let weight_of = |group: &Group| if group.bytes == 0 || !group.weight.is_finite() { 0.0 } else { group.weight.max(0.0) };
         let need_of = |group: &Group| need(group, bytes);
-        let (weights, needs) = (sum(&weight_of), sum(&need_of));
+        // Less than one need in all is not worth its whole share.
+        let (weights, needs) = (sum(&weight_of), sum(&need_of).max(1.0));
         self.sums.clear();
         let mut total = 0.0;
         self.sums.extend(groups.iter().map(|group| {
-            total += BY_BYTES * group.bytes as f64 / bytes + BY_WEIGHT * weight_of(group) / weights + BY_NEED * need_of(group) / needs;
+            total +=
+                BY_BYTES * group.bytes as f64 / bytes + BY_WEIGHT * weight_of(group) / weights + BY_NEED * need_of(group) / needs;
             total
         }));
     }
@@ -92,12 +94,12 @@ impl Choice {
     }
 }
 
-/// How much a group needs looks: the same for all that may matter and have none, little once they have enough. Touches count for
+/// How much a group needs looks: the same for all that may matter and have none, little once they have enough, next to nothing for crumbs, however many. Touches count for
 /// more than looks: an object that is seldom touched needs more looks for the same certainty, up to a limit.
 fn need(group: &Group, all_bytes: f64) -> f64 {
     let share = group.bytes as f64 / all_bytes;
     let known = (group.touches as f64 + 0.2 * group.looks as f64) / ENOUGH;
-    (share / MATTERS).min(1.0) / (1.0 + known * known * known)
+    (share / MATTERS).min(1.0).powi(2) / (1.0 + known * known * known)
 }
 
 #[cfg(test)]

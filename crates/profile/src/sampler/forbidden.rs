@@ -12,7 +12,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 pub fn ranges() -> Vec<Extent> {
     let maps = proc_maps::own();
     let name_at = |addr: usize| maps.iter().find(|map| map.range.contains(addr)).map(|map| map.name.as_str());
-    let within = [ranges as fn() -> Vec<Extent> as usize, libc::poll as usize, libc::clock_gettime as usize, loader()];
+    let within =
+        [(ranges as *const ()).addr(), (libc::poll as *const ()).addr(), (libc::clock_gettime as *const ()).addr(), loader()];
     let names: Vec<&str> = within.iter().filter_map(|&addr| name_at(addr)).filter(|name| !name.is_empty()).collect();
     let mut found: Vec<Extent> = Vec::new();
     for map in &maps {

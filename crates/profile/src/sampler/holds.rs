@@ -100,7 +100,8 @@ impl Holds {
 
     /// For the sampler's thread: whether somebody wants `range` in view.
     pub fn covers(&self, range: Extent) -> bool {
-        let wanted = |place: usize| self.ranges[place].state.load(Ordering::SeqCst) >= ASKED && self.extent(place).overlaps(&range);
+        let wanted =
+            |place: usize| self.ranges[place].state.load(Ordering::SeqCst) >= ASKED && self.extent(place).overlaps(&range);
         (0..RANGES).any(wanted)
     }
 

@@ -2,9 +2,9 @@
 
 use crate::feed::Feed;
 use crate::memory::Memory;
-use nearfar_profile::sampler::Look;
 use nearfar_core::addr::PAGE;
 use nearfar_core::profile::choice::Random;
+use nearfar_profile::sampler::Look;
 use std::time::Duration;
 
 fn wait_for(child: i32) {

@@ -1,5 +1,7 @@
-//! The sampler's thread: begins looks at random moments, serves the faults that end them, follows what the program does to its
-//! mappings, and gives up what nobody touches.
+//! The sampler's thread: begins looks at random moments, and gives up what nobody touches. `serve` has what ends looks before:
+//! faults, and what the program does to its mappings.
+
+mod serve;
 
 use super::forbidden;
 use super::governor::{Counted, Governor};
@@ -13,8 +15,8 @@ use nearfar_sys::blocked::BlockedThreads;
 use nearfar_sys::errno::{Errno, call};
 use nearfar_sys::event::{Event, now_ns};
 use nearfar_sys::pagemap::PageState;
-use nearfar_sys::uffd_watch::{Message, Waiters, WatchFd};
-use nearfar_sys::{aside, map, thread};
+use nearfar_sys::uffd_watch::WatchFd;
+use nearfar_sys::{aside, thread};
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::null_mut;
@@ -197,215 +199,6 @@ impl Watcher {
         let _ = unsafe { call(libc::SYS_ppoll, args) };
         if polls[1].revents != 0 {
             self.event.clear();
-        }
-    }
-
-    /// Reads all messages: follows events at once, keeps faults for later. Moves nothing, so it may be called amid anything.
-    fn read_messages(&mut self) {
-        let fd = self.mover.fd;
-        loop {
-            let result = fd.read(|message| match message {
-                Message::Fault { addr, thread, write, protected } => {
-                    if self.pending.len() < PENDING {
-                        self.pending.push_back(Fault { addr, thread, write, protected });
-                    } else {
-                        self.overflow = true;
-                    }
-                }
-                Message::Forked(child) => self.forked(&child),
-                Message::Moved { from, to, len } => self.moved(Extent::new(from, len), to),
-                Message::Discarded(range) => self.discarded(range),
-                Message::Unmapped(range) => {
-                    self.discarded(range);
-                    fd.wake(range);
-                }
-            });
-            match result {
-                Ok(count) if count > 0 => {}
-                // A child waits for a descriptor.
-                Err(Errno(libc::EMFILE | libc::ENFILE)) if self.spare.take().is_some() || self.threads.close_one() => {}
-                _ => break,
-            }
-        }
-        if self.spare.is_none() {
-            self.spare = aside::duplicate(self.event.as_raw_fd());
-        }
-    }
-
-    fn forked(&mut self, child: &WatchFd) {
-        let mut slot = 0;
-        while let Some(found) = self.slots.next(slot) {
-            let page = *self.slots.get(found);
-            self.mover.give_child(child, found, &page);
-            slot = found + 1;
-        }
-        // With its descriptor the child's registration ends, and its threads that wait are woken.
-    }
-
-    /// The program gave up the content of `range`, or the range.
-    fn discarded(&mut self, range: Extent) {
-        let mut from = 0;
-        while let Some(slot) = self.slots.overlapping(range, from) {
-            let page = self.slots.get(slot);
-            page.spoilt |= page.run().is_some();
-            page.set_away(range, false);
-            self.to_restore(slot);
-            from = slot + 1;
-        }
-    }
-
-    fn moved(&mut self, from: Extent, to: usize) {
-        let mut first = 0;
-        while let Some(slot) = self.slots.overlapping(from, first) {
-            let start = self.slots.get(slot).range.start;
-            // A huge page of which a part was moved stays where most of the kernel's promises are: see docs/limits.md.
-            if start >= from.start {
-                self.slots.relocate(slot, start - from.start + to);
-            }
-            self.to_restore(slot);
-            first = slot + 1;
-        }
-        self.mover.fd.wake(from);
-    }
-
-    /// A look ends since the program did something to the page's mapping.
-    fn to_restore(&mut self, slot: usize) {
-        let page = self.slots.get(slot);
-        page.restore = true;
-        if page.state == State::Away {
-            page.watch.end = WatchEnd::Lost;
-        }
-        self.restores = true;
-        self.stalled(WAKING_NS);
-    }
-
-    fn serve_pending(&mut self) {
-        while let Some(fault) = self.pending.pop_front() {
-            self.fault(fault);
-            self.read_messages();
-        }
-        if std::mem::take(&mut self.overflow) {
-            self.put_all_back();
-        }
-        while std::mem::take(&mut self.restores) {
-            let mut from = 0;
-            while let Some(slot) = self.slots.next(from) {
-                if self.slots.get(slot).restore {
-                    self.end(slot, None);
-                }
-                from = slot + 1;
-            }
-        }
-    }
-
-    fn fault(&mut self, fault: Fault) {
-        let Some(slot) = self.slots.find(fault.addr) else { return self.stray(fault.addr) };
-        let now = now_ns();
-        let page = self.slots.get(slot);
-        if page.restore {
-            return self.end(slot, None);
-        }
-        if page.state == State::Protected {
-            if fault.protected && fault.write {
-                page.watch.wrote = Some(true);
-            }
-            self.stalled(WAKING_NS);
-            return self.finish(slot);
-        }
-        page.watch.waited = now - page.watch.at;
-        page.watch.touched = fault.addr as u64;
-        page.watch.tid = fault.thread;
-        page.watch.end = if fault.write { WatchEnd::Write } else { WatchEnd::Read };
-        page.watch.wrote = fault.write.then_some(true);
-        let range = page.range;
-        let ip = self.threads.instruction(fault.thread).unwrap_or(0) as u64;
-        self.slots.get(slot).watch.ip = ip;
-        let follow = self.slots.get(slot).follow && !fault.write && self.protected.len() < VISITS;
-        if !follow {
-            self.put_back(slot, Waiters::Wake);
-            self.stalled(now_ns() - now + WAKING_NS);
-            return self.finish(slot);
-        }
-        self.put_back(slot, Waiters::Leave);
-        let page = self.slots.get(slot);
-        let protected = !page.restore && self.mover.fd.protect(range).is_ok();
-        self.mover.fd.wake(range);
-        self.stalled(now_ns() - now + WAKING_NS);
-        if !protected {
-            return self.finish(slot);
-        }
-        let page = self.slots.get(slot);
-        page.state = State::Protected;
-        page.watch.wrote = Some(false);
-        let at = page.watch.at;
-        self.protected.push_back((now_ns() + VISIT_NS, slot, at));
-    }
-
-    /// Somebody waits for a page that is not looked at (any more): the range is none of our business, so all of it is let go.
-    fn stray(&mut self, addr: usize) {
-        let page = Extent::new(addr & !(PAGE - 1), PAGE);
-        let block = Extent::new(addr & !(BLOCK - 1), BLOCK);
-        // A mapping that grew while a page of it was registered is registered further than that.
-        if self.slots.overlapping(block, 0).is_some() || self.mover.fd.unregister(block).is_err() {
-            let _ = self.mover.fd.unregister(page);
-        }
-        self.mover.fd.wake(page);
-    }
-
-    fn stalled(&self, ns: u64) {
-        self.sampler.stall_ns.fetch_add(ns, Ordering::Relaxed);
-    }
-
-    /// Puts a slot's pages back into view; afterwards none is away.
-    fn put_back(&mut self, slot: usize, waiters: Waiters) {
-        let mut tries = Tries::default();
-        while self.mover.put_back(slot, self.slots.get(slot), waiters, &mut tries) != Step::Done {
-            tries.wait();
-            self.read_messages();
-        }
-        self.slots.get(slot).spoilt |= tries.copied;
-    }
-
-    /// Ends a look: puts back what is away, tells what it came to (`end`: other than what is noted).
-    fn end(&mut self, slot: usize, end: Option<WatchEnd>) {
-        self.put_back(slot, Waiters::Wake);
-        let now = now_ns();
-        let page = self.slots.get(slot);
-        if let Some(end) = end {
-            page.watch.end = end;
-        }
-        if page.watch.touched == 0 {
-            page.watch.waited = now.saturating_sub(page.watch.at);
-        }
-        self.finish(slot);
-    }
-
-    /// Ends a look whose pages are in view.
-    fn finish(&mut self, slot: usize) {
-        let page = *self.slots.get(slot);
-        let _ = self.mover.fd.unregister(page.range);
-        self.hide_from_forks(page.range, false);
-        self.mover.fd.wake(page.range);
-        self.report(page.watch);
-        let retired = page.spoilt && !self.mover.clear(Extent::new(self.mover.place(slot), page.range.len()));
-        self.slots.free(slot, retired);
-    }
-
-    fn report(&mut self, watch: Watch) {
-        self.sampler.ended.fetch_add(1, Ordering::Relaxed);
-        if matches!(watch.end, WatchEnd::Read | WatchEnd::Write) {
-            self.sampler.touched.fetch_add(1, Ordering::Relaxed);
-        }
-        // Without room it is lost: nobody has taken any for seconds.
-        self.sampler.watches.push(watch);
-    }
-
-    /// Where forks are not told, a child must not find zeros in the place of a page: it does not have the page at all.
-    fn hide_from_forks(&self, range: Extent, hide: bool) {
-        if !self.mover.fd.sees_forks() {
-            let advice = if hide { libc::MADV_DONTFORK } else { libc::MADV_DOFORK };
-            // SAFETY: changes what a child gets.
-            let _ = unsafe { map::madvise(range, advice) };
         }
     }
 
