@@ -94,3 +94,5 @@ mod placing;
 
 /// Put it here if it is about what is advised for a profile, and plans that meet another build.
 mod advise;
+/// Put it here if it is about what `nearfar profile` records, and that the program does not notice.
+mod profile;

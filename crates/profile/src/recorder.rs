@@ -180,7 +180,10 @@ pub fn start(settings: Settings, own: Extent) -> Result<(), Errno> {
 
 /// True of a descriptor that is ours, which the program must not close.
 pub fn owns(fd: i32) -> bool {
-    get().is_some_and(|recorder| fd >= 0 && recorder.fd.load(Ordering::Relaxed) == fd && recorder.is_this_process())
+    get().filter(|_| fd >= 0).is_some_and(|recorder| {
+        let is_file = recorder.fd.load(Ordering::Relaxed) == fd && recorder.is_this_process();
+        is_file || recorder.sampler().is_some_and(|sampler| sampler.owns(fd))
+    })
 }
 
 /// A block begins.

@@ -1,0 +1,275 @@
+//! What `nearfar profile` records: the right objects at the right places, whatever processes do; the program does not notice.
+
+use crate::util::{Scratch, compile, nearfar_bin, program_file, python, shared_machine};
+use nearfar_core::profile::file::{self, Content};
+use nearfar_core::profile::record::{Kind, Object, Record, Site, Start};
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A program under `nearfar profile`, and the profile.
+struct Profiled {
+    output: Output,
+    content: Content,
+    size: u64,
+}
+
+/// Runs a command line; one that hangs is killed.
+fn profiled(options: &[&str], argv: &[OsString]) -> Profiled {
+    let scratch = Scratch::new();
+    let file = scratch.work().join("a.nfprof");
+    let mut command = Command::new(nearfar_bin());
+    command.arg("profile").args(options).arg("-o").arg(&file).arg("--").args(argv);
+    let _beside = shared_machine();
+    command.current_dir(scratch.work()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("nearfar runs");
+    let start = Instant::now();
+    while child.try_wait().expect("a child").is_none() {
+        if start.elapsed() > Duration::from_secs(60) {
+            // The program: signals are passed on. It may be held by what is tested here, and must not stay.
+            let _ = Command::new("sh").args(["-c", "kill -9 $(cat /proc/$0/task/*/children) $0"]).arg(child.id().to_string()).status();
+            panic!("no end after 60 s: {argv:?}");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let output = child.wait_with_output().expect("its output");
+    let bytes = std::fs::read(&file).expect("a profile");
+    let content = file::read(&bytes).unwrap_or_else(|error| panic!("{error}\n{}", String::from_utf8_lossy(&output.stderr)));
+    Profiled { output, content, size: bytes.len() as u64 }
+}
+
+fn objects_program(what: &str) -> Vec<OsString> {
+    vec![compile("profiled_objects.c").into(), what.into()]
+}
+
+impl Profiled {
+    #[track_caller]
+    fn ok(self) -> Self {
+        let (out, err) = (String::from_utf8_lossy(&self.output.stdout), String::from_utf8_lossy(&self.output.stderr));
+        assert_eq!((&*out, self.output.status.code()), ("OK\n", Some(0)), "{err}");
+        assert_eq!(self.content.lost_bytes, 0);
+        self
+    }
+
+    fn records(&self) -> impl Iterator<Item = (u32, &Record)> {
+        self.content.batches.iter().flat_map(|batch| batch.records.iter().map(|record| (batch.pid, record)))
+    }
+
+    fn starts(&self) -> Vec<&Start> {
+        self.records().filter_map(|(_, record)| if let Record::Start(start) = record { Some(start) } else { None }).collect()
+    }
+
+    fn objects(&self) -> Vec<(u32, &Object)> {
+        self.records().filter_map(|(pid, record)| if let Record::Object(object) = record { Some((pid, object)) } else { None }).collect()
+    }
+
+    /// The objects of `kind` with `len` bytes.
+    fn of(&self, kind: Kind, len: u64) -> Vec<(u32, &Object)> {
+        self.objects().into_iter().filter(|(_, object)| object.kind == kind && object.len == len).collect()
+    }
+
+    fn site(&self, pid: u32, object: &Object) -> &Site {
+        let site = self.records().find_map(|(of, record)| match record {
+            Record::Site(site) if of == pid && site.id == object.site => Some(site),
+            _ => None,
+        });
+        site.unwrap_or_else(|| panic!("{object:?} has no site"))
+    }
+
+    /// The functions on the stack where `object` was allocated, of the program itself.
+    fn functions(&self, pid: u32, object: &Object, program: &Path) -> Vec<String> {
+        let module = self.records().find_map(|(of, record)| match record {
+            Record::Module(module) if of == pid && Path::new(&module.path) == program => Some(module),
+            _ => None,
+        });
+        let module = module.expect("the program's module");
+        let inside = |addr: &&u64| module.start <= **addr && **addr < module.end;
+        let addrs: Vec<String> = self
+            .site(pid, object)
+            .frames
+            .iter()
+            .filter(inside)
+            .map(|addr| format!("{:#x}", addr - module.bias - 1))
+            .collect();
+        let output = Command::new("addr2line").args(["-f", "-C", "-e"]).arg(program).args(addrs).output().expect("addr2line");
+        String::from_utf8_lossy(&output.stdout).lines().step_by(2).map(str::to_owned).collect()
+    }
+
+    fn ended(&self) -> usize {
+        self.records().filter(|(_, record)| matches!(record, Record::End { .. })).count()
+    }
+}
+
+#[test]
+fn objects_have_their_sizes_and_places() {
+    let program = compile("profiled_objects.c").canonicalize().expect("compiled");
+    let run = profiled(&[], &objects_program("plain")).ok();
+    let one = |kind: Kind, len: u64| {
+        let found = run.of(kind, len);
+        assert_eq!(found.len(), 1, "{kind:?} {len}: {:?}", run.objects());
+        found[0]
+    };
+    let (pid, matrix) = one(Kind::Heap, 8_000_000);
+    assert_eq!(run.functions(pid, matrix, &program)[0], "make_matrix");
+    let (pid, aligned) = one(Kind::Heap, 560_000);
+    assert_eq!(run.functions(pid, aligned, &program)[0], "make_aligned");
+    let (pid, grown) = one(Kind::Heap, 3_000_000);
+    assert_eq!(run.functions(pid, grown, &program)[0], "make_grown");
+    assert!(run.of(Kind::Heap, 300_000).is_empty());
+    assert_eq!(run.of(Kind::Heap, 1 << 20).len(), 3, "of the threads");
+    let (_, table) = one(Kind::Static, 1_600_000);
+    assert_eq!(table.name, "profiled_table");
+    // What is left of a mapping with a hole, whose first part was moved and has grown.
+    assert_eq!((run.of(Kind::Map, 5 << 20).len(), run.of(Kind::Map, 4 << 20).len()), (1, 1), "{:?}", run.objects());
+    assert_eq!((run.starts().len(), run.ended()), (1, 1));
+}
+
+#[test]
+fn pages_are_watched_where_they_can_be() {
+    let run = profiled(&[], &objects_program("plain")).ok();
+    if format!("{:?}", run.starts()[0].method) == "None" {
+        return;
+    }
+    let matrix = run.of(Kind::Heap, 8_000_000)[0].1;
+    let watches = run.records().filter(|(_, record)| matches!(record, Record::Watch(watch) if watch.object == matrix.id && watch.touched != 0));
+    assert!(watches.count() > 3);
+    assert!(run.records().any(|(_, record)| matches!(record, Record::Code { ip, start, bytes } if ip >= start && !bytes.is_empty())));
+}
+
+#[test]
+fn without_any_means_objects_are_recorded() {
+    let run = profiled(&["--deny", "faults,clock"], &objects_program("plain")).ok();
+    assert_eq!(run.of(Kind::Heap, 8_000_000).len(), 1);
+    assert!(!run.records().any(|(_, record)| matches!(record, Record::Watch(_) | Record::Time(_))));
+}
+
+#[test]
+fn children_have_records_of_their_own() {
+    let run = profiled(&[], &objects_program("fork")).ok();
+    let starts = run.starts();
+    let parent = starts.iter().find(|start| start.args.len() == 2 && !starts.iter().any(|other| other.pid == start.parent)).expect("the first");
+    let children: Vec<_> = starts.iter().filter(|start| start.parent == parent.pid && start.args.len() == 2).collect();
+    assert!(children.len() >= 4, "{starts:?}");
+    // What they have inherited is theirs, and what they allocate.
+    let (shared, own) = (run.of(Kind::Heap, 4_000_000), run.of(Kind::Heap, 5_000_000));
+    assert_eq!((shared.len(), own.len()), (5, 4), "{shared:?}");
+    assert!(shared.iter().all(|(pid, object)| run.site(*pid, object).frames.len() > 1));
+    assert!(run.ended() >= 5, "by exit and by _exit");
+}
+
+#[test]
+fn what_was_known_before_exec_is_kept() {
+    let run = profiled(&[], &objects_program("exec")).ok();
+    assert_eq!((run.of(Kind::Heap, 4_800_000).len(), run.of(Kind::Heap, 8_000_000).len()), (1, 1));
+    assert_eq!((run.starts().len(), run.ended()), (2, 1));
+}
+
+#[test]
+fn a_killed_program_leaves_what_was_known() {
+    let run = profiled(&[], &objects_program("kill"));
+    assert_eq!((run.output.status.signal(), run.ended(), run.content.lost_bytes), (Some(9), 0, 0));
+    assert_eq!(run.of(Kind::Heap, 5_600_000).len(), 1);
+    assert!(String::from_utf8_lossy(&run.output.stderr).contains("make_matrix"), "the table is printed all the same");
+}
+
+#[test]
+fn closing_all_descriptors_closes_none_of_ours() {
+    let run = profiled(&[], &objects_program("closed")).ok();
+    assert_eq!((run.of(Kind::Heap, 5_600_000).len(), run.ended()), (1, 1));
+}
+
+#[test]
+fn churn_is_told_in_few_words() {
+    let run = profiled(&[], &objects_program("churn")).ok();
+    let count: u64 = run.records().map(|(_, record)| if let Record::Brief(brief) = record { brief.count } else { 0 }).sum();
+    let singly = run.objects().len() as u64;
+    assert!(count + singly >= 2_019_000 && run.size < 2 << 20, "{count} {singly} {}", run.size);
+}
+
+#[test]
+fn the_file_stays_within_its_limit() {
+    let run = profiled(&["--limit", "2M"], &objects_program("many")).ok();
+    assert!(run.size < 3 << 20, "{}", run.size);
+    let brief: u64 = run.records().map(|(_, record)| if let Record::Brief(brief) = record { brief.count } else { 0 }).sum();
+    assert!(brief > 100_000 && run.ended() == 1, "{brief}");
+}
+
+#[test]
+fn objects_of_cpp() {
+    needs!("g++");
+    let program = compile("profiled_objects.cpp").canonicalize().expect("compiled");
+    let run = profiled(&[], &[program.clone().into()]).ok();
+    for len in [2_400_000, 1_200_000] {
+        let (pid, object) = run.of(Kind::Heap, len)[0];
+        let functions = run.functions(pid, object, &program);
+        assert!(functions.iter().any(|name| name.contains("main") || name.contains("build")), "{functions:?}");
+    }
+}
+
+#[test]
+fn objects_of_fortran() {
+    needs!("gfortran");
+    let program = compile("profiled_objects.f90").canonicalize().expect("compiled");
+    let run = profiled(&[], &[program.clone().into()]).ok();
+    let (pid, psi) = run.of(Kind::Heap, 3_200_000)[0];
+    assert!(!run.functions(pid, psi, &program).is_empty());
+    assert_eq!(run.of(Kind::Static, 800_000)[0].1.name, "fields_");
+}
+
+#[test]
+fn lines_of_python() {
+    needs!("python3");
+    let script = program_file("profiled_arrays.py");
+    let run = profiled(&[], &[python().into(), script.into()]).ok();
+    let lines = |len: u64| {
+        let found = run.of(Kind::Heap, len);
+        let sites = found.iter().map(|(pid, object)| &run.site(*pid, object).script);
+        sites.map(|script| (script.first().map(|frame| frame.function.clone()), script.get(1).map_or(0, |frame| frame.line))).collect::<Vec<_>>()
+    };
+    let big = lines(3_000_001);
+    assert_eq!(big.len(), 4, "{:?}", run.objects());
+    assert!(big.iter().all(|(function, _)| function.as_deref() == Some("big")), "{big:?}");
+    assert!(big.iter().map(|(_, line)| line).collect::<std::collections::HashSet<_>>().len() == 2, "two callers: {big:?}");
+    assert_eq!(lines(5_000_001)[0].0.as_deref(), Some("other"));
+}
+
+#[test]
+fn objects_of_numpy() {
+    needs!("numpy");
+    let text = "import numpy\ndef psi():\n    return numpy.zeros(500_001)\na = psi(); a += 1\nprint('OK' if a.sum() == 500_001 else 'BAD')";
+    let run = profiled(&[], &[python().into(), "-c".into(), text.into()]).ok();
+    let found = run.of(Kind::Heap, 4_000_008);
+    let (pid, object) = found.first().expect("the array");
+    let script = &run.site(*pid, object).script;
+    assert_eq!((script[0].function.as_str(), script[0].line, script[1].line), ("psi", 3, 4), "{script:?}");
+}
+
+#[test]
+fn bad_files_are_refused() {
+    let scratch = Scratch::new();
+    let text = scratch.work().join("text");
+    std::fs::write(&text, "somebody's").expect("written");
+    for path in [text.clone(), scratch.work(), PathBuf::from("/nowhere/a.nfprof"), PathBuf::from("/dev/null")] {
+        let output = Command::new(nearfar_bin()).args(["profile", "-o"]).arg(&path).args(["--", "true"]).output().expect("nearfar runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains("-o "), "{}: {said}", path.display());
+    }
+    assert_eq!(std::fs::read_to_string(&text).expect("there"), "somebody's");
+}
+
+#[test]
+fn status_and_summary() {
+    let scratch = Scratch::new();
+    let json = scratch.work().join("a.json");
+    let mut command = Command::new(nearfar_bin());
+    command.args(["profile", "-q", "--json"]).arg(&json).args(["--", "sh", "-c", "echo out; exit 7"]).current_dir(scratch.work());
+    let output = command.output().expect("nearfar runs");
+    assert_eq!((output.status.code(), &*output.stdout, &*output.stderr), (Some(7), &b"out\n"[..], &b""[..]));
+    assert!(std::fs::read_to_string(&json).expect("there").contains("\"objects\"") && scratch.work().join("sh.nfprof").exists());
+    let mut rank = Command::new(nearfar_bin());
+    rank.args(["profile", "-q", "-o", "b.nfprof", "--", "true"]).current_dir(scratch.work());
+    rank.env("OMPI_COMM_WORLD_RANK", "3").env("OMPI_COMM_WORLD_SIZE", "4");
+    assert!(rank.status().expect("nearfar runs").success() && scratch.work().join("b.3.nfprof").exists());
+}
