@@ -33,7 +33,9 @@ pub enum FileError {
 /// Records of one process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
+    /// Number of the process.
     pub pid: u32,
+    /// In order of time.
     pub records: Vec<Record>,
 }
 

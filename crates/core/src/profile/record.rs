@@ -1,8 +1,6 @@
 //! What is observed, one record after the other, as a process writes it. All times are nanoseconds of CLOCK_MONOTONIC (the same for
 //! all processes of a machine), all addresses those of the process, all sizes bytes.
 
-#![allow(missing_docs)] // Fields that their names say.
-
 use serde::{Deserialize, Serialize};
 
 /// Number of an object within its process, from 1, never used again.
@@ -39,15 +37,36 @@ pub enum Record {
     /// An object that begins.
     Object(Object),
     /// An object that goes on elsewhere or with another size (realloc, mremap, growth of a heap).
-    Resized { id: ObjectId, addr: u64, len: u64, at: u64 },
+    Resized {
+        /// Which.
+        id: ObjectId,
+        /// Where it is now.
+        addr: u64,
+        /// Bytes that it has now.
+        len: u64,
+        /// When.
+        at: u64,
+    },
     /// The end of an object.
-    Gone { id: ObjectId, at: u64 },
+    Gone {
+        /// Which.
+        id: ObjectId,
+        /// When.
+        at: u64,
+    },
     /// Objects that lived so shortly that each by itself was not worth a record.
     Brief(Brief),
     /// A look at a page.
     Watch(Watch),
     /// Code around an address at which a watched page was touched; once per address.
-    Code { ip: u64, start: u64, bytes: Vec<u8> },
+    Code {
+        /// The instruction.
+        ip: u64,
+        /// Address of the first byte.
+        start: u64,
+        /// What is there.
+        bytes: Vec<u8>,
+    },
     /// Samples of where threads were while they ran.
     Time(TimeSamples),
     /// Memory samples of the processor, where it has them.
@@ -55,24 +74,41 @@ pub enum Record {
     /// What observing has cost, in total since the start of the process.
     Cost(Cost),
     /// Something the user should know.
-    Note { text: String },
+    Note {
+        /// A sentence.
+        text: String,
+    },
     /// The last record of a process that ends by exit.
-    End { at: u64, cpu_user_ns: u64, cpu_system_ns: u64, peak_resident: u64 },
+    End {
+        /// When.
+        at: u64,
+        /// CPU time of all threads in user mode, ours included.
+        cpu_user_ns: u64,
+        /// CPU time in the kernel.
+        cpu_system_ns: u64,
+        /// Most bytes in memory at a time.
+        peak_resident: u64,
+    },
 }
 
 /// A process begins to be observed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Start {
+    /// When.
     pub at: u64,
     /// Seconds since 1970.
     pub unix_time: u64,
+    /// Number of the process.
     pub pid: u32,
     /// The observed process that forked or executed this one; 0: none.
     pub parent: u32,
+    /// The file that is executed.
     pub program: String,
+    /// Its arguments, its own name left out.
     pub args: Vec<String>,
     /// Rank in an MPI job and their number.
     pub rank: Option<(u32, u32)>,
+    /// Name of the machine.
     pub host: String,
     /// CPUs the process may use.
     pub cpus: u32,
@@ -103,19 +139,22 @@ pub enum Method {
 /// A mapped file with code or static data.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Module {
+    /// The file.
     pub path: String,
     /// Empty: the file has none.
     pub build_id: Vec<u8>,
     /// What is added to the addresses of the file.
     pub bias: u64,
-    /// From the lowest to the highest mapped address.
+    /// Lowest mapped address.
     pub start: u64,
+    /// End of the highest mapping.
     pub end: u64,
 }
 
 /// Where objects are allocated.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Site {
+    /// Which.
     pub id: SiteId,
     /// Return addresses, innermost first, frames of nearfar left out.
     pub frames: Vec<u64>,
@@ -126,32 +165,45 @@ pub struct Site {
 /// A line of a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ScriptFrame {
+    /// The script.
     pub file: String,
+    /// The function in it.
     pub function: String,
+    /// The line, from 1.
     pub line: u32,
 }
 
 /// An object begins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Object {
+    /// Which.
     pub id: ObjectId,
+    /// What sort.
     pub kind: Kind,
+    /// Where it begins.
     pub addr: u64,
+    /// How long it is.
     pub len: u64,
+    /// Where it was allocated.
     pub site: SiteId,
     /// The symbol of a static array; else empty.
     pub name: String,
+    /// When.
     pub at: u64,
 }
 
 /// Objects of one site that came and went between two writes of the file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Brief {
+    /// Where they were allocated.
     pub site: SiteId,
+    /// When they are written: they lived before.
     pub at: u64,
+    /// How many.
     pub count: u64,
     /// Sizes of all together.
     pub bytes: u64,
+    /// Size of the largest.
     pub largest: u64,
     /// Lifetimes of all together.
     pub lifetime_ns: u64,
@@ -161,14 +213,17 @@ pub struct Brief {
 /// Pages are drawn alike within an object; how often an object is drawn does not matter to the estimates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Watch {
+    /// Whose page.
     pub object: ObjectId,
     /// Address of the page.
     pub page: u64,
     /// Pages that were taken together: 1, or 512 for a huge page.
     pub pages: u16,
+    /// When it was taken.
     pub at: u64,
     /// How long it took to the end.
     pub waited: u64,
+    /// How it ended.
     pub end: WatchEnd,
     /// Address of the first touch; 0: not known or none.
     pub touched: u64,
@@ -211,6 +266,7 @@ pub struct TimeSamples {
 /// What observing has cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
+    /// When.
     pub at: u64,
     /// CPU time of our threads.
     pub cpu_ns: u64,
@@ -218,8 +274,11 @@ pub struct Cost {
     pub stall_ns: u64,
     /// Time within our hooks.
     pub hooks_ns: u64,
+    /// Looks begun.
     pub watches: u64,
+    /// Looks that a touch ended.
     pub touched: u64,
+    /// Allocations and frees that the hooks saw.
     pub allocations: u64,
     /// Records that were not written since the file had reached its limit.
     pub left_out: u64,

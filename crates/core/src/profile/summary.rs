@@ -7,8 +7,11 @@ use serde::{Deserialize, Serialize};
 /// A number with the interval that holds the truth in 9 of 10 cases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
+    /// The best guess.
     pub value: f64,
+    /// The truth is below in one case of twenty.
     pub low: f64,
+    /// The truth is above in one case of twenty.
     pub high: f64,
 }
 
@@ -87,6 +90,7 @@ pub struct NamedFrame {
 pub struct ObjectGroup {
     /// For people, unique in a profile: "psi (wave.f90:120)", "a.py:12 (main)", "bss_array".
     pub name: String,
+    /// What sort of memory.
     pub kind: Kind,
     /// The symbol of a static array; else empty.
     pub symbol: String,
@@ -94,8 +98,9 @@ pub struct ObjectGroup {
     pub frames: Vec<NamedFrame>,
     /// How many objects there were.
     pub count: u64,
-    /// Sizes of the smallest and the largest.
+    /// Size of the smallest.
     pub least: u64,
+    /// Size of the largest.
     pub most: u64,
     /// Most bytes at a time.
     pub peak_bytes: u64,
@@ -113,6 +118,7 @@ pub struct ObjectGroup {
     pub traffic: Vec<f64>,
     /// Lines of a page that a visit touches, 1..=64.
     pub lines_per_visit: Estimate,
+    /// How it is gone through.
     pub pattern: Pattern,
     /// Share of its page visits that miss, if so many bytes of *this object* were near and the rest of it paged (LRU).
     pub misses: Curve,
@@ -122,8 +128,9 @@ pub struct ObjectGroup {
     pub routines: Vec<(String, f64)>,
     /// Seconds of the program's CPU time spent at instructions that touch it; 0 when not known.
     pub busy_s: f64,
-    /// Looks at it, and those that saw a touch: few mean a wide interval.
+    /// Looks at it: few mean a wide interval.
     pub looks: u64,
+    /// Looks that saw a touch.
     pub touches: u64,
 }
 
@@ -137,7 +144,9 @@ impl ObjectGroup {
 /// A function of the program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Routine {
+    /// For people.
     pub function: String,
+    /// File name of the program or library.
     pub module: String,
     /// CPU seconds in it.
     pub self_s: f64,
@@ -150,13 +159,17 @@ pub struct Routine {
 /// What a profile says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Program and arguments of the first process.
+    /// Program of the first process.
     pub program: String,
+    /// Arguments of the first process.
     pub args: Vec<String>,
     /// Processes that were observed.
     pub processes: u32,
+    /// Machine of the first process.
     pub host: String,
+    /// How accesses were observed.
     pub method: Method,
+    /// Seconds from the first record to the last.
     pub wall_s: f64,
     /// CPU seconds of the program, our own threads left out.
     pub cpu_s: f64,
