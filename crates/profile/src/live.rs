@@ -157,6 +157,11 @@ impl Live {
         self.groups[object.group].pages * PAGE as u64
     }
 
+    /// How many groups there are.
+    pub fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
     /// Looks again which groups are worth looking at.
     pub fn sort(&mut self) {
         let facts: Vec<choice::Group> = self.groups.iter().map(Group::facts).collect();
