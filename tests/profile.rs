@@ -199,7 +199,7 @@ fn the_file_stays_within_its_limit() {
 #[test]
 fn objects_of_cpp() {
     needs!("g++");
-    let program = compile("profiled_objects.cpp").canonicalize().expect("compiled");
+    let program = compile("profiled_vectors.cpp").canonicalize().expect("compiled");
     let run = profiled(&[], &[program.clone().into()]).ok();
     for len in [2_400_000, 1_200_000] {
         let (pid, object) = run.of(Kind::Heap, len)[0];
@@ -211,7 +211,7 @@ fn objects_of_cpp() {
 #[test]
 fn objects_of_fortran() {
     needs!("gfortran");
-    let program = compile("profiled_objects.f90").canonicalize().expect("compiled");
+    let program = compile("profiled_fields.f90").canonicalize().expect("compiled");
     let run = profiled(&[], &[program.clone().into()]).ok();
     let (pid, psi) = run.of(Kind::Heap, 3_200_000)[0];
     assert!(!run.functions(pid, psi, &program).is_empty());

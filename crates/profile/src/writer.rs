@@ -14,7 +14,7 @@ use nearfar_core::addr::Extent;
 use nearfar_core::profile::choice::Random;
 use nearfar_core::profile::record::{self, Cost, Kind, Method, ObjectId, Record, Start, TimeSamples};
 use nearfar_sys::proc_maps::{self, Mapping};
-use nearfar_sys::{call_memory, event, process};
+use nearfar_sys::{call_memory, event, process, task};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
@@ -26,8 +26,8 @@ const MAPS_NS: u64 = 1_000_000_000;
 const SORT_NS: u64 = 15_000_000;
 /// A page that nobody touches is given up after so long.
 const LONGEST: Duration = Duration::from_secs(4);
-/// Stacks below this are not worth a record.
-const LEAST_STACK: usize = 256 << 10;
+/// Stacks and heaps below this are not worth a record. Our own threads have a heap each of the least size, 132 KiB.
+const LEAST_REGION: usize = 256 << 10;
 /// Bytes of code told of on each side of an instruction.
 const CODE: u64 = 512;
 
@@ -268,9 +268,10 @@ impl Writer {
     }
 
     fn read_regions(&mut self, maps: &[Mapping], now: u64) {
-        let stack = maps.iter().find(|mapping| mapping.name == "[stack]" && mapping.range.len() >= LEAST_STACK);
+        let stack = maps.iter().find(|mapping| mapping.name == "[stack]" && mapping.range.len() >= LEAST_REGION);
         let stack = stack.map(|mapping| (mapping.range, Kind::MainStack));
-        let heaps = modules::heaps(maps).into_iter().map(|(range, _)| (range, Kind::SmallBlocks));
+        let heaps = modules::heaps(maps).into_iter().filter(|(range, _)| range.len() >= LEAST_REGION);
+        let heaps = heaps.map(|(range, _)| (range, Kind::SmallBlocks));
         let found: Vec<(Extent, Kind)> = stack.into_iter().chain(heaps).collect();
         for &(range, kind) in &found {
             let inside = self.book.live.bytes_in(range.start as u64, range.end as u64);
@@ -456,10 +457,6 @@ fn object(region: &Region) -> Record {
 
 /// Threads of ours, by their names.
 fn own_threads() -> Vec<u32> {
-    let entries = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let is_own = |tid: &u32| {
-        let name = std::fs::read_to_string(format!("/proc/self/task/{tid}/comm")).unwrap_or_default();
-        name.starts_with("nearfar-")
-    };
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_own).collect()
+    let all = task::others().into_iter().chain([process::tid()]);
+    all.filter(|&tid| task::name(tid).starts_with("nearfar-")).collect()
 }
