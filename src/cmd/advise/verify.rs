@@ -111,15 +111,8 @@ impl Job {
         let near = advice.items.iter().filter(|item| item.near > 0.0 && !item.nameless);
         for item in near.filter(|_| self.each) {
             let rules: Vec<_> = advice.rules.iter().filter(|(place, _)| place.name == item.name).cloned().collect();
-            let far = advice.times.all_far;
-            let one = |from: f64, gain: f64| (from - gain).max(0.0);
-            let predicted = Estimate {
-                value: one(far.value, item.gain.value),
-                low: one(far.low, item.gain.high),
-                high: one(far.high, item.gain.low),
-            };
             let text = rules::text(&[], &rules);
-            cases.push(self.flat(&format!("only {}", item.name), predicted, &dir, &format!("only{}", item.group), &text)?);
+            cases.push(self.flat(&format!("only {}", item.name), item.alone, &dir, &format!("only{}", item.group), &text)?);
         }
         let signals = Signals::catch().context("signals cannot be caught")?;
         let mut measured = vec![Vec::new(); cases.len()];
