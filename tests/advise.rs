@@ -171,7 +171,7 @@ fn predictions_are_verified() {
     let other = advise(&scratch, &["app.json", "--near", "64M", "--far", "emu:bw=4G", "--verify", "--", "/bin/true"]);
     assert_eq!(other.status.code(), Some(2));
     assert!(words(&other).contains("the profile is of"), "{}", words(&other));
-    let fails = built(&scratch.work(), &["-O2", "-Dputs(x)=exit(7)"]);
+    let fails = built(&scratch.work(), &["-O2", "-DSTATUS=7"]);
     let failed =
         advise(&scratch, &["app.json", "--near", "64M", "--far", "emu:bw=4G", "--verify", "--", &fails.to_string_lossy()]);
     assert_eq!(failed.status.code(), Some(1));
