@@ -163,7 +163,10 @@ mod tests {
         let mut plan = Plan::new(vec![rule(&[("inlined_here", false), ("main", false)]), rule(&[("gone", false)])]);
         let fitted = fit(&mut plan, Some(&own));
         assert_eq!(functions(&plan), [["main"]]);
-        assert!(!fitted.hopeless && fitted.notes[0].contains("1 of its 2 rules") && fitted.notes[0].contains("not found: gone"), "{fitted:?}");
+        assert!(
+            !fitted.hopeless && fitted.notes[0].contains("1 of its 2 rules") && fitted.notes[0].contains("not found: gone"),
+            "{fitted:?}"
+        );
         assert_eq!(plan.place[0].frame[0].module.as_deref(), own.file_name().and_then(|name| name.to_str()));
         // What was inlined and is a function now.
         let mut plan = Plan::new(vec![rule(&[("main", true), ("_start", false)])]);

@@ -106,7 +106,10 @@ fn the_hot_array_is_near_with_its_reason_and_its_gain() {
         assert!(text.contains(part), "{part}: {text}");
     }
     let plan = fs::read_to_string(scratch.work().join("plan.toml")).expect("a plan");
-    assert!(plan.contains("# why: ") && plan.contains("function = \"allocate_hot\"") && !plan.contains("allocate_cold"), "{plan}");
+    assert!(
+        plan.contains("# why: ") && plan.contains("function = \"allocate_hot\"") && !plan.contains("allocate_cold"),
+        "{plan}"
+    );
     let json: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(scratch.work().join("a.json")).expect("written")).expect("JSON");
     let far = json["advice"]["times"]["all_far"]["value"].as_f64().expect("a number");
@@ -153,7 +156,8 @@ fn a_plan_of_another_program_stops_unless_forced() {
 fn predictions_are_verified() {
     let (scratch, _beside) = (Scratch::new(), shared_machine());
     planned(&scratch, &["-O2"]);
-    let args = ["app.json", "--near", "64M", "--far", "emu:bw=4G,lat=10us", "--verify", "--runs", "1", "--each", "--json", "v.json"];
+    let args =
+        ["app.json", "--near", "64M", "--far", "emu:bw=4G,lat=10us", "--verify", "--runs", "1", "--each", "--json", "v.json"];
     let output = advise(&scratch, &args);
     let text = words(&output);
     assert!(output.status.success(), "{text}");
@@ -167,8 +171,9 @@ fn predictions_are_verified() {
     let other = advise(&scratch, &["app.json", "--near", "64M", "--far", "emu:bw=4G", "--verify", "--", "/bin/true"]);
     assert_eq!(other.status.code(), Some(2));
     assert!(words(&other).contains("the profile is of"), "{}", words(&other));
-    let fails = built(&scratch.work(), &["-O2", "-Dputs(x)=exit(7)"]);
-    let failed = advise(&scratch, &["app.json", "--near", "64M", "--far", "emu:bw=4G", "--verify", "--", &fails.to_string_lossy()]);
+    let fails = built(&scratch.work(), &["-O2", "-DSTATUS=7"]);
+    let failed =
+        advise(&scratch, &["app.json", "--near", "64M", "--far", "emu:bw=4G", "--verify", "--", &fails.to_string_lossy()]);
     assert_eq!(failed.status.code(), Some(1));
     assert!(words(&failed).contains("status 7"), "{}", words(&failed));
 }

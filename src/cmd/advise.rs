@@ -47,7 +47,9 @@ impl Request {
     fn new(args: &AdviseArgs) -> anyhow::Result<Self> {
         let target = |option, path: &Option<std::path::PathBuf>| path.clone().map(|path| Target::new(option, path)).transpose();
         if args.verify && args.far.is_none() {
-            return Err(refuse("--verify runs the program on this machine: name what is far (--far emu:bw=4G,lat=10us, or a directory)"));
+            return Err(refuse(
+                "--verify runs the program on this machine: name what is far (--far emu:bw=4G,lat=10us, or a directory)",
+            ));
         }
         if args.verify && args.runs == 0 {
             return Err(refuse("--runs 0: without runs nothing is verified"));

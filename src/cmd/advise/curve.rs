@@ -29,7 +29,13 @@ pub fn draw(summary: &Summary, machine: &Machine, advice: &Advice, near: f64) ->
     let times = &advice.times;
     let notes = [
         format!("Far: {}. Predicted from a profile; nothing was run.", cut(machine.far_name(), 60)),
-        format!("With {}: {:.1} s by plan, {:.1} to {:.1} in 9 of 10 cases.", Bytes(near as u64), times.plan.value, times.plan.low, times.plan.high),
+        format!(
+            "With {}: {:.1} s by plan, {:.1} to {:.1} in 9 of 10 cases.",
+            Bytes(near as u64),
+            times.plan.value,
+            times.plan.low,
+            times.plan.high
+        ),
     ];
     Some(draw_plot(&Frame::new(x, y), &title, &lines, &notes))
 }

@@ -62,7 +62,9 @@ pub fn machine(args: &AdviseArgs, near: f64) -> anyhow::Result<Machine> {
             let tier = at_home.or(own).unwrap_or_else(this);
             let known = node.as_ref().and_then(|node| node.far.iter().find(|far| far.spec == spec.to_string()));
             let paged = match (&spec, known) {
-                (FarSpec::Emulated { bytes_per_s, latency_ns }, _) => emulated(&spec, *bytes_per_s as f64, *latency_ns as f64, near),
+                (FarSpec::Emulated { bytes_per_s, latency_ns }, _) => {
+                    emulated(&spec, *bytes_per_s as f64, *latency_ns as f64, near)
+                }
                 (_, Some(far)) => of_points(far, near)?,
                 _ => {
                     say::line(format_args!("measuring {spec} for a few seconds"));
@@ -159,7 +161,10 @@ mod tests {
                 Ok(machine) => {
                     two += usize::from(matches!(machine.far, Far::Memory(_)));
                     let near = &machine.near;
-                    assert!(near.read > 0.0 && near.write > 0.0 && near.per_core > 0.0 && near.latency_ns > 1.0, "{name}: {near:?}");
+                    assert!(
+                        near.read > 0.0 && near.write > 0.0 && near.per_core > 0.0 && near.latency_ns > 1.0,
+                        "{name}: {near:?}"
+                    );
                 }
                 Err(error) => assert!(error.to_string().contains("memory"), "{name}: {error}"),
             }

@@ -111,15 +111,8 @@ impl Job {
         let near = advice.items.iter().filter(|item| item.near > 0.0 && !item.nameless);
         for item in near.filter(|_| self.each) {
             let rules: Vec<_> = advice.rules.iter().filter(|(place, _)| place.name == item.name).cloned().collect();
-            let far = advice.times.all_far;
-            let one = |from: f64, gain: f64| (from - gain).max(0.0);
-            let predicted = Estimate {
-                value: one(far.value, item.gain.value),
-                low: one(far.low, item.gain.high),
-                high: one(far.high, item.gain.low),
-            };
             let text = rules::text(&[], &rules);
-            cases.push(self.flat(&format!("only {}", item.name), predicted, &dir, &format!("only{}", item.group), &text)?);
+            cases.push(self.flat(&format!("only {}", item.name), item.alone, &dir, &format!("only{}", item.group), &text)?);
         }
         let signals = Signals::catch().context("signals cannot be caught")?;
         let mut measured = vec![Vec::new(); cases.len()];
@@ -191,7 +184,10 @@ impl Job {
                     (None, signal) => child::signal_name(signal.unwrap_or(0)),
                 };
                 let name = &case.name;
-                return Err(ProgramFailed(format!("the program ended with {end} in the run \"{name}\": runs that fail cannot be compared")).into());
+                return Err(ProgramFailed(format!(
+                    "the program ended with {end} in the run \"{name}\": runs that fail cannot be compared"
+                ))
+                .into());
             }
             wait_readable(&[signals.as_raw_fd()], 2, &mut [false]);
         }
@@ -207,7 +203,8 @@ fn same_program(path: &Path, summary: &Summary) -> Result<()> {
     let resolved = path.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
     let profiled = file_name(&summary.program);
     let argument = summary.args.first().map_or("", |name| file_name(name));
-    let is_same = [Some(name.as_str()), resolved.as_deref()].into_iter().flatten().any(|name| name == profiled || name == argument);
+    let is_same =
+        [Some(name.as_str()), resolved.as_deref()].into_iter().flatten().any(|name| name == profiled || name == argument);
     if is_same {
         return Ok(());
     }
@@ -292,6 +289,9 @@ mod tests {
         let rows = vec![row("All far", 10.0, &[8.0, 12.0]), row("Mixed", 6.0, &[9.0, 5.0, 5.0]), row("All near", 4.0, &[2.0])];
         assert_eq!((rows[0].median, rows[1].median, rows[2].error), (10.0, 5.0, 1.0));
         let text = Verified { rows, gain_share: 0.9, bytes_share: 0.3 }.text();
-        assert!(text.contains("+100 %, outside of the interval") && text.contains("90 % of the gain of all near with 30 %"), "{text}");
+        assert!(
+            text.contains("+100 %, outside of the interval") && text.contains("90 % of the gain of all near with 30 %"),
+            "{text}"
+        );
     }
 }

@@ -132,7 +132,14 @@ fn by_near(advice: &Advice, near: f64) -> String {
     let mut text = "run time by bytes of near, objects placed by plan (cache mode)\n".to_owned();
     for point in &advice.curve {
         let here = if point.near == near { " <- --near" } else { "" };
-        let _ = writeln!(text, "  {:>10}  {:>7.2} s  {} ({:.2} s){here}", size(point.near), point.plan, bar(point.plan, most), point.cache);
+        let _ = writeln!(
+            text,
+            "  {:>10}  {:>7.2} s  {} ({:.2} s){here}",
+            size(point.near),
+            point.plan,
+            bar(point.plan, most),
+            point.cache
+        );
     }
     text
 }

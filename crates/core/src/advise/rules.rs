@@ -70,7 +70,8 @@ fn of_site(group: &ObjectGroup, all: &[ObjectGroup], place: Place) -> Option<Pla
     }
     place.kind = if group.kind == Kind::Map { KindName::Map } else { KindName::Heap };
     // One frame more, for builds in which the innermost is inlined.
-    let depth = if own.get(depth).is_some_and(|frame| !frame.symbol.is_empty() && !is_start(&frame.symbol)) { depth + 1 } else { depth };
+    let depth =
+        if own.get(depth).is_some_and(|frame| !frame.symbol.is_empty() && !is_start(&frame.symbol)) { depth + 1 } else { depth };
     // A frame that cannot be written would make the ones behind it match elsewhere.
     let mut wanted = depth;
     for frame in &group.frames {
