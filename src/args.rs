@@ -270,6 +270,64 @@ pub struct DoctorArgs {
     pub deny: String,
 }
 
+/// `nearfar profile`.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_long_help = PROFILE_NOTES)]
+pub struct ProfileArgs {
+    /// Where what is seen goes. Of several MPI ranks each has a file of its own, with its number before the extension. Without it:
+    /// the program's name with .nfprof, in this directory
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Smallest block of memory that is an object of its own
+    #[arg(long, value_name = "SIZE", default_value = "4K", allow_hyphen_values = true)]
+    pub least: String,
+
+    /// Share of the program's time that observing may take
+    #[arg(long, value_name = "PERCENT", default_value = "3%", allow_hyphen_values = true)]
+    pub budget: String,
+
+    /// Size that the file may have; when it comes near, small objects are told of together
+    #[arg(long, value_name = "SIZE", default_value = "64M", allow_hyphen_values = true)]
+    pub limit: String,
+
+    /// Write what the profile says to this file as well, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// Print no table
+    #[arg(short, long)]
+    pub quiet: bool,
+
+    /// What random choices start from; 0: the clock
+    #[arg(long, value_name = "N", default_value_t = 0, hide = true)]
+    pub seed: u64,
+
+    /// Do without these means of observing, to try what happens then: faults, clock, script
+    #[arg(long, value_name = "LIST", default_value = "", hide = true, env = "NEARFAR_PROFILE_DENY")]
+    pub deny: String,
+
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub program: Vec<OsString>,
+}
+
+const PROFILE_NOTES: &str = "\
+The program runs as it is; all that it starts is observed as well. Random pages
+of its memory are taken out of its view for a moment, so that the next touch is
+seen: from how soon that comes follows how much each object is read and written
+beyond the caches. What comes out is an estimate, with an interval that holds
+the truth in 9 of 10 cases.
+
+The program's standard output is untouched; the table goes to standard error.
+The exit status is the program's own, as with \"nearfar run\"; 2 when the
+request was refused.
+
+Examples:
+  nearfar profile -o app.nfprof -- ./solver input.dat
+  nearfar report app.nfprof                       (the table again, and a page)
+  nearfar advise app.nfprof --near 16G";
+
 /// `nearfar sensitivity`.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_long_help = SENSITIVITY_NOTES)]
@@ -348,3 +406,75 @@ pub struct ManArgs {
     /// Where the pages are written
     pub dir: PathBuf,
 }
+
+/// `nearfar advise`.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_long_help = ADVISE_NOTES)]
+pub struct AdviseArgs {
+    /// Profiles that "nearfar profile" wrote; those of several ranks are put together
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+
+    /// How much near memory there is: 16G, or 50% (of this machine's memory)
+    #[arg(long, value_name = "SIZE", required = true, allow_hyphen_values = true)]
+    pub near: String,
+
+    /// The machine to predict for: a published one (see "nearfar probe --list-machines"), or a node.json of "nearfar probe".
+    /// Without it, or with "this": this machine's memory, over what --far names
+    #[arg(long, value_name = "NAME | FILE")]
+    pub machine: Option<String>,
+
+    /// What is behind near: emu:bw=4G,lat=10us or a directory, whose speed is measured. Without it: the machine's far memory
+    #[arg(long, value_name = "SPEC")]
+    pub far: Option<OsString>,
+
+    /// The machine that the profile was taken on, as a node.json or a published one, when it is another one than --machine
+    #[arg(long, value_name = "NAME | FILE")]
+    pub home: Option<String>,
+
+    /// Write the plan to this file, for "nearfar run --place plan:FILE"; a person can read and edit it
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Write everything that is said to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// Draw run time against bytes of near to this file, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+
+    /// Parts of groups of objects may be near as well; what comes first is near then
+    #[arg(long)]
+    pub fractions: bool,
+
+    /// Run the program with everything far, by the plan and with everything near, and print what was measured beside what was
+    /// predicted. Needs --far. The program is the one behind --, or that of the profile
+    #[arg(long)]
+    pub verify: bool,
+
+    /// With --verify: rounds of runs
+    #[arg(long, value_name = "N", default_value_t = 2, requires = "verify")]
+    pub runs: usize,
+
+    /// With --verify: also runs with each object of the plan near alone
+    #[arg(long, requires = "verify")]
+    pub each: bool,
+
+    /// With --verify: the program and its arguments
+    #[arg(value_name = "PROGRAM", last = true, requires = "verify")]
+    pub program: Vec<OsString>,
+}
+
+const ADVISE_NOTES: &str = "\
+Nothing is run without --verify. What is predicted rests on the profile and
+on the machine's figures: intervals hold what is not known of both in 9 of 10
+cases. docs/advise.md tells how.
+
+Exit status: 0; 1 when a program failed with --verify; 2 when the request was
+refused, such as for a file that is no profile, or one that saw nothing.
+
+Examples:
+  nearfar advise app.nfprof --near 16G --machine knl-flat -o plan.toml
+  nearfar advise app.nfprof --near 2G --far emu:bw=4G,lat=10us --verify
+  nearfar run --near 2G --far /scratch --place plan:plan.toml -- ./app";

@@ -18,6 +18,7 @@ mod pace;
 mod residence;
 mod mover;
 mod outcome;
+mod running;
 mod together;
 mod summary;
 mod live;
@@ -29,6 +30,7 @@ mod node_file;
 mod tiers;
 mod plan_file;
 mod profile_file;
+mod profile_table;
 mod order;
 mod start;
 mod paging;
@@ -58,6 +60,8 @@ enum Command {
     Run(args::RunArgs),
     /// Measure this machine's memories, processors and far tiers; no root is needed
     Probe(cmd::probe::ProbeArgs),
+    /// Tell which of a program's data cause its memory traffic
+    Profile(args::ProfileArgs),
     /// Tell where threads run and may run, where pages lie, and what is wrong with that
     Map(args::MapArgs),
     /// Tell what this kernel and user allow, and how to get the rest
@@ -66,6 +70,8 @@ enum Command {
     Bench(cmd::bench::BenchArgs),
     /// Tell what changed from one profile to another
     Diff(cmd::diff::DiffArgs),
+    /// Tell which of a profiled program's data deserve near memory, and what that gives
+    Advise(args::AdviseArgs),
     /// Tell whether memory or computing limits a program
     Sensitivity(args::SensitivityArgs),
     /// Write one HTML page from machine descriptions (node.json) and run files
@@ -84,10 +90,12 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => cmd::run::run(args),
         Command::Probe(args) => cmd::probe::run(args),
+        Command::Profile(args) => cmd::profile::run(args),
         Command::Map(args) => cmd::map::run(args),
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::Bench(args) => cmd::bench::run(args),
         Command::Diff(args) => cmd::diff::run(args),
+        Command::Advise(args) => cmd::advise::run(args),
         Command::Sensitivity(args) => cmd::sensitivity::run(args),
         Command::Report(args) => cmd::report::run(args),
         Command::Demo(args) => cmd::demo::run(args),

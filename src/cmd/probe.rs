@@ -7,7 +7,7 @@
 mod progress;
 mod plan;
 mod noise;
-mod far;
+pub mod far;
 mod table;
 mod measure;
 mod caches;

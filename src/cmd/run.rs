@@ -1,7 +1,6 @@
 //! `nearfar run`: starts the program with the library and the job, passes signals and the exit on, and reports.
 
 use crate::args::RunArgs;
-use crate::exit;
 use crate::live::Live;
 use crate::machine::Machine;
 use crate::mover::{Mover, Report};
@@ -10,22 +9,19 @@ use crate::plan_file::PlanFile;
 use crate::request::RunRequest;
 use crate::residence::{Observer, Observing};
 use crate::runfile::{Ran, RunFile};
+use crate::running::{Running, end_like, not_executed};
 use crate::target::Target;
 use crate::together::{RankRecord, Together};
 use crate::{library, ranks, say, summary};
 use anyhow::Context;
 use nearfar_core::addr::PAGE;
 use nearfar_sys::child::{self, Signals};
-use nearfar_sys::event::wait_readable;
 use nearfar_sys::root::Root;
 use nearfar_tiers::job::{ENV_JOB, Job};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitCode};
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
-
-/// Often enough for a status line and for memory of processes that died to be given back, seldom enough to cost nothing.
-const TICK: Duration = Duration::from_millis(200);
 
 /// Runs the program that `args` name.
 pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
@@ -51,19 +47,15 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
     let child = match request.start.with(|| signals.spawn(&mut command(&request, &segment)))? {
         Ok(child) => child,
-        Err(error) => {
-            say::line(format_args!("{} cannot be executed: {error}", request.program.display()));
-            let missing = error.kind() == std::io::ErrorKind::NotFound;
-            return Ok(ExitCode::from(if missing { exit::NOT_FOUND } else { exit::CANNOT_EXECUTE }));
-        }
+        Err(error) => return Ok(not_executed(&request.program, &error)),
     };
     let mover = request.migration.take().map(|migration| migration.start(child.id()));
     let paged = !request.is_on_nodes();
     let live = (request.live && !request.quiet && paged).then(|| Live::new(request.settings.near_bytes));
     let order = &request.settings.order;
     let observer = (!paged).then(|| Observer::new(Root::this(), child.id(), order.near, order.far).start());
-    let mut watch = Watch { job, child, signals, live, observer, last_tick: start, near_peak_seen: 0 };
-    let end = watch.until_end()?;
+    let mut watch = Watch { job, live, observer, last_tick: start, near_peak_seen: 0 };
+    let end = Running { child, signals }.until_end(|| watch.tick())?;
     let outcome = watch.outcome(start.elapsed(), end);
     let moved = mover.and_then(Mover::stop);
     let write = |of: &Together, target: &Target| write(&request, of, moved.as_ref().map(|(report, _)| report), target);
@@ -76,10 +68,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
             request.stats.as_ref().inspect(|target| write(&alone, target));
         }
     }
-    match end {
-        End::Status(status) => Ok(ExitCode::from(status)),
-        End::Signal(signal) => child::die_by(signal),
-    }
+    Ok(end_like(end))
 }
 
 fn command(request: &RunRequest, segment: &OwnedFd) -> Command {
@@ -102,8 +91,6 @@ fn own_descriptor(fd: &OwnedFd) -> String {
 /// The program while it runs.
 struct Watch {
     job: Job,
-    child: Child,
-    signals: Signals,
     live: Option<Live>,
     observer: Option<Observing>,
     last_tick: Instant,
@@ -111,27 +98,6 @@ struct Watch {
 }
 
 impl Watch {
-    /// Waits for the end of the program, passing signals on and ticking.
-    fn until_end(&mut self) -> anyhow::Result<End> {
-        loop {
-            while let Some(arrived) = self.signals.next() {
-                // What the terminal sent has reached the program as well, which is in the same process group.
-                if !arrived.from_kernel {
-                    child::send(&self.child, arrived.signal);
-                }
-            }
-            if let Some(status) = self.child.try_wait().context("waiting for the program")? {
-                return Ok(End::from(status));
-            }
-            let left = TICK.saturating_sub(self.last_tick.elapsed());
-            if self.last_tick.elapsed() >= TICK {
-                self.tick();
-            } else {
-                wait_readable(&[self.signals.as_raw_fd()], left.as_millis() as i32 + 1, &mut [false]);
-            }
-        }
-    }
-
     fn tick(&mut self) {
         self.job.bury_dead();
         let near_used = self.job.charged_pages() * PAGE as u64;

@@ -21,3 +21,4 @@ pub mod placement;
 pub mod policy;
 pub mod trace;
 pub mod profile;
+pub mod advise;

@@ -7,6 +7,7 @@
 use crate::errno;
 use crate::lifecycle::{is_this_process, managed};
 use crate::next::Next;
+use nearfar_profile::recorder;
 use std::ffi::{c_int, c_uint};
 
 static CLOSE: Next<unsafe extern "C" fn(c_int) -> c_int> = Next::new(c"close");
@@ -15,7 +16,7 @@ static DUP2: Next<unsafe extern "C" fn(c_int, c_int) -> c_int> = Next::new(c"dup
 static DUP3: Next<unsafe extern "C" fn(c_int, c_int, c_int) -> c_int> = Next::new(c"dup3");
 
 fn is_guarded(fd: c_int) -> bool {
-    managed().is_some_and(|managed| managed.is_own_fd(fd)) && is_this_process()
+    recorder::owns(fd) || (managed().is_some_and(|managed| managed.is_own_fd(fd)) && is_this_process())
 }
 
 fn missing() -> c_int {
@@ -42,9 +43,8 @@ pub unsafe fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     let Some(next) = CLOSE_RANGE.get() else { return missing() };
     let (mut from, mut flags) = (first, flags);
     // Ours are closed on exec already; and the kernel is to judge nonsense.
-    let guarded = managed().filter(|_| first <= last && flags & libc::CLOSE_RANGE_CLOEXEC as c_int == 0 && is_this_process());
-    if let Some(managed) = guarded {
-        for fd in (first..=last.min(HIGHEST)).filter(|&fd| managed.is_own_fd(fd as c_int)) {
+    if first <= last && flags & libc::CLOSE_RANGE_CLOEXEC as c_int == 0 && (managed().is_some() || recorder::is_started()) {
+        for fd in (first..=last.min(HIGHEST)).filter(|&fd| is_guarded(fd as c_int)) {
             if from < fd {
                 // SAFETY: passed on to the caller.
                 let result = unsafe { next(from, fd - 1, flags) };

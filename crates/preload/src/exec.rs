@@ -7,6 +7,7 @@
 
 use crate::next::Next;
 use crate::{errno, user_mode};
+use nearfar_profile::recorder;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::map::OwnedMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -21,7 +22,7 @@ const PRELOAD: &[u8] = b"LD_PRELOAD=";
 
 /// What children must have; C strings that live as long as the process.
 struct Wanted {
-    /// "NEARFAR_JOB=path".
+    /// "NEARFAR_JOB=path", or "NEARFAR_PROFILE=settings".
     job: CString,
     /// Path of this library, as the loader knows it.
     library: CString,
@@ -29,11 +30,11 @@ struct Wanted {
 
 static WANTED: AtomicPtr<Wanted> = AtomicPtr::new(null_mut());
 
-/// Remembers the job for the children; at start.
-pub fn remember(job: &CStr) {
-    let mut variable = nearfar_tiers::job::ENV_JOB.as_bytes().to_vec();
+/// Remembers the variable that leads children to the job (or the profile), and its value; at start.
+pub fn remember(name: &str, value: &CStr) {
+    let mut variable = name.as_bytes().to_vec();
     variable.push(b'=');
-    variable.extend_from_slice(job.to_bytes());
+    variable.extend_from_slice(value.to_bytes());
     let (Ok(job), Some(library)) = (CString::new(variable), own_path()) else { return };
     WANTED.store(Box::leak(Box::new(Wanted { job, library })), Ordering::Release);
     // Now, since the child of vfork must not enter the loader.
@@ -200,7 +201,7 @@ fn missing() -> c_int {
 pub unsafe fn execve(path: *const c_char, argv: Strings, envp: Strings) -> c_int {
     // SAFETY: passed on to the caller.
     unsafe {
-        with_job(envp, |envp| lending(path, argv, envp, || EXECVE.get().map_or_else(missing, |next| next(path, argv, envp))))
+        with_job(envp, |envp| executing(path, argv, envp, || EXECVE.get().map_or_else(missing, |next| next(path, argv, envp))))
     }
 }
 
@@ -220,7 +221,7 @@ pub unsafe fn execv(path: *const c_char, argv: Strings) -> c_int {
 pub unsafe fn execvpe(file: *const c_char, argv: Strings, envp: Strings) -> c_int {
     // SAFETY: passed on to the caller.
     unsafe {
-        with_job(envp, |envp| lending(file, argv, envp, || EXECVPE.get().map_or_else(missing, |next| next(file, argv, envp))))
+        with_job(envp, |envp| executing(file, argv, envp, || EXECVPE.get().map_or_else(missing, |next| next(file, argv, envp))))
     }
 }
 
@@ -240,7 +241,7 @@ pub unsafe fn execvp(file: *const c_char, argv: Strings) -> c_int {
 pub unsafe fn fexecve(fd: c_int, argv: Strings, envp: Strings) -> c_int {
     // SAFETY: passed on to the caller.
     unsafe {
-        with_job(envp, |envp| lending(null(), argv, envp, || FEXECVE.get().map_or_else(missing, |next| next(fd, argv, envp))))
+        with_job(envp, |envp| executing(null(), argv, envp, || FEXECVE.get().map_or_else(missing, |next| next(fd, argv, envp))))
     }
 }
 
@@ -252,7 +253,7 @@ pub unsafe fn execveat(dir: c_int, path: *const c_char, argv: Strings, envp: Str
     // SAFETY: passed on to the caller.
     unsafe {
         with_job(envp, |envp| {
-            lending(path, argv, envp, || EXECVEAT.get().map_or_else(missing, |next| next(dir, path, argv, envp, flags)))
+            executing(path, argv, envp, || EXECVEAT.get().map_or_else(missing, |next| next(dir, path, argv, envp, flags)))
         })
     }
 }
@@ -285,6 +286,12 @@ pub unsafe fn posix_spawn(child: Child, envp: Strings, search: bool) -> c_int {
             if user_mode::is_active() { with_copies(child, envp, spawn) } else { spawn(&child, envp) }
         })
     }
+}
+
+/// An exec of this process, or of a child of vfork.
+fn executing<R>(path: *const c_char, argv: Strings, envp: Strings, go: impl FnOnce() -> R) -> R {
+    recorder::before_exec();
+    lending(path, argv, envp, go)
 }
 
 /// Lends the texts of an exec that are in paged memory: the kernel reads them.

@@ -7,6 +7,7 @@
 use crate::lifecycle::{fork_child, fork_parent, fork_prepare, managed_even_inside, may_fork};
 use crate::next::Next;
 use crate::{errno, stack, user_mode};
+use nearfar_profile::recorder;
 use nearfar_sys::errno::call;
 use std::ffi::{c_int, c_void};
 
@@ -85,7 +86,7 @@ pub unsafe fn clone(
     if flags & libc::CLONE_PARENT_SETTID != 0 {
         user_mode::keep_words(&[rest.0.addr()]);
     }
-    if flags & libc::CLONE_VM != 0 || managed_even_inside().is_none() {
+    if flags & libc::CLONE_VM != 0 || (managed_even_inside().is_none() && !recorder::is_started()) {
         // SAFETY: passed on to the caller.
         return CLONE.get().map_or_else(missing, |next| unsafe { next(entry, stack, flags, arg, rest.0, rest.1, rest.2) });
     }

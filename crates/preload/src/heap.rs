@@ -14,7 +14,7 @@ use crate::errno::{self, Kept};
 use crate::lifecycle::{managed_even_inside, managed_heap, nobody_forks};
 use crate::managed::{Half, Managed};
 use crate::placing::{self, Block};
-use crate::{libc_heap, small_heap};
+use crate::{libc_heap, recorded, small_heap};
 use nearfar_core::addr::{PAGE, round_up};
 use nearfar_sys::errno::Errno;
 use nearfar_tiers::memory::Memory;
@@ -230,7 +230,7 @@ pub fn elsewhere(size: usize, caller: usize) -> *mut c_void {
     match managed_heap() {
         Some(managed) if is_library(managed, size, caller) => count_library(libc_heap::malloc(size), true),
         Some(managed) => managed.malloc(size),
-        None => libc_heap::malloc(size),
+        None => recorded::begun(libc_heap::malloc(size), size, caller),
     }
 }
 
@@ -249,7 +249,9 @@ pub fn calloc(count: usize, size: usize, caller: usize) -> *mut c_void {
 /// calloc(3) of what is not near.
 #[inline(always)]
 pub fn elsewhere_zeroed(count: usize, size: usize, caller: usize) -> *mut c_void {
-    let Some(managed) = managed_heap() else { return libc_heap::calloc(count, size) };
+    let Some(managed) = managed_heap() else {
+        return recorded::begun(libc_heap::calloc(count, size), count.wrapping_mul(size), caller);
+    };
     if is_library(managed, count.saturating_mul(size), caller) {
         return count_library(libc_heap::calloc(count, size), true);
     }
@@ -280,6 +282,7 @@ pub unsafe fn free(block: *mut c_void) {
             // SAFETY: passed on to the caller.
             return unsafe { free_near(block) };
         }
+        recorded::ends(block);
         // SAFETY: nothing was ever managed, so the block is the C library's.
         return unsafe { libc_heap::free(block) };
     };
@@ -351,7 +354,7 @@ pub unsafe fn realloc(block: *mut c_void, size: usize, caller: usize) -> *mut c_
             return null_mut();
         }
         // SAFETY: nothing was ever managed, so the block is the C library's.
-        return unsafe { libc_heap::realloc(block, size) };
+        return unsafe { recorded::realloc(block, size, caller) };
     };
     if size == 0 {
         // SAFETY: passed on to the caller.
@@ -393,12 +396,12 @@ pub fn memalign(align: usize, size: usize, caller: usize) -> *mut c_void {
     {
         return block;
     }
-    elsewhere_aligned(align, size)
+    elsewhere_aligned(align, size, caller)
 }
 
 /// memalign(3) of what is not near.
-pub fn elsewhere_aligned(align: usize, size: usize) -> *mut c_void {
-    let Some(managed) = managed_heap() else { return libc_heap::memalign(align, size) };
+pub fn elsewhere_aligned(align: usize, size: usize, caller: usize) -> *mut c_void {
+    let Some(managed) = managed_heap() else { return recorded::begun(libc_heap::memalign(align, size), size, caller) };
     match align.checked_next_power_of_two() {
         Some(align) => managed.aligned(align, size),
         None => {

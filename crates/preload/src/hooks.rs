@@ -132,6 +132,8 @@ hooks! {
         = zero_copy::setsockopt(fd, level, name, value, len);
 
     pthread_exit(value: Void) -> ! = last_thread::pthread_exit(value);
+    _exit(status: c_int) -> ! = lifecycle::exit_at_once(status);
+    _Exit(status: c_int) -> ! = lifecycle::exit_at_once(status);
 
     __register_atfork(prepare: Void, parent: Void, child: Void, object: Void) -> c_int
         = lifecycle::register_atfork(prepare, parent, child, object);

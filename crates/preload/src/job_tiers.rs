@@ -30,7 +30,7 @@ pub fn zalloc(_placing: &Placing, tier: Tier, size: usize) -> *mut c_void {
 
 /// The same, aligned to a power of two.
 pub fn memalign(_placing: &Placing, tier: Tier, align: usize, size: usize) -> *mut c_void {
-    block_or(placing::block_of(tier, size, align, false), || heap::elsewhere_aligned(align, size))
+    block_or(placing::block_of(tier, size, align, false), || heap::elsewhere_aligned(align, size, 0))
 }
 
 /// Another size, in `tier`; null when there is no memory, and the block is then as it was.

@@ -10,6 +10,8 @@
 //!   adopted, and from now on allocations and private anonymous mappings come from the arena.
 //! - **Placing.** In flat and hybrid jobs chosen objects go near, each by itself (`placing`). Where near and far are NUMA nodes
 //!   that is all: there is no pager, and every other hook passes on.
+//! - **Profiling.** With NEARFAR_PROFILE and no job the process is only observed: memory stays the C library's, and the hooks tell
+//!   `nearfar_profile::recorder` of blocks and mappings (`profiling`).
 //! - **Threads** come and go without our notice, apart from mimalloc's per-thread heaps, which it hands on by itself. When
 //!   the main thread leaves before the others, the process still ends with the last of them (`last_thread`).
 //! - **Descriptors** of the pager are hidden from calls that close or replace descriptors (`descriptors`).
@@ -41,8 +43,10 @@ mod signal_stacks;
 mod pieces;
 mod user_mode;
 mod exec;
+mod profiling;
 mod lifecycle;
 mod fork;
+mod recorded;
 mod heap;
 mod alone;
 mod job_tiers;

@@ -1,11 +1,12 @@
 //! Whether this process is managed: the state, how it starts, what happens around fork, and how it ends.
 //!
 //! One thread starts, once; everybody else, and the starting thread's own calls that come back through the hooks, uses the C
-//! library meanwhile. `Managing`, `Placing` and `Inert` are final. A hook asks `managed()`, which is one load when the answer is yes.
+//! library meanwhile. All others are final. A hook asks `managed()`, which is one load when the answer is yes.
 
 use crate::managed::Managed;
 use crate::next::Next;
-use crate::{alloc_internal, errno, exec, placing, small_heap, static_arrays, user_mode};
+use crate::{alloc_internal, errno, exec, placing, profiling, small_heap, static_arrays, user_mode};
+use nearfar_profile::recorder;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::process;
 use nearfar_tiers::job::{ENV_JOB, Job};
@@ -31,6 +32,8 @@ enum State {
     Managing,
     /// Tiers are NUMA nodes: objects are placed (`placing`), nothing is paged.
     Placing,
+    /// Memory stays the C library's; what becomes of it is recorded (`nearfar profile`).
+    Profiling,
 }
 
 static STATE: AtomicU8 = AtomicU8::new(State::Unstarted as u8);
@@ -110,8 +113,14 @@ fn libc_is_ready() -> bool {
 }
 
 fn start() -> State {
-    let Some((path, job)) = attach() else { return State::Inert };
-    exec::remember(&path);
+    let Some((path, job)) = attach() else {
+        if !profiling::start() {
+            return State::Inert;
+        }
+        register_handlers();
+        return State::Profiling;
+    };
+    exec::remember(ENV_JOB, &path);
     if job.settings().order.is_numa() {
         start_placing(job);
         return State::Placing;
@@ -212,6 +221,12 @@ pub unsafe fn register_atfork(prepare: *mut c_void, parent: *mut c_void, child: 
     NEXT.get().map_or(libc::ENOSYS, |next| unsafe { next(prepare, parent, child, object) })
 }
 
+/// _exit(2), which runs no destructors.
+pub fn exit_at_once(status: c_int) -> ! {
+    recorder::finish();
+    process::exit_now(status)
+}
+
 /// Before fork. Registered before the program's own handlers, so it runs last of all: they may still allocate.
 pub extern "C" fn fork_prepare() {
     if let Some(managed) = managed_even_inside() {
@@ -220,10 +235,12 @@ pub extern "C" fn fork_prepare() {
         managed.with(Memory::fork_prepare);
         // Under the lock that is held from here on: another thread may be about to fork too.
         FORKER.store(process::tid(), Ordering::Relaxed);
-    } else if JOB.get().is_none() {
-        return;
-    } else {
+    } else if JOB.get().is_some() {
         placing::fork_begin();
+    } else if recorder::is_started() {
+        recorder::fork_prepare();
+    } else {
+        return;
     }
     placing::fork_prepare();
     alloc_internal::fork_prepare();
@@ -239,6 +256,9 @@ pub extern "C" fn fork_parent() {
     } else if JOB.get().is_some() {
         alloc_internal::fork_parent();
         placing::fork_parent();
+    } else if recorder::is_started() {
+        alloc_internal::fork_parent();
+        recorder::fork_parent();
     }
 }
 
@@ -256,6 +276,10 @@ pub extern "C" fn fork_child() {
         PROCESS.store(process::pid(), Ordering::Relaxed);
         alloc_internal::fork_child();
         placing::fork_child(job.join());
+    } else if recorder::is_started() {
+        PROCESS.store(process::pid(), Ordering::Relaxed);
+        alloc_internal::fork_child();
+        recorder::fork_child();
     }
 }
 
@@ -266,6 +290,7 @@ extern "C" fn constructor() {
 
 #[cfg(not(test))]
 extern "C" fn destructor() {
+    recorder::finish();
     placing::finish();
     if let Some(managed) = managed_even_inside() {
         managed.with(Memory::finish);

@@ -7,6 +7,7 @@ use crate::errno;
 use crate::lifecycle::managed;
 use crate::placing::{self, Mapping, Remap};
 use nearfar_core::addr::{Extent, PAGE};
+use nearfar_profile::recorder;
 use nearfar_sys::errno::{Errno, call};
 use nearfar_sys::{map, process};
 use std::ffi::{c_int, c_long, c_uint, c_void};
@@ -93,7 +94,19 @@ pub unsafe fn mmap(addr: *mut c_void, len: usize, prot: c_int, flags: c_int, fd:
             }
         }
     }
-    let Some(managed) = managed().filter(|_| is_ours(flags) || is_fixed(flags)) else { return addr_or_failed(raw()) };
+    let Some(managed) = managed().filter(|_| is_ours(flags) || is_fixed(flags)) else {
+        let is_object = recorder::wants(len) && is_ours(flags);
+        if recorder::is_on() && flags & libc::MAP_FIXED != 0 && !is_object {
+            recorder::unmapped(addr.addr(), len);
+        }
+        let result = raw();
+        if let Ok(start) = result
+            && is_object
+        {
+            recorder::mapped(start, len);
+        }
+        return addr_or_failed(result);
+    };
     // SAFETY: passed on to the caller.
     let result = unsafe { managed.with(|memory| memory.mmap(addr.addr(), len, prot, flags, fd, offset)) };
     if result.is_ok_and(|addr| managed.half(addr).is_none()) {
@@ -113,8 +126,13 @@ pub unsafe fn munmap(addr: *mut c_void, len: usize) -> c_int {
     status(match managed() {
         // SAFETY: passed on to the caller.
         Some(managed) => unsafe { managed.with(|memory| memory.munmap(addr.addr(), len)) },
-        // SAFETY: passed on to the caller.
-        None => unsafe { map::munmap(range(addr, len)) },
+        None => {
+            if recorder::is_on() {
+                recorder::unmapped(addr.addr(), len);
+            }
+            // SAFETY: passed on to the caller.
+            unsafe { map::munmap(range(addr, len)) }
+        }
     })
 }
 
@@ -126,6 +144,13 @@ pub unsafe fn mremap(addr: *mut c_void, old: usize, new: usize, flags: c_int, to
     let go = || match managed() {
         // SAFETY: passed on to the caller.
         Some(managed) => unsafe { managed.with(|memory| memory.mremap(addr.addr(), old, new, flags, to.addr())) },
+        // SAFETY: passed on to the caller.
+        None if recorder::is_on() && flags & libc::MREMAP_DONTUNMAP == 0 => unsafe {
+            if flags & libc::MREMAP_FIXED != 0 {
+                recorder::unmapped(to.addr(), new);
+            }
+            recorder::remapped(addr.addr(), old, new, || map::mremap(range(addr, old), new, flags, to.addr()))
+        },
         // SAFETY: passed on to the caller.
         None => unsafe { map::mremap(range(addr, old), new, flags, to.addr()) },
     };

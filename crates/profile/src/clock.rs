@@ -60,6 +60,11 @@ impl Clock {
         self.ours.push(tid);
     }
 
+    /// Samples of these threads are left out from now on, and of no others.
+    pub fn set_ours(&mut self, ours: Vec<u32>) {
+        self.ours = ours;
+    }
+
     /// Hands over `(ip, tid)` of each sample since the last call. In the child of a fork there are none: it starts its own clock.
     pub fn drain(&mut self, each: &mut dyn FnMut(u64, u32)) {
         let Self { rings, pid, ours, lost } = self;

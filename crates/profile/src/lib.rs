@@ -4,8 +4,21 @@
 //! Modules are listed lowest first; a module uses only modules above it.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod settings;
+pub mod queue;
+pub mod python;
+pub mod sites;
+pub mod modules;
+pub mod live;
+pub mod output;
+pub mod facts;
+pub mod book;
+pub mod ring;
+pub mod sampler;
 pub mod clock;
 pub mod processor;
+pub mod writer;
+pub mod recorder;
 pub mod code;
 pub mod spoken;
 pub mod image;

@@ -15,6 +15,9 @@ const OF_FILE: u64 = 1 << 61;
 const PAGEMAP_SCAN: usize = 0xC060_6610;
 const SCAN_FILE: u64 = 1 << 2;
 const SCAN_PRESENT: u64 = 1 << 3;
+const SCAN_SWAPPED: u64 = 1 << 4;
+const SCAN_ZERO: u64 = 1 << 5;
+const SCAN_HUGE: u64 = 1 << 6;
 
 #[repr(C)]
 #[derive(Default)]
@@ -39,6 +42,21 @@ struct ScanRegion {
     start: u64,
     end: u64,
     categories: u64,
+}
+
+/// What there is at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageState {
+    /// Nothing was ever written there, or nothing is mapped.
+    Absent,
+    /// The kernel has swapped it out.
+    Swapped,
+    /// A page of a file, or shared memory.
+    File,
+    /// Memory of its own, a small page.
+    Small,
+    /// Memory of its own, part of a huge page.
+    Huge,
 }
 
 /// The page tables of this process, kept open. After a fork a copy still tells of the parent.
@@ -104,6 +122,32 @@ impl Pagemap {
             }
         }
         self.look(range, each)
+    }
+
+    /// What there is at `page`. Needs Linux 6.7.
+    pub fn state(&self, page: usize) -> Result<PageState, Errno> {
+        let mut region = ScanRegion::default();
+        let mut args = ScanArgs {
+            size: size_of::<ScanArgs>() as u64,
+            start: page as u64,
+            end: (page + PAGE) as u64,
+            vec: (&raw mut region).addr() as u64,
+            vec_len: 1,
+            category_anyof_mask: SCAN_PRESENT | SCAN_SWAPPED,
+            return_mask: SCAN_FILE | SCAN_PRESENT | SCAN_SWAPPED | SCAN_ZERO | SCAN_HUGE,
+            ..Default::default()
+        };
+        // SAFETY: reads and writes locals, of which it knows the size.
+        let found = unsafe { call(libc::SYS_ioctl, [self.raw(), PAGEMAP_SCAN, &raw mut args as usize, 0, 0, 0])? };
+        let is = |category: u64| region.categories & category != 0;
+        Ok(match found {
+            0 => PageState::Absent,
+            _ if is(SCAN_ZERO) => PageState::Absent,
+            _ if is(SCAN_FILE) => PageState::File,
+            _ if is(SCAN_SWAPPED) => PageState::Swapped,
+            _ if is(SCAN_HUGE) => PageState::Huge,
+            _ => PageState::Small,
+        })
     }
 
     fn scan(&self, range: Extent, each: &mut dyn FnMut(Extent, bool)) -> Result<(), Errno> {
@@ -289,6 +333,25 @@ mod tests {
         assert_eq!(seen(&mut pagemap), [0, 1, 2, 7, 63]);
         pagemap.can_scan = false;
         assert_eq!(seen(&mut pagemap), [0, 1, 2, 7, 63]);
+    }
+
+    #[test]
+    fn what_there_is() {
+        let map = OwnedMap::new(4 * PAGE).expect("memory");
+        let start = map.range().start;
+        // SAFETY: pages of our own mapping.
+        unsafe {
+            (start as *mut u8).write_volatile(1);
+            ((start + PAGE) as *const u8).read_volatile();
+        }
+        let pagemap = Pagemap::open().expect("pagemap");
+        let state = |page: usize| pagemap.state(start + page * PAGE);
+        if state(0) == Err(Errno(libc::ENOTTY)) {
+            return println!("skipped: this kernel cannot search");
+        }
+        assert_eq!((state(0), state(1), state(2)), (Ok(PageState::Small), Ok(PageState::Absent), Ok(PageState::Absent)));
+        let code = what_there_is as fn() as usize / PAGE * PAGE;
+        assert_eq!(pagemap.state(code), Ok(PageState::File));
     }
 
     #[test]

@@ -9,23 +9,23 @@ use crate::{aside, pagemap};
 use nearfar_core::addr::{Extent, PAGE};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-const API: u64 = 0xAA;
-const FEATURE_PAGEFAULT_FLAG_WP: u64 = 1 << 0;
-const FEATURE_THREAD_ID: u64 = 1 << 8;
-const FEATURE_MOVE: u64 = 1 << 16;
+pub(crate) const API: u64 = 0xAA;
+pub(crate) const FEATURE_PAGEFAULT_FLAG_WP: u64 = 1 << 0;
+pub(crate) const FEATURE_THREAD_ID: u64 = 1 << 8;
+pub(crate) const FEATURE_MOVE: u64 = 1 << 16;
 const USER_MODE_ONLY: i32 = 1;
-const REGISTER_MODE_MISSING: u64 = 1;
-const REGISTER_MODE_WP: u64 = 2;
-const EVENT_PAGEFAULT: u8 = 0x12;
-const FAULT_FLAG_WRITE: u64 = 1;
-const FAULT_FLAG_WP: u64 = 2;
+pub(crate) const REGISTER_MODE_MISSING: u64 = 1;
+pub(crate) const REGISTER_MODE_WP: u64 = 2;
+pub(crate) const EVENT_PAGEFAULT: u8 = 0x12;
+pub(crate) const FAULT_FLAG_WRITE: u64 = 1;
+pub(crate) const FAULT_FLAG_WP: u64 = 2;
 const MOVE_MODE_ALLOW_SRC_HOLES: u64 = 2;
 
-const fn request(number: u64, size: usize, dir: u64) -> u64 {
+pub(crate) const fn request(number: u64, size: usize, dir: u64) -> u64 {
     dir << 30 | (size as u64) << 16 | API << 8 | number
 }
-const IOC_WR: u64 = 3;
-const IOC_R: u64 = 2;
+pub(crate) const IOC_WR: u64 = 3;
+pub(crate) const IOC_R: u64 = 2;
 
 #[repr(C)]
 #[derive(Default)]
@@ -36,31 +36,31 @@ struct ApiArg {
 }
 #[repr(C)]
 #[derive(Default)]
-struct RangeArg {
-    start: u64,
-    len: u64,
+pub(crate) struct RangeArg {
+    pub start: u64,
+    pub len: u64,
 }
 #[repr(C)]
 #[derive(Default)]
-struct RegisterArg {
-    range: RangeArg,
-    mode: u64,
-    ioctls: u64,
+pub(crate) struct RegisterArg {
+    pub range: RangeArg,
+    pub mode: u64,
+    pub ioctls: u64,
 }
 #[repr(C)]
 #[derive(Default)]
-struct MoveArg {
-    dst: u64,
-    src: u64,
-    len: u64,
-    mode: u64,
-    moved: i64,
+pub(crate) struct MoveArg {
+    pub dst: u64,
+    pub src: u64,
+    pub len: u64,
+    pub mode: u64,
+    pub moved: i64,
 }
 #[repr(C)]
 #[derive(Default)]
-struct ProtectArg {
-    range: RangeArg,
-    mode: u64,
+pub(crate) struct ProtectArg {
+    pub range: RangeArg,
+    pub mode: u64,
 }
 
 /// A fault that a thread waits on.
@@ -136,7 +136,7 @@ impl Uffd {
         Ok(Self { fd, features, reach })
     }
 
-    fn syscall(flags: i32) -> Result<OwnedFd, Errno> {
+    pub(crate) fn syscall(flags: i32) -> Result<OwnedFd, Errno> {
         let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | flags;
         // SAFETY: integers only.
         let fd = unsafe { call(libc::SYS_userfaultfd, [flags as usize, 0, 0, 0, 0, 0])? };
@@ -144,7 +144,7 @@ impl Uffd {
         Ok(aside::put(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
     }
 
-    fn device() -> Result<OwnedFd, Errno> {
+    pub(crate) fn device() -> Result<OwnedFd, Errno> {
         let flags = libc::O_RDWR | libc::O_CLOEXEC;
         let path = c"/dev/userfaultfd".as_ptr() as usize;
         // SAFETY: a C string constant.
@@ -160,13 +160,13 @@ impl Uffd {
         Ok(aside::put(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
     }
 
-    fn handshake(fd: &OwnedFd, features: u64) -> Result<u64, Errno> {
+    pub(crate) fn handshake(fd: &OwnedFd, features: u64) -> Result<u64, Errno> {
         let mut arg = ApiArg { api: API, features, ioctls: 0 };
         Self::ioctl_on(fd.as_raw_fd(), request(0x3F, size_of::<ApiArg>(), IOC_WR), &mut arg)?;
         Ok(arg.features)
     }
 
-    fn ioctl_on<T>(fd: RawFd, number: u64, arg: &mut T) -> Result<usize, Errno> {
+    pub(crate) fn ioctl_on<T>(fd: RawFd, number: u64, arg: &mut T) -> Result<usize, Errno> {
         // SAFETY: every caller in this file passes the structure that belongs to the number. What the ioctl does to the
         // program's memory is answered for at `register`, the one unsafe act of this interface.
         unsafe { call(libc::SYS_ioctl, [fd as usize, number as usize, arg as *mut T as usize, 0, 0, 0]) }

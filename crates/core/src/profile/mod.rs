@@ -9,12 +9,14 @@
 //! - [`roofline`]: where routines stand on a machine's roofline.
 //! - [`analyse`](mod@analyse): records to conclusions.
 //! - [`compare`](mod@compare): what changed from one profile to another.
+//! - [`choice`]: which object to look at next.
 //! - [`summary`]: what a whole profile says, per object and routine, with intervals.
 
 pub mod record;
 pub mod file;
 pub mod hardware;
 pub mod process;
+pub mod choice;
 pub mod summary;
 pub mod names;
 pub mod roofline;

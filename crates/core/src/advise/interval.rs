@@ -1,0 +1,99 @@
+//! How far off a prediction may be: the same question asked of many models whose unknowns are drawn from what is plausible and from the
+//! intervals of the profile.
+
+use super::demand::Demands;
+use super::machine::Machine;
+use super::model::{Guess, Model};
+use crate::profile::summary::{Estimate, Summary};
+
+/// Draws: enough for the 5th and the 95th percentile.
+const DRAWS: usize = 80;
+
+/// Random numbers that are the same in every run (SplitMix64): advice does not change when it is asked for again.
+struct Random(u64);
+
+impl Random {
+    fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((word ^ (word >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
+    }
+
+    /// Around `middle`, nine in ten within a factor of `factor`.
+    fn around(&mut self, middle: f64, factor: f64) -> f64 {
+        middle * (self.normal() * factor.ln() / 1.645).exp()
+    }
+}
+
+/// Models with drawn unknowns.
+pub fn draws<'a>(summary: &Summary, demands: &'a Demands, machine: &'a Machine) -> Vec<Model<'a>> {
+    let mut random = Random(1);
+    let middle = Guess::middle(summary);
+    (0..DRAWS)
+        .map(|_| {
+            let traffic = summary.objects.iter().map(|group| {
+                let total = group.total();
+                // Where lines say nothing (it stays in the cache), visits of pages do.
+                let known = if total.value > 0.0 { total } else { group.page_visits };
+                let spread =
+                    if known.value > 0.0 { ((known.high - known.low) / (3.29 * known.value)).clamp(0.0, 1.0) } else { 0.0 };
+                (random.normal() * spread).exp()
+            });
+            let guess = Guess {
+                traffic: traffic.collect(),
+                overlap: random.around(middle.overlap, 2.0).max(1.0),
+                paged_overlap: random.around(middle.paged_overlap, 1.8).max(1.0),
+                parallel_loads: random.around(middle.parallel_loads, 2.5).max(1.0),
+                unobserved: 1.0 - summary.overhead.clamp(0.0, 0.5) * random.uniform(),
+                rates: (random.around(1.0, 1.08), random.around(1.0, 1.08)),
+            };
+            Model::new(summary, demands, machine, guess)
+        })
+        .collect()
+}
+
+/// `value` with the interval that nine in ten of `drawn` are in.
+pub fn estimate(value: f64, mut drawn: Vec<f64>) -> Estimate {
+    drawn.sort_by(f64::total_cmp);
+    let at = |share: f64| drawn.get((share * drawn.len().saturating_sub(1) as f64).round() as usize).copied().unwrap_or(value);
+    Estimate { value, low: at(0.05).min(value), high: at(0.95).max(value) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::demand::tests::{summary, swept};
+    use super::super::machine::{Far, Tier};
+    use super::*;
+
+    #[test]
+    fn intervals_hold_the_value_and_grow_with_what_is_not_known() {
+        let tier = |rate: f64| Tier::plain("t", rate, 100.0, 1e12);
+        let machine = Machine {
+            name: "m".into(),
+            near: tier(100e9),
+            far: Far::Memory(tier(10e9)),
+            home: tier(10e9),
+            cores: 1,
+            notes: Vec::new(),
+        };
+        let width = |spread: f64| {
+            let mut group = swept("a", 1e9, 30.0, 4);
+            (group.read.low, group.read.high) = (group.read.value * (1.0 - spread), group.read.value * (1.0 + spread));
+            let summary = summary(5.0, 4, vec![group]);
+            let demands = Demands::of(&summary);
+            let models = draws(&summary, &demands, &machine);
+            let middle = Model::new(&summary, &demands, &machine, Guess::middle(&summary)).time(&[1.0], 0.0);
+            let found = estimate(middle, models.iter().map(|model| model.time(&[1.0], 0.0)).collect());
+            assert!(found.low < middle && middle < found.high);
+            found.high - found.low
+        };
+        assert!(width(0.6) > width(0.05));
+        assert_eq!(estimate(2.0, Vec::new()), Estimate::exact(2.0));
+    }
+}

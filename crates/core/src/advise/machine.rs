@@ -1,0 +1,302 @@
+//! Two tiers as the model needs them: bytes per second, latency by load, bytes. Made of a machine's description, or of what a far tier
+//! behind page faults is.
+
+use crate::node::{Figure, Memory, Node, Operation, Role};
+use serde::Serialize;
+
+/// Taken where nobody measured a latency.
+const USUAL_LATENCY_NS: f64 = 100.0;
+/// How much a load takes longer on a memory at full load than on an idle one, where nobody measured it.
+const USUAL_LOADED: f64 = 2.5;
+/// Lines that one core has under way with its prefetchers, where nobody measured what a thread reaches.
+const LINES_IN_FLIGHT: f64 = 40.0;
+const LINE: f64 = 64.0;
+
+/// A memory that programs address.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Tier {
+    /// For people.
+    pub name: String,
+    /// Bytes per second, all cores together.
+    pub read: f64,
+    /// Bytes per second of what is written back, beside reads.
+    pub write: f64,
+    /// Nanoseconds of a load, idle.
+    pub latency_ns: f64,
+    /// (share of the bandwidth in use, how much longer a load takes then), ascending.
+    pub loaded: Vec<(f64, f64)>,
+    /// Bytes per second that one core reaches.
+    pub per_core: f64,
+    /// Bytes; infinite where nothing limits them.
+    pub bytes: f64,
+}
+
+/// A far tier that programs reach by page faults.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Paged {
+    /// As it was given: a path, `emu:...`.
+    pub name: String,
+    /// Bytes per second of pages that are fetched ahead.
+    pub read: f64,
+    /// Bytes per second of pages that are written back.
+    pub write: f64,
+    /// Reads and writes pass one channel (emulated memory); otherwise beside each other.
+    pub one_channel: bool,
+    /// Nanoseconds that a thread waits for a page that nobody fetched ahead.
+    pub fault_ns: f64,
+    /// CPU nanoseconds of the program's thread per page that was fetched ahead: faults on it, looking up.
+    pub page_ns: f64,
+    /// Bytes of near that cache pages of far in flat mode.
+    pub cache_bytes: f64,
+}
+
+/// What far is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Far {
+    /// Memory: loads go there.
+    Memory(Tier),
+    /// Pages.
+    Paged(Paged),
+}
+
+/// The machine that is asked about.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Machine {
+    /// For people.
+    pub name: String,
+    /// The fast and small tier; over a paged far, the memory that the profile was taken on.
+    pub near: Tier,
+    /// The other one.
+    pub far: Far,
+    /// The memory that the profile was taken on.
+    pub home: Tier,
+    /// Cores; 0: not known.
+    pub cores: u32,
+    /// What was assumed.
+    pub notes: Vec<String>,
+}
+
+/// Why a description is not enough.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MachineError {
+    /// One kind of memory.
+    #[error("{0} has one kind of memory: name what is far (--far emu:bw=4G,lat=10us, or a directory)")]
+    OneMemory(String),
+    /// No bandwidth.
+    #[error("{name} does not say the bandwidth of its {which} memory: nothing can be predicted for it")]
+    NoBandwidth {
+        /// The machine.
+        name: String,
+        /// "near", "far".
+        which: &'static str,
+    },
+}
+
+impl Tier {
+    /// How much longer a load takes when `share` of the bandwidth is in use.
+    pub fn slowdown(&self, share: f64) -> f64 {
+        let share = share.clamp(0.0, 1.0);
+        let after = self.loaded.partition_point(|&(x, _)| x <= share);
+        let before = after.checked_sub(1).and_then(|at| self.loaded.get(at)).copied();
+        match (before, self.loaded.get(after).copied()) {
+            (Some((x0, y0)), Some((x1, y1))) => y0 + (y1 - y0) * (share - x0) / (x1 - x0),
+            (Some((_, y)), None) | (None, Some((_, y))) => y,
+            // The usual shape: flat up to half of the bandwidth, steep at its end.
+            (None, None) => 1.0 + (USUAL_LOADED - 1.0) * share.powi(4),
+        }
+    }
+
+    /// Seconds to move so many bytes with `threads` threads.
+    pub fn seconds(&self, read: f64, written: f64, threads: f64) -> f64 {
+        let all = read / self.read + written / self.write;
+        all.max((read + written) / (self.per_core * threads.max(1.0)))
+    }
+
+    /// A tier of these figures, the rest as usual.
+    pub fn plain(name: &str, bytes_per_s: f64, latency_ns: f64, bytes: f64) -> Self {
+        let per_core = (LINES_IN_FLIGHT * LINE / latency_ns * 1e9).min(bytes_per_s);
+        let name = name.to_owned();
+        Self { name, read: bytes_per_s, write: bytes_per_s, latency_ns, loaded: Vec::new(), per_core, bytes }
+    }
+
+    fn of(node: &Node, memory: Memory, which: &'static str, notes: &mut Vec<String>) -> Result<Self, MachineError> {
+        let moved = |row: &crate::node::Bandwidth| {
+            let scale = match (row.moved_bytes, row.counted_bytes) {
+                (moved, counted) if moved > 0 && counted > 0 => f64::from(moved) / f64::from(counted),
+                _ => 1.0,
+            };
+            row.rate.median * scale
+        };
+        let usable = |figure: &Figure| figure.is_valid() && figure.median > 0.0;
+        let rows = || node.bandwidth.iter().filter(|row| row.memory == memory && usable(&row.rate));
+        let best = |operation: Operation| rows().filter(|row| row.operation == operation).map(moved).max_by(f64::total_cmp);
+        let claim = || match memory {
+            Memory::Node(id) => node.topology.node(id).and_then(|memory| memory.claim.as_ref()?.read_bytes_per_s),
+            Memory::Cache(_) => None,
+        };
+        let any = || rows().map(moved).max_by(f64::total_cmp);
+        let Some(read) = best(Operation::Read).or_else(any).or_else(claim) else {
+            return Err(MachineError::NoBandwidth { name: node.name.clone(), which });
+        };
+        // A triad of ordinary stores moves three lines in and one out.
+        let triad = [Operation::Triad, Operation::Add, Operation::Copy, Operation::Scale].into_iter().find_map(best);
+        let write = triad.map_or(read, |triad| 0.25 / (1.0 / triad - 0.75 / read).max(0.25 / (2.0 * read)));
+        let latencies: Vec<f64> =
+            node.latency.iter().filter(|row| row.memory == memory && usable(&row.time)).map(|row| row.time.median).collect();
+        let latency_ns = latencies.iter().copied().min_by(f64::total_cmp).unwrap_or_else(|| {
+            notes.push(format!("the latency of {which} memory is not known: {USUAL_LATENCY_NS:.0} ns are assumed"));
+            USUAL_LATENCY_NS
+        });
+        let one_thread = node
+            .scaling
+            .iter()
+            .filter(|row| row.memory == memory)
+            .flat_map(|row| &row.points)
+            .filter(|point| point.threads == 1 && usable(&point.rate))
+            .map(|point| point.rate.median)
+            .max_by(f64::total_cmp);
+        let bytes = match memory {
+            Memory::Node(_) => {
+                let same = node.topology.nodes.iter().filter(|other| node.role(Memory::Node(other.id)) == node.role(memory));
+                same.map(|node| node.bytes as f64).sum()
+            }
+            Memory::Cache(level) => {
+                let caches = node.topology.caches.iter().filter(|cache| cache.level == level);
+                caches.map(|cache| cache.bytes as f64 * f64::from(cache.instances.max(1))).sum()
+            }
+        };
+        let mut tier = Self::plain(&node.memory_name(memory), read, latency_ns, bytes);
+        tier.write = write.min(2.0 * read);
+        tier.per_core = one_thread.unwrap_or(tier.per_core);
+        tier.loaded = loaded(node, memory);
+        Ok(tier)
+    }
+}
+
+/// The measured curve of latency by load, as shares and ratios.
+fn loaded(node: &Node, memory: Memory) -> Vec<(f64, f64)> {
+    let Some(row) = node.loaded.iter().find(|row| row.memory == memory) else { return Vec::new() };
+    let usable = row.points.iter().filter(|point| point.time.median > 0.0);
+    let most = usable.clone().map(|point| point.rate.median).fold(0.0, f64::max);
+    let idle = usable.clone().map(|point| point.time.median).fold(f64::INFINITY, f64::min);
+    if most <= 0.0 || !idle.is_finite() {
+        return Vec::new();
+    }
+    let mut points: Vec<(f64, f64)> = usable.map(|point| (point.rate.median / most, point.time.median / idle)).collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points.dedup_by(|a, b| a.0 - b.0 < 1e-6);
+    points
+}
+
+fn memories(node: &Node) -> Vec<Memory> {
+    let mut all: Vec<Memory> = node.topology.nodes.iter().map(|memory| Memory::Node(memory.id)).collect();
+    for memory in node.bandwidth.iter().map(|row| row.memory).chain(node.latency.iter().map(|row| row.memory)) {
+        if !all.contains(&memory) {
+            all.push(memory);
+        }
+    }
+    all
+}
+
+/// The memory of `node` that plays this part; the one that has figures before others.
+fn of_role(node: &Node, role: Role) -> Option<Memory> {
+    let of_role: Vec<Memory> = memories(node).into_iter().filter(|&memory| node.role(memory) == Some(role)).collect();
+    let has = |memory: &&Memory| node.bandwidth.iter().any(|row| row.memory == **memory && row.rate.is_valid());
+    of_role.iter().find(has).or(of_role.first()).copied()
+}
+
+impl Machine {
+    /// The two memories of `node`; `home` is what the profile was taken on.
+    ///
+    /// # Errors
+    /// It has one kind of memory only, or says no bandwidth.
+    pub fn of_node(node: &Node, home: Option<Tier>) -> Result<Self, MachineError> {
+        let mut notes = Vec::new();
+        let one = || MachineError::OneMemory(node.name.clone());
+        let (near, far) = (of_role(node, Role::Near).ok_or_else(one)?, of_role(node, Role::Far).ok_or_else(one)?);
+        let near = Tier::of(node, near, "near", &mut notes)?;
+        let far = Tier::of(node, far, "far", &mut notes)?;
+        let home = home.unwrap_or_else(|| {
+            notes.push(format!("the profile is taken to be of {}, with everything far; --home says otherwise", node.name));
+            far.clone()
+        });
+        let cores = node.topology.cores.unwrap_or(0);
+        Ok(Self { name: node.name.clone(), near, far: Far::Memory(far), home, cores, notes })
+    }
+
+    /// `home` over pages of `far`.
+    pub fn paged(name: &str, home: Tier, far: Paged) -> Self {
+        Self { name: name.to_owned(), near: home.clone(), far: Far::Paged(far), home, cores: 0, notes: Vec::new() }
+    }
+
+    /// The name of far.
+    pub fn far_name(&self) -> &str {
+        match &self.far {
+            Far::Memory(tier) => &tier.name,
+            Far::Paged(paged) => &paged.name,
+        }
+    }
+}
+
+/// The near memory of `node`, for the machine that a profile was taken on.
+///
+/// # Errors
+/// It says no bandwidth.
+pub fn home(node: &Node) -> Result<Tier, MachineError> {
+    // Programs run in the memory of the CPUs unless somebody says otherwise.
+    let cpus = |memory: &crate::node::MemoryNode| memory.cpus != crate::node::CpuList::default();
+    let with_cpus = node.topology.nodes.iter().find(|memory| cpus(memory)).map(|memory| Memory::Node(memory.id));
+    let memory = with_cpus.or_else(|| of_role(node, Role::Near)).unwrap_or_default();
+    Tier::of(node, memory, "near", &mut Vec::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::{Bandwidth, MemoryKind, MemoryNode, Stores};
+
+    fn node() -> Node {
+        let mut node = Node { name: "test".into(), ..Node::default() };
+        for (id, kind, rate) in [(0, MemoryKind::Dram, 100e9), (1, MemoryKind::Hbm, 400e9)] {
+            node.topology.nodes.push(MemoryNode { id, kind, bytes: 1 << 34, ..MemoryNode::default() });
+            for (operation, rate, moved) in [(Operation::Read, rate, 8), (Operation::Triad, 0.6 * rate, 32)] {
+                node.bandwidth.push(Bandwidth {
+                    memory: Memory::Node(id),
+                    operation,
+                    stores: Stores::Ordinary,
+                    counted_bytes: if moved == 8 { 8 } else { 24 },
+                    moved_bytes: moved,
+                    rate: Figure { median: rate, low: rate, high: rate, ..Figure::default() },
+                    ..Bandwidth::default()
+                });
+            }
+        }
+        node
+    }
+
+    #[test]
+    fn tiers_of_a_description() {
+        let machine = Machine::of_node(&node(), None).unwrap();
+        let Far::Memory(far) = &machine.far else { panic!("memory") };
+        assert_eq!((machine.near.read, far.read, machine.near.bytes), (400e9, 100e9, (1u64 << 34) as f64));
+        // 0.6 x 4/3 = 0.8 of the read rate: 1.25 units of time, 0.75 of them for reads.
+        assert!((far.write - 50e9).abs() < 1e6, "{}", far.write);
+        assert!(machine.notes.iter().any(|note| note.contains("latency")));
+        let mut one = node();
+        one.topology.nodes.pop();
+        one.bandwidth.truncate(2);
+        assert!(matches!(Machine::of_node(&one, None), Err(MachineError::OneMemory(_))));
+        let mut mute = node();
+        mute.bandwidth.clear();
+        assert!(matches!(Machine::of_node(&mute, None), Err(MachineError::NoBandwidth { which: "near", .. })));
+    }
+
+    #[test]
+    fn loads_take_longer_under_load() {
+        let mut tier = Tier::plain("x", 10e9, 100.0, 1e9);
+        assert!(tier.slowdown(0.0) == 1.0 && tier.slowdown(1.0) == USUAL_LOADED);
+        tier.loaded = vec![(0.0, 1.0), (0.5, 1.5), (1.0, 4.0)];
+        assert_eq!((tier.slowdown(0.25), tier.slowdown(2.0)), (1.25, 4.0));
+    }
+}

@@ -1,0 +1,335 @@
+//! The time of a placement. In each stretch of time the program computes, waits for loads that it needs before it can go on, and moves
+//! lines; computing and moving overlap more or less. What a run takes on other tiers follows from what it took on the machine of the
+//! profile: the rest of its time, beside what memory explains there, is computing.
+//!
+//! Behind page faults the lines come from near memory in any case; what is added is the transfer of pages that miss, and the wait for
+//! those that nobody could fetch ahead.
+
+use super::demand::{Demand, Demands, PAGE};
+use super::machine::{Far, Machine, Paged, Tier};
+use crate::profile::summary::Summary;
+
+/// What nobody measured, and what is known only roughly: the middle of it, or one of many draws.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Guess {
+    /// How computing and moving lines overlap: 1 not at all, infinite wholly.
+    pub overlap: f64,
+    /// The same for computing and transfers of pages.
+    pub paged_overlap: f64,
+    /// Independent loads that a thread has under way where it goes through memory without order.
+    pub parallel_loads: f64,
+    /// The run without observation, as a share of the profiled one.
+    pub unobserved: f64,
+    /// Factors on the bandwidth of near and far.
+    pub rates: (f64, f64),
+    /// Factor on the traffic and visits of each group.
+    pub traffic: Vec<f64>,
+}
+
+impl Guess {
+    /// The middle of everything.
+    pub fn middle(summary: &Summary) -> Self {
+        Self {
+            overlap: 3.0,
+            paged_overlap: 2.0,
+            parallel_loads: 4.0,
+            unobserved: 1.0 - summary.overhead.clamp(0.0, 0.5) / 2.0,
+            rates: (1.0, 1.0),
+            traffic: vec![1.0; summary.objects.len()],
+        }
+    }
+}
+
+/// What is asked of the tiers in one stretch of time, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Use {
+    near: f64,
+    far: f64,
+    near_stall: f64,
+    far_stall: f64,
+}
+
+impl Use {
+    /// `self + part x of`.
+    pub fn plus(self, part: f64, of: &Self) -> Self {
+        Self {
+            near: self.near + part * of.near,
+            far: self.far + part * of.far,
+            near_stall: self.near_stall + part * of.near_stall,
+            far_stall: self.far_stall + part * of.far_stall,
+        }
+    }
+}
+
+/// One program on one machine.
+pub struct Model<'a> {
+    machine: &'a Machine,
+    demands: &'a Demands,
+    guess: Guess,
+    threads: f64,
+    /// Seconds of each bin that memory does not explain; over a paged far, all of it.
+    compute: Vec<f64>,
+    /// Share of the waits that loads could cause which there is time for.
+    waits: Vec<f64>,
+}
+
+/// `(a^p + b^p)^(1/p)`: their sum for 1, the larger one for infinity.
+fn together(a: f64, b: f64, p: f64) -> f64 {
+    let (small, large) = if a < b { (a, b) } else { (b, a) };
+    if small <= 0.0 { large } else { large * (1.0 + (small / large).powf(p)).powf(1.0 / p) }
+}
+
+/// The `a` for which `together(a, b, p)` is `sum`; at least a fiftieth of it.
+fn without(sum: f64, b: f64, p: f64) -> f64 {
+    let rest = 1.0 - (b / sum).powf(p);
+    if sum <= 0.0 { 0.0 } else { sum * rest.max(0.02f64.powf(p)).powf(1.0 / p) }
+}
+
+impl<'a> Model<'a> {
+    /// `demands` are those of `summary`.
+    pub fn new(summary: &Summary, demands: &'a Demands, machine: &'a Machine, guess: Guess) -> Self {
+        let threads = if summary.wall_s > 0.0 { (summary.cpu_s / summary.wall_s).max(1.0) } else { 1.0 };
+        let mut model = Self { machine, demands, guess, threads, compute: Vec::new(), waits: vec![1.0; demands.seconds.len()] };
+        let explained: Vec<(f64, f64)> =
+            demands.seconds.iter().enumerate().map(|(bin, seconds)| model.computing(bin, *seconds)).collect();
+        (model.compute, model.waits) = explained.into_iter().unzip();
+        model
+    }
+
+    /// What of `seconds` at home is computing, and what share of the waits that loads could cause there is room for.
+    fn computing(&self, bin: usize, seconds: f64) -> (f64, f64) {
+        let seconds = seconds * self.guess.unobserved;
+        if matches!(self.machine.far, Far::Paged(_)) {
+            return (seconds, 1.0);
+        }
+        let home = &self.machine.home;
+        let (mut moved, mut stalls) = (0.0, 0.0);
+        for group in &self.demands.groups {
+            moved += self.moved(group, bin, home);
+            stalls += self.stall(group, bin, home);
+        }
+        // All are estimates: together they explain at most what there is.
+        let busy = without(seconds, moved.min(0.98 * seconds), self.guess.overlap);
+        let stalls = stalls * home.slowdown(moved / seconds.max(1e-12));
+        let share = if stalls > 0.9 * busy { 0.9 * busy / stalls } else { 1.0 };
+        (busy - stalls * share, share)
+    }
+
+    fn traffic(&self, group: &Demand) -> f64 {
+        self.guess.traffic.get(group.group).copied().unwrap_or(1.0)
+    }
+
+    fn moved(&self, group: &Demand, bin: usize, tier: &Tier) -> f64 {
+        self.traffic(group) * tier.seconds(group.read[bin], group.written[bin], self.threads)
+    }
+
+    /// Wall seconds that threads wait for loads of `group` from an idle `tier`.
+    fn stall(&self, group: &Demand, bin: usize, tier: &Tier) -> f64 {
+        let total: f64 = group.read.iter().sum();
+        if !group.random || total <= 0.0 {
+            return 0.0;
+        }
+        let lines = total / 64.0 * self.traffic(group);
+        let mut at_home = lines * self.machine.home.latency_ns * 1e-9 / self.guess.parallel_loads;
+        if group.busy_s > 0.0 {
+            at_home = at_home.min(group.busy_s);
+        }
+        at_home * tier.latency_ns / self.machine.home.latency_ns / self.threads * self.waits[bin] * group.read[bin] / total
+    }
+
+    /// What `group` asks for in `bin` when it is near.
+    pub fn near(&self, group: &Demand, bin: usize) -> Use {
+        let near = &self.machine.near;
+        match &self.machine.far {
+            Far::Memory(_) => Use {
+                near: self.moved(group, bin, near) / self.guess.rates.0,
+                near_stall: self.stall(group, bin, near),
+                ..Use::default()
+            },
+            // The measured time has it.
+            Far::Paged(_) => Use::default(),
+        }
+    }
+
+    /// What it asks for when it is far, behind a cache in near whose pages stay for `stay` seconds; `None`: no cache.
+    pub fn far(&self, group: &Demand, bin: usize, stay: Option<f64>) -> Use {
+        match &self.machine.far {
+            Far::Memory(far) => self.far_memory(group, bin, far, stay),
+            Far::Paged(paged) => self.far_paged(group, bin, paged, stay.unwrap_or(0.0)),
+        }
+    }
+
+    fn far_memory(&self, group: &Demand, bin: usize, far: &Tier, stay: Option<f64>) -> Use {
+        let far_all = self.moved(group, bin, far) / self.guess.rates.1;
+        let far_stall = self.stall(group, bin, far);
+        let Some(stay) = stay else { return Use { far: far_all, far_stall, ..Use::default() } };
+        // Lines that come from far: of visits that miss, not more than what misses the processor's caches.
+        let (asked, missed) = (group.read[bin], group.visits[bin] * group.misses(stay) * group.visit_bytes);
+        let share = if asked > 0.0 { (missed / asked).min(1.0) } else { 0.0 };
+        let near = &self.machine.near;
+        Use {
+            // What is fetched from far is written into near as well.
+            near: (self.moved(group, bin, near) + share * self.traffic(group) * near.seconds(0.0, asked, self.threads))
+                / self.guess.rates.0,
+            far: share * far_all,
+            near_stall: self.stall(group, bin, near),
+            far_stall: share * far_stall,
+        }
+    }
+
+    fn far_paged(&self, group: &Demand, bin: usize, far: &Paged, stay: f64) -> Use {
+        if !group.pageable {
+            return Use::default();
+        }
+        let pages = group.visits[bin] * group.misses(stay) * self.traffic(group);
+        let (fetched, back) = (pages * PAGE / far.read, pages * group.changed * PAGE / far.write);
+        let channel = |fetched: f64, back: f64| if far.one_channel { fetched + back } else { fetched.max(back) };
+        let rate = self.guess.rates.1;
+        if group.ahead {
+            let stall = pages * far.page_ns * 1e-9 / self.threads;
+            return Use { far: channel(fetched, back) / rate, far_stall: stall, ..Use::default() };
+        }
+        let stall = (pages * far.fault_ns * 1e-9 / self.threads).max(fetched / rate);
+        Use { far: channel(0.0, back) / rate, far_stall: stall, ..Use::default() }
+    }
+
+    /// Seconds of `bin` in which so much is asked for.
+    pub fn seconds(&self, bin: usize, asked: &Use) -> f64 {
+        let compute = self.compute[bin];
+        let Far::Memory(far) = &self.machine.far else {
+            return together(compute, asked.far, self.guess.paged_overlap) + asked.far_stall;
+        };
+        let moved = asked.near.max(asked.far);
+        let at = |slow_near: f64, slow_far: f64| {
+            together(compute + asked.near_stall * slow_near + asked.far_stall * slow_far, moved, self.guess.overlap)
+        };
+        let mut time = at(1.0, 1.0);
+        if asked.near_stall + asked.far_stall > 0.0 {
+            // Loads take longer under load, and load is less when the run takes longer.
+            for _ in 0..3 {
+                let slow = |tier: &Tier, moved: f64| tier.slowdown(moved / time.max(1e-12));
+                let next = at(slow(&self.machine.near, asked.near), slow(far, asked.far));
+                time = (time + next) / 2.0;
+            }
+        }
+        time
+    }
+
+    /// How long pages of far stay in the part of near that is cache, with these shares of the groups near; `None`: there is no cache.
+    pub fn stay(&self, cache: f64, shares: &[f64]) -> Option<f64> {
+        let far: Vec<f64> = shares.iter().map(|share| 1.0 - share).collect();
+        (cache > 0.0).then(|| self.demands.stay(cache, &far))
+    }
+
+    /// Seconds of the run with these shares of the groups near (one per group, 0..=1) and `cache` bytes of near as a cache of far.
+    pub fn time(&self, shares: &[f64], cache: f64) -> f64 {
+        let stay = self.stay(cache, shares);
+        (0..self.compute.len())
+            .map(|bin| {
+                let asked = self.demands.groups.iter().zip(shares).fold(Use::default(), |asked, (group, &share)| {
+                    let asked = if share > 0.0 { asked.plus(share, &self.near(group, bin)) } else { asked };
+                    if share < 1.0 { asked.plus(1.0 - share, &self.far(group, bin, stay)) } else { asked }
+                });
+                self.seconds(bin, &asked)
+            })
+            .sum()
+    }
+
+    /// Bytes of near that are a cache of far in flat mode anyhow.
+    pub fn flat_cache(&self) -> f64 {
+        match &self.machine.far {
+            Far::Memory(_) => 0.0,
+            Far::Paged(paged) => paged.cache_bytes,
+        }
+    }
+
+    /// The demands it is made of.
+    pub fn demands(&self) -> &'a Demands {
+        self.demands
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::demand::tests::{summary, swept};
+    use super::*;
+    use crate::profile::summary::Pattern;
+
+    fn tiers() -> Machine {
+        let (near, far) = (Tier::plain("fast", 100e9, 100.0, 1e12), Tier::plain("slow", 10e9, 200.0, 1e12));
+        let (mut near, mut far) = (near, far);
+        (near.per_core, far.per_core) = (near.read, far.read);
+        Machine { name: "m".into(), home: far.clone(), near, far: Far::Memory(far), cores: 4, notes: Vec::new() }
+    }
+
+    #[test]
+    fn overlap_is_between_the_sum_and_the_larger() {
+        assert!((together(1.0, 2.0, 1.0) - 3.0).abs() < 1e-9 && (together(1.0, 2.0, 60.0) - 2.0).abs() < 1e-3);
+        for p in [1.0, 2.0, 3.0] {
+            assert!((without(together(1.0, 2.0, p), 2.0, p) - 1.0).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn at_home_the_run_takes_what_it_took() {
+        let (machine, mut group) = (tiers(), swept("a", 1e9, 30.0, 10));
+        for pattern in [Pattern::Stream, Pattern::Random] {
+            group.pattern = pattern;
+            let summary = summary(5.0, 10, vec![group.clone()]);
+            let demands = Demands::of(&summary);
+            let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
+            let time = model.time(&[0.0], 0.0);
+            assert!((4.95..5.1).contains(&time), "{pattern:?} {time}");
+            assert!(model.time(&[1.0], 0.0) < time);
+        }
+    }
+
+    #[test]
+    fn streams_go_with_bandwidth_and_gathers_with_latency() {
+        let machine = tiers();
+        let near = |pattern: Pattern, busy_s: f64| {
+            let mut group = swept("a", 1e9, 48.0, 10);
+            (group.pattern, group.busy_s) = (pattern, busy_s);
+            let summary = summary(5.0, 10, vec![group]);
+            let demands = Demands::of(&summary);
+            Model::new(&summary, &demands, &machine, Guess::middle(&summary)).time(&[1.0], 0.0)
+        };
+        // 48 GB at 10 GB/s was nearly all of 5 s, and takes 0.48 s at 100 GB/s beside what was computed.
+        assert!((0.5..3.0).contains(&near(Pattern::Stream, 0.0)), "{}", near(Pattern::Stream, 0.0));
+        let mut group = swept("a", 1e9, 10.0, 10);
+        group.pattern = Pattern::Random;
+        let summary = summary(5.0, 10, vec![group]);
+        let demands = Demands::of(&summary);
+        let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
+        // 156 M loads of 200 ns, four at a time, are 7.8 s: more than there is, so that all but a tenth is taken to be waiting.
+        let gain = model.time(&[0.0], 0.0) / model.time(&[1.0], 0.0);
+        assert!((1.5..2.3).contains(&gain), "half the latency: {gain}");
+    }
+
+    #[test]
+    fn pages_that_miss_cost_transfer_or_waiting() {
+        let far = Paged {
+            name: "emu".into(),
+            read: 4e9,
+            write: 4e9,
+            one_channel: true,
+            fault_ns: 20e3,
+            page_ns: 0.0,
+            cache_bytes: 16e6,
+        };
+        let machine = Machine::paged("here", Tier::plain("DRAM", 30e9, 100.0, 1e12), far);
+        let run = |pattern: Pattern| {
+            let mut group = swept("a", 1e9, 12.0, 10);
+            group.pattern = pattern;
+            let summary = summary(1.0, 10, vec![group]);
+            let demands = Demands::of(&summary);
+            let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
+            [model.time(&[0.0], model.flat_cache()), model.time(&[1.0], 16e6), model.time(&[0.0], 1.1e9)]
+        };
+        let [far, near, cache] = run(Pattern::Stream);
+        assert!((3.0..3.3).contains(&far), "12 GB at 4 GB/s beside a second: {far}");
+        assert!((near - 1.0).abs() < 1e-9 && (cache - 1.0).abs() < 0.01, "{near} {cache}");
+        let [far, ..] = run(Pattern::Random);
+        assert!((50.0..70.0).contains(&far), "2.9 M faults of 20 us: {far}");
+    }
+}

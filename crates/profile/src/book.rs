@@ -1,0 +1,407 @@
+//! What events come to: the live objects, and the records of what changes. Pure bookkeeping, without files and threads.
+
+use crate::live::{Live, Object};
+use crate::output::Thin;
+use crate::queue::{Event, What};
+use nearfar_core::addr::PAGE;
+use nearfar_core::profile::choice::Random;
+use nearfar_core::profile::record::{self, Brief, Kind, ObjectId, Record, SiteId, Watch};
+use std::collections::HashMap;
+
+/// Objects below this that come and go between two writes are told of together.
+const BRIEF: u64 = 1 << 20;
+/// Of one site, so many in one go are told of each by itself, however large.
+const BRIEF_MANY: u64 = 16;
+/// Objects above this are told of by themselves even when the file is nearly full.
+const HUGE: u64 = 16 << 20;
+/// Groups below this are small.
+const SMALL_GROUP: u64 = 1 << 20;
+/// A length that means: the call failed, the object is what it was.
+pub const UNCHANGED: u64 = u64::MAX;
+
+/// Looks at an object that are under way, or whose results are.
+#[derive(Debug, Default)]
+struct Looked {
+    group: usize,
+    count: u32,
+    ended: Option<u64>,
+}
+
+/// The books of a process.
+#[derive(Debug, Default)]
+pub struct Book {
+    /// What lives.
+    pub live: Live,
+    /// What is to be written next.
+    pub records: Vec<Record>,
+    briefs: HashMap<SiteId, Brief>,
+    large_briefs: HashMap<SiteId, u64>,
+    /// Objects within a call that reallocates them, by its ticket.
+    parked: HashMap<u64, Object>,
+    looked: HashMap<ObjectId, Looked>,
+    /// Objects that began.
+    pub allocations: u64,
+    least: u64,
+    thin: Thin,
+    watches: u64,
+}
+
+impl Book {
+    /// Empty; objects have at least `least` bytes.
+    pub fn new(least: u64) -> Self {
+        Self { least, ..Self::default() }
+    }
+
+    /// Takes an event into account.
+    pub fn note(&mut self, ticket: u64, event: &Event) {
+        let Event { what, site, addr, len, at, of } = *event;
+        let end = addr.saturating_add(len);
+        match what {
+            What::Alloc => {
+                self.clear(addr, end, at);
+                self.begin(Kind::Heap, addr, len, site, None, at);
+            }
+            What::Free => {
+                if let Some(object) = self.live.remove(addr) {
+                    self.gone(object, at);
+                }
+            }
+            What::Take => {
+                if let Some(object) = self.live.remove(addr) {
+                    self.parked.insert(ticket, object);
+                }
+            }
+            What::Map => {
+                // What is mapped within a mapping of the same kind makes a part of it usable, or empty: it stays one object.
+                let within = self.live.overlapping(addr, end);
+                let is_part = |addr: &u64| {
+                    let object = self.live.at(*addr);
+                    object.is_some_and(|object| object.kind == Kind::Map && object.addr <= event.addr && end <= object.addr + object.len)
+                };
+                if !within.first().is_some_and(is_part) {
+                    self.clear(addr, end, at);
+                    self.begin(Kind::Map, addr, len, site, None, at);
+                }
+            }
+            What::Unmap => self.clear(addr, end, at),
+            What::MapTake => {
+                if self.live.at(addr).is_some_and(|object| object.kind == Kind::Map && object.len <= len)
+                    && let Some(object) = self.live.remove(addr)
+                {
+                    self.parked.insert(ticket, object);
+                } else {
+                    self.clear(addr, end, at);
+                }
+            }
+            What::Put | What::MapPut => self.put(event, of),
+        }
+    }
+
+    fn put(&mut self, event: &Event, of: u64) {
+        let Event { what, site, addr, len, at, .. } = *event;
+        let kind = if what == What::Put { Kind::Heap } else { Kind::Map };
+        match self.parked.remove(&of) {
+            Some(object) if len == UNCHANGED => self.live.insert(object),
+            Some(object) if len < self.least => self.gone(object, at),
+            Some(mut object) => {
+                self.clear(addr, addr.saturating_add(len), at);
+                (object.addr, object.len) = (addr, len);
+                if object.written {
+                    self.records.push(Record::Resized { id: object.id, addr, len, at });
+                }
+                self.live.insert(object);
+            }
+            None if len != UNCHANGED && len >= self.least => {
+                self.clear(addr, addr.saturating_add(len), at);
+                self.begin(kind, addr, len, site, None, at);
+            }
+            None => {}
+        }
+    }
+
+    /// A new object.
+    pub fn begin(&mut self, kind: Kind, addr: u64, len: u64, site: SiteId, name: Option<Box<str>>, at: u64) -> ObjectId {
+        self.allocations += u64::from(matches!(kind, Kind::Heap | Kind::Map));
+        self.live.begin(kind, addr, len, site, name, at)
+    }
+
+    /// Ends what lies in a range; of mappings only those parts.
+    fn clear(&mut self, start: u64, end: u64, at: u64) {
+        for addr in self.live.overlapping(start, end) {
+            let Some(object) = self.live.remove(addr) else { continue };
+            let (first, last) = (object.addr, object.addr + object.len);
+            if object.kind != Kind::Map || (start <= first && last <= end) {
+                self.gone(object, at);
+                continue;
+            }
+            let (before, behind) = (start.saturating_sub(first), last.saturating_sub(end));
+            let (addr, len, rest) = if before > 0 { (first, before, behind) } else { (end, behind, 0) };
+            let (site, mut object) = (object.site, object);
+            (object.addr, object.len) = (addr, len);
+            if object.written {
+                self.records.push(Record::Resized { id: object.id, addr, len, at });
+            }
+            self.live.insert(object);
+            if rest > 0 {
+                self.live.begin(Kind::Map, end, rest, site, None, at);
+            }
+        }
+    }
+
+    fn gone(&mut self, object: Object, at: u64) {
+        if let Some(looked) = self.looked.get_mut(&object.id) {
+            looked.ended = Some(at);
+        }
+        if object.written {
+            self.records.push(Record::Gone { id: object.id, at });
+            return;
+        }
+        if object.len >= BRIEF && self.thin < Thin::Small {
+            let many = self.large_briefs.entry(object.site).or_default();
+            *many += 1;
+            if *many <= BRIEF_MANY {
+                self.write_object(&object);
+                self.records.push(Record::Gone { id: object.id, at });
+                return;
+            }
+        }
+        self.brief(&object, at);
+    }
+
+    fn brief(&mut self, object: &Object, at: u64) {
+        let brief = self.briefs.entry(object.site).or_insert_with(|| Brief { site: object.site, ..Brief::default() });
+        brief.at = at;
+        brief.count += 1;
+        brief.bytes += object.len;
+        brief.largest = brief.largest.max(object.len);
+        brief.lifetime_ns += at.saturating_sub(object.at);
+    }
+
+    fn write_object(&mut self, object: &Object) {
+        let name = object.name.as_deref().unwrap_or_default().to_owned();
+        let Object { id, kind, addr, len, site, at, .. } = *object;
+        self.records.push(Record::Object(record::Object { id, kind, addr, len, site, name, at }));
+    }
+
+    /// The object at `addr` is looked at: returns its number and whether all of the block around `page` is its own.
+    pub fn look(&mut self, addr: u64, page: u64) -> Option<(ObjectId, bool)> {
+        let object = self.live.at_mut(addr)?;
+        let was_written = std::mem::replace(&mut object.written, true);
+        let object = object.clone();
+        if !was_written {
+            self.write_object(&object);
+        }
+        let looked = self.looked.entry(object.id).or_default();
+        looked.group = self.live.group_of(addr);
+        looked.count += 1;
+        Some((object.id, object.has_block_of(page)))
+    }
+
+    /// An object that is not kept in `live` is looked at.
+    pub fn look_elsewhere(&mut self, id: ObjectId) {
+        let looked = self.looked.entry(id).or_default();
+        looked.group = usize::MAX;
+        looked.count += 1;
+    }
+
+    /// The result of a look: of an object that had ended before it began nothing is said.
+    pub fn watched(&mut self, watch: Watch) {
+        let ended = match self.looked.get_mut(&watch.object) {
+            None => return,
+            Some(looked) => {
+                looked.count -= 1;
+                let ended = looked.ended;
+                self.live.looked(looked.group, watch.touched != 0, watch.waited);
+                if looked.count == 0 {
+                    self.looked.remove(&watch.object);
+                }
+                ended
+            }
+        };
+        self.watches += 1;
+        let wanted = match self.thin {
+            Thin::No => true,
+            Thin::Small => self.watches.is_multiple_of(2),
+            Thin::Most => self.watches.is_multiple_of(8),
+            Thin::Full => false,
+        };
+        if wanted && ended.is_none_or(|at| watch.at < at) {
+            self.records.push(Record::Watch(watch));
+        }
+    }
+
+    /// A look that was not taken on.
+    pub fn not_looked(&mut self, id: ObjectId) {
+        if let Some(looked) = self.looked.get_mut(&id) {
+            looked.count -= 1;
+            if looked.count == 0 && looked.ended.is_none() {
+                self.looked.remove(&id);
+            }
+        }
+    }
+
+    /// What is to be written now, in order of time; `last`: also of what still lives and was not told of by itself.
+    pub fn take(&mut self, thin: Thin, at: u64, last: bool) -> Vec<Record> {
+        self.thin = thin;
+        let wanted: Vec<u64> = match thin {
+            Thin::Full => Vec::new(),
+            _ => {
+                let fits = |object: &&Object| {
+                    !object.written
+                        && (thin == Thin::No
+                            || object.len >= HUGE
+                            || (thin == Thin::Small && self.live.group_bytes(object) >= SMALL_GROUP))
+                };
+                self.live.all().filter(fits).map(|object| object.addr).collect()
+            }
+        };
+        for addr in wanted {
+            if let Some(object) = self.live.at_mut(addr) {
+                object.written = true;
+                let object = object.clone();
+                self.write_object(&object);
+            }
+        }
+        if last {
+            let rest: Vec<Object> = self.live.all().filter(|object| !object.written).cloned().collect();
+            rest.iter().for_each(|object| self.brief(object, at));
+            self.live.all_mut().for_each(|object| object.written = true);
+        }
+        let time = |record: &Record| match record {
+            Record::Object(object) => object.at,
+            Record::Resized { at, .. } | Record::Gone { at, .. } => *at,
+            _ => u64::MAX,
+        };
+        self.records.sort_by_key(time);
+        self.large_briefs.clear();
+        let mut out = std::mem::take(&mut self.records);
+        out.extend(self.briefs.drain().map(|(_, brief)| Record::Brief(brief)));
+        out
+    }
+
+    /// In the child of a fork: nothing is written yet, and no look is under way.
+    pub fn forked(&mut self) {
+        self.records.clear();
+        self.briefs.clear();
+        self.looked.clear();
+        self.allocations = 0;
+        for (_, object) in self.parked.drain().collect::<Vec<_>>() {
+            self.live.insert(object);
+        }
+        self.live.all_mut().for_each(|object| object.written = false);
+    }
+
+    /// A random page of a heap of the C library in which no object has a byte.
+    pub fn free_page(&self, start: u64, end: u64, random: &mut Random) -> Option<u64> {
+        let page = PAGE as u64;
+        let (first, pages) = (start.div_ceil(page), (end / page).saturating_sub(start.div_ceil(page)));
+        (0..16).filter(|_| pages > 0).find_map(|_| {
+            let addr = (first + random.below(pages)) * page;
+            self.live.overlapping(addr, addr + page).is_empty().then_some(addr)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(what: What, addr: u64, len: u64, at: u64, of: u64) -> Event {
+        Event { what, site: 1, addr, len, at, of }
+    }
+
+    fn shown(records: &[Record]) -> Vec<String> {
+        let one = |record: &Record| match record {
+            Record::Object(object) => format!("object {} {}+{}", object.id, object.addr, object.len),
+            Record::Resized { id, addr, len, .. } => format!("resized {id} {addr}+{len}"),
+            Record::Gone { id, .. } => format!("gone {id}"),
+            Record::Brief(brief) => format!("brief {} {}", brief.count, brief.bytes),
+            Record::Watch(watch) => format!("watch {}", watch.object),
+            _ => "?".into(),
+        };
+        records.iter().map(one).collect()
+    }
+
+    fn run(book: &mut Book, events: &[(What, u64, u64, u64)]) -> Vec<String> {
+        for (at, &(what, addr, len, of)) in events.iter().enumerate() {
+            book.note(at as u64, &event(what, addr, len, at as u64, of));
+        }
+        shown(&book.take(Thin::No, 1000, false))
+    }
+
+    #[test]
+    fn blocks() {
+        let mut book = Book::new(10);
+        let events = [
+            (What::Alloc, 100, 50, 0),
+            (What::Alloc, 200, 50, 0),
+            (What::Free, 200, 0, 0),
+            (What::Take, 100, 0, 0),
+            // Another thread has the old place before this one tells where its block is now.
+            (What::Alloc, 100, 20, 0),
+            (What::Put, 300, 80, 3),
+            (What::Free, 999, 0, 0),
+        ];
+        assert_eq!(run(&mut book, &events), ["object 1 300+80", "object 3 100+20", "brief 1 50"]);
+        let events = [
+            (What::Take, 300, 0, 0),
+            (What::Put, 300, UNCHANGED, 0),
+            (What::Take, 300, 0, 0),
+            (What::Put, 300, 5, 2),
+            (What::Take, 100, 0, 0),
+            (What::Put, 500, 30, 4),
+        ];
+        assert_eq!(run(&mut book, &events), ["gone 1", "resized 3 500+30"]);
+        // A free that was lost: the next block at its place ends it.
+        assert_eq!(run(&mut book, &[(What::Alloc, 510, 30, 0)]), ["gone 3", "object 4 510+30"]);
+    }
+
+    #[test]
+    fn mappings() {
+        let mut book = Book::new(10);
+        assert_eq!(run(&mut book, &[(What::Map, 1000, 1000, 0), (What::Map, 1200, 100, 0)]), ["object 1 1000+1000"]);
+        assert_eq!(run(&mut book, &[(What::Unmap, 1200, 100, 0)]), ["resized 1 1000+200", "object 2 1300+700"]);
+        assert_eq!(run(&mut book, &[(What::MapTake, 1000, 200, 0), (What::MapPut, 5000, 400, 0)]), ["resized 1 5000+400"]);
+        assert_eq!(run(&mut book, &[(What::Unmap, 0, 9000, 0)]), ["gone 1", "gone 2"]);
+    }
+
+    #[test]
+    fn looks_at_what_was_gone_are_not_told() {
+        let mut book = Book::new(10);
+        book.note(0, &event(What::Alloc, 0x1000, 0x4000, 0, 0));
+        let watch = |at| Watch {
+            object: 1,
+            page: 0x1000,
+            pages: 1,
+            at,
+            waited: 5,
+            end: nearfar_core::profile::record::WatchEnd::Read,
+            touched: 0,
+            ip: 0,
+            tid: 0,
+            wrote: None,
+            lines: None,
+        };
+        assert_eq!(book.look(0x1000, 0x2000), Some((1, false)));
+        assert_eq!(book.look(0x1000, 0x2000), Some((1, false)));
+        book.note(1, &event(What::Free, 0x1000, 0, 50, 0));
+        book.watched(watch(40));
+        book.watched(watch(60));
+        book.watched(watch(40));
+        assert_eq!(shown(&book.take(Thin::No, 100, false)), ["object 1 4096+16384", "gone 1", "watch 1"]);
+    }
+
+    #[test]
+    fn little_is_told_when_the_file_is_nearly_full() {
+        let mut book = Book::new(10);
+        for n in 0..100 {
+            book.note(n, &event(What::Alloc, 0x1000 * (n + 1), 100, n, 0));
+        }
+        assert!(book.take(Thin::Small, 100, false).is_empty());
+        for n in 0..50 {
+            book.note(n, &event(What::Free, 0x1000 * (n + 1), 0, 200, 0));
+        }
+        assert_eq!(shown(&book.take(Thin::Small, 200, false)), ["brief 50 5000"]);
+        assert_eq!(shown(&book.take(Thin::Full, 300, true)), ["brief 50 5000"]);
+    }
+}

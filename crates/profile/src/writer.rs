@@ -1,0 +1,456 @@
+//! The writer: drains the queue, keeps the books, has pages looked at, and appends records to the file. One at a time does this, under
+//! the lock of `recorder`: the thread "nearfar-write", or a thread of the program at its exit, exec or fork.
+
+use crate::book::Book;
+use crate::clock::{Clock, PERIOD_NS};
+use crate::modules::{self, Mapped};
+use crate::output::{Output, Thin};
+use crate::queue::Queue;
+use crate::sampler::{Look, Options, Sampler};
+use crate::settings::Settings;
+use crate::sites::Sites;
+use crate::facts;
+use nearfar_core::addr::Extent;
+use nearfar_core::profile::choice::Random;
+use nearfar_core::profile::record::{self, Cost, Kind, Method, ObjectId, Record, Start, TimeSamples};
+use nearfar_sys::proc_maps::{self, Mapping};
+use nearfar_sys::{call_memory, event, process};
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+/// Records are written once in so long.
+const WRITE_NS: u64 = 250_000_000;
+/// Mappings are read once in so long, and when an address is in none that is known.
+const MAPS_NS: u64 = 1_000_000_000;
+/// A page that nobody touches is given up after so long.
+const LONGEST: Duration = Duration::from_secs(4);
+/// Stacks below this are not worth a record.
+const LEAST_STACK: usize = 256 << 10;
+/// Bytes of code told of on each side of an instruction.
+const CODE: u64 = 512;
+
+/// Memory that is no single object: heaps of the C library, the main stack.
+struct Region {
+    id: ObjectId,
+    kind: Kind,
+    range: Extent,
+    /// Its bytes less those of objects in it.
+    len: u64,
+    at: u64,
+    written: bool,
+}
+
+/// All that the writer has.
+pub struct Writer {
+    settings: Settings,
+    output: Output,
+    pub(crate) book: Book,
+    pid: u32,
+    start: Option<Start>,
+    modules: Vec<Mapped>,
+    modules_written: usize,
+    sites_written: Vec<bool>,
+    codes: HashSet<u64>,
+    regions: Vec<Region>,
+    /// Addresses in no module: code built as the program runs.
+    unknown: HashSet<u64>,
+    sampler: Option<&'static Sampler>,
+    clock: Option<Clock>,
+    /// Samples by instruction and thread since the last write.
+    samples: HashMap<(u64, u32), u32>,
+    /// The own thread has begun.
+    begun: bool,
+    next_write: u64,
+    next_maps: u64,
+    random: Random,
+    cpu_ns: u64,
+    hooks_ns: u64,
+    notes: Vec<String>,
+    lost_said: u64,
+    own: Extent,
+}
+
+impl Writer {
+    /// For a process that begins to be observed; `own` is the code of this library.
+    pub fn new(settings: Settings, output: Output, start: Start, own: Extent) -> Self {
+        let seed = if settings.seed == 0 { event::now_ns() } else { settings.seed };
+        Self {
+            output,
+            book: Book::new(settings.least),
+            pid: start.pid,
+            random: Random::new(seed ^ u64::from(start.pid) << 32),
+            start: Some(start),
+            modules: Vec::new(),
+            modules_written: 0,
+            sites_written: Vec::new(),
+            codes: HashSet::new(),
+            regions: Vec::new(),
+            unknown: HashSet::new(),
+            sampler: None,
+            clock: None,
+            samples: HashMap::new(),
+            begun: false,
+            next_write: event::now_ns() + WRITE_NS,
+            next_maps: 0,
+            cpu_ns: 0,
+            hooks_ns: 0,
+            notes: Vec::new(),
+            lost_said: 0,
+            own,
+            settings,
+        }
+    }
+
+    /// Descriptors that are ours.
+    pub fn fd(&self) -> Option<i32> {
+        self.output.fd()
+    }
+
+    /// The sampler, where there is one.
+    pub fn sampler(&self) -> Option<&'static Sampler> {
+        self.sampler
+    }
+
+    /// What the own thread does first: what the starting thread of the program must not wait for.
+    pub fn begin(&mut self, sites: &Sites) {
+        if std::mem::replace(&mut self.begun, true) {
+            return;
+        }
+        if !self.settings.denied.faults && self.sampler.is_none() {
+            let options = Options { budget: self.settings.budget, seed: self.random.next(), longest: LONGEST };
+            match Sampler::start(options) {
+                Ok(sampler) => self.sampler = Some(sampler),
+                Err(errno) => self.notes.push(format!("pages cannot be watched here ({errno}): only objects are recorded")),
+            }
+        }
+        if let (Some(start), Some(_)) = (&mut self.start, self.sampler) {
+            start.method = Method::PageFaults;
+        }
+        self.start_clock();
+        self.read_maps(sites);
+    }
+
+    fn start_clock(&mut self) {
+        if self.settings.denied.clock {
+            return;
+        }
+        match Clock::start(&own_threads()) {
+            Ok(clock) => self.clock = Some(clock),
+            Err(errno) => self.notes.push(format!("time cannot be sampled here ({errno}): routines have no times")),
+        }
+    }
+
+    /// One round: everything that has come; records when it is time.
+    pub fn round(&mut self, queue: &Queue, sites: &Sites) {
+        self.drain(queue);
+        self.look();
+        if let Some(clock) = &mut self.clock {
+            let samples = &mut self.samples;
+            clock.drain(&mut |ip, tid| *samples.entry((ip, tid)).or_default() += 1);
+        }
+        let now = event::now_ns();
+        if now >= self.next_maps {
+            self.read_maps(sites);
+        }
+        if now >= self.next_write {
+            self.next_write = now + WRITE_NS;
+            self.write(queue, sites, false);
+        }
+    }
+
+    /// CPU time of the own thread so far, if it is the caller, and time within hooks.
+    pub fn spent(&mut self, cpu_ns: Option<u64>, hooks_ns: u64) {
+        self.cpu_ns = cpu_ns.unwrap_or(self.cpu_ns);
+        self.hooks_ns = hooks_ns;
+    }
+
+    pub(crate) fn drain(&mut self, queue: &Queue) {
+        let mut count = 0u32;
+        while let Some((ticket, event)) = queue.pop() {
+            self.book.note(ticket, &event);
+            count += 1;
+            // Those who wait for room need not wait for all.
+            if count.is_multiple_of(1024) {
+                queue.release();
+            }
+        }
+        queue.release();
+        if let Some(sampler) = self.sampler {
+            while let Some(watch) = sampler.take() {
+                self.book.watched(watch);
+            }
+        }
+    }
+
+    /// Has as many pages looked at as the sampler wants.
+    fn look(&mut self) {
+        let Some(sampler) = self.sampler else { return };
+        for _ in 0..sampler.wanted() {
+            let random = &mut self.random;
+            // Heaps of the C library have their share of the looks, as the groups have theirs.
+            let heaps: Vec<usize> =
+                (0..self.regions.len()).filter(|&index| self.regions[index].kind == Kind::SmallBlocks).collect();
+            let drawn = if !heaps.is_empty() && random.below(16) == 0 {
+                let region = &mut self.regions[heaps[random.below(heaps.len() as u64) as usize]];
+                let page = self.book.free_page(region.range.start as u64, region.range.end as u64, random);
+                page.map(|page| {
+                    if !std::mem::replace(&mut region.written, true) {
+                        self.book.records.push(object(region));
+                    }
+                    self.book.look_elsewhere(region.id);
+                    Look { object: region.id, page: page as usize, huge: false }
+                })
+            } else {
+                let drawn = self.book.live.draw(random);
+                drawn.and_then(|(addr, page)| {
+                    let (object, huge) = self.book.look(addr, page)?;
+                    Some(Look { object, page: page as usize, huge })
+                })
+            };
+            let Some(look) = drawn else { continue };
+            if !sampler.offer(look) {
+                self.book.not_looked(look.object);
+                return;
+            }
+        }
+    }
+
+    /// Reads the mappings: modules that are new, their static arrays, heaps, the main stack.
+    fn read_maps(&mut self, sites: &Sites) {
+        let now = event::now_ns();
+        self.next_maps = now + MAPS_NS;
+        let maps = proc_maps::own();
+        // A name that is known at the same place is not looked into again.
+        let is_known = |mapping: &Mapping| {
+            self.modules.iter().any(|module| {
+                module.module.path == mapping.name && module.contains(mapping.range.start as u64) && module.contains(mapping.range.end as u64 - 1)
+            })
+        };
+        let new: Vec<Mapping> = maps.iter().filter(|mapping| mapping.inode != 0 && !is_known(mapping)).cloned().collect();
+        for module in modules::among(&new) {
+            self.know(module, sites, now);
+        }
+        self.read_regions(&maps, now);
+        self.book.live.sort();
+        if let Some(clock) = &mut self.clock {
+            clock.set_ours(own_threads());
+        }
+    }
+
+    fn know(&mut self, module: Mapped, sites: &Sites, now: u64) {
+        let is_own = module.contains(self.own.start as u64);
+        if !is_own {
+            for array in module.arrays() {
+                let (start, len) = (array.range.start as u64, array.range.len() as u64);
+                if self.book.live.overlapping(start, start + len).is_empty() {
+                    self.book.begin(Kind::Static, start, len, 0, Some(array.name.into_boxed_str()), now);
+                }
+            }
+        }
+        if let Some(found) = module.python().filter(|_| !self.settings.denied.script) {
+            // SAFETY: symbols of an interpreter that is mapped at that address; it is never unloaded.
+            if let Err(version) = unsafe { sites.python.begin(&found) }
+                && version != "not whole"
+            {
+                self.notes.push(format!("lines of Python {version} are not known here: its objects have no script lines"));
+            }
+        }
+        self.modules.push(module);
+    }
+
+    fn read_regions(&mut self, maps: &[Mapping], now: u64) {
+        let stack = maps.iter().find(|mapping| mapping.name == "[stack]" && mapping.range.len() >= LEAST_STACK);
+        let stack = stack.map(|mapping| (mapping.range, Kind::MainStack));
+        let heaps = modules::heaps(maps).into_iter().map(|(range, _)| (range, Kind::SmallBlocks));
+        let found: Vec<(Extent, Kind)> = stack.into_iter().chain(heaps).collect();
+        for &(range, kind) in &found {
+            let inside = self.book.live.bytes_in(range.start as u64, range.end as u64);
+            let len = (range.len() as u64).saturating_sub(inside);
+            // A heap begins where it began, and a stack ends where it ended.
+            let same = |region: &&mut Region| {
+                region.kind == kind && (region.range.start == range.start || region.range.end == range.end)
+            };
+            match self.regions.iter_mut().find(same) {
+                Some(region) => {
+                    region.range = range;
+                    if region.len.abs_diff(len) > region.len / 16 {
+                        region.len = len;
+                        if region.written {
+                            self.book.records.push(Record::Resized { id: region.id, addr: range.start as u64, len, at: now });
+                        }
+                    }
+                }
+                None => {
+                    let id = self.book.live.number();
+                    self.regions.push(Region { id, kind, range, len, at: now, written: false });
+                }
+            }
+        }
+        let records = &mut self.book.records;
+        self.regions.retain(|region| {
+            let stays = found.iter().any(|(range, kind)| *kind == region.kind && range.end > region.range.start && range.start < region.range.end);
+            if !stays && region.written {
+                records.push(Record::Gone { id: region.id, at: now });
+            }
+            stays
+        });
+    }
+
+    /// Appends what there is; `last`: the process ends.
+    pub fn write(&mut self, queue: &Queue, sites: &Sites, last: bool) {
+        let now = event::now_ns();
+        let thin = self.output.thin();
+        if thin < Thin::Most {
+            for region in self.regions.iter_mut().filter(|region| !region.written) {
+                region.written = true;
+                self.book.records.push(object(region));
+            }
+        }
+        let records = self.book.take(thin, now, last);
+        let mut head: Vec<Record> = self.start.take().map(Record::Start).into_iter().collect();
+        let mut middle = Vec::new();
+        self.new_sites(&records, sites, &mut middle);
+        let codes = if thin < Thin::Full { self.new_codes(&records, sites) } else { Vec::new() };
+        for module in &self.modules[self.modules_written..] {
+            head.push(Record::Module(module.module.clone()));
+        }
+        self.modules_written = self.modules.len();
+        head.extend(self.notes.drain(..).map(|text| Record::Note { text }));
+        let lost = queue.lost();
+        if lost > self.lost_said {
+            self.lost_said = lost;
+            head.push(Record::Note { text: format!("{lost} allocations and frees could not be told of: the writer came behind") });
+        }
+        if !self.samples.is_empty() && thin < Thin::Full {
+            let samples = self.samples.drain().map(|((ip, tid), count)| (ip, tid, count)).collect();
+            middle.push(Record::Time(TimeSamples { at: now, period_ns: PERIOD_NS, samples }));
+        }
+        head.extend(middle);
+        head.extend(codes);
+        let whole = thin == Thin::Full && !last;
+        if whole {
+            self.output.left_out += records.len() as u64;
+        } else {
+            head.extend(records);
+        }
+        self.output.write(self.pid, &head, false);
+        let mut tail = vec![Record::Cost(self.cost(now))];
+        if last {
+            tail.push(facts::end());
+        }
+        self.output.write(self.pid, &tail, last);
+    }
+
+    fn cost(&self, at: u64) -> Cost {
+        let spent = self.sampler.map(Sampler::cost).unwrap_or_default();
+        Cost {
+            at,
+            cpu_ns: self.cpu_ns + spent.cpu_ns,
+            stall_ns: spent.stall_ns,
+            hooks_ns: self.hooks_ns,
+            watches: spent.watches,
+            touched: spent.touched,
+            allocations: self.book.allocations,
+            left_out: self.output.left_out,
+        }
+    }
+
+    /// Sites that `records` name for the first time; reads the mappings if one has an address that is in none.
+    fn new_sites(&mut self, records: &[Record], sites: &Sites, out: &mut Vec<Record>) {
+        let mut strange = false;
+        for record in records {
+            let id = match record {
+                Record::Object(object) => object.site,
+                Record::Brief(brief) => brief.site,
+                _ => continue,
+            } as usize;
+            if self.sites_written.len() <= id {
+                self.sites_written.resize(id + 1, false);
+            }
+            if id == 0 || std::mem::replace(&mut self.sites_written[id], true) {
+                continue;
+            }
+            if let Some(site) = sites.site(id as u32) {
+                strange |= site.frames.iter().any(|&addr| self.is_strange(addr));
+                out.push(Record::Site(site));
+            }
+        }
+        if strange {
+            self.read_maps(sites);
+        }
+    }
+
+    /// True of code in no module, the first time.
+    fn is_strange(&mut self, addr: u64) -> bool {
+        !self.modules.iter().any(|module| module.contains(addr)) && self.unknown.len() < 10_000 && self.unknown.insert(addr)
+    }
+
+    /// The code around instructions that were seen for the first time.
+    fn new_codes(&mut self, records: &[Record], sites: &Sites) -> Vec<Record> {
+        let ips: Vec<u64> = records
+            .iter()
+            .filter_map(|record| if let Record::Watch(watch) = record { Some(watch.ip) } else { None })
+            .filter(|&ip| ip != 0 && self.codes.len() < 20_000 && self.codes.insert(ip))
+            .collect();
+        let strange = ips.iter().filter(|&&ip| self.is_strange(ip)).count() > 0;
+        if strange {
+            self.read_maps(sites);
+        }
+        ips.into_iter().filter_map(|ip| self.code(ip)).collect()
+    }
+
+    fn code(&self, ip: u64) -> Option<Record> {
+        let module = self.modules.iter().find(|module| module.code.iter().any(|code| code.contains(ip as usize)))?;
+        let code = module.code.iter().find(|code| code.contains(ip as usize))?;
+        let start = (ip.saturating_sub(CODE)).max(code.start as u64);
+        let end = (ip + CODE).min(code.end as u64);
+        let mut bytes = vec![0; (end - start) as usize];
+        // As another process would read it: it may have been unmapped since.
+        call_memory::peek(start as usize, &mut bytes).then_some(Record::Code { ip, start, bytes })
+    }
+
+    /// In the child of a fork: a process of its own, with the objects that it has inherited.
+    pub fn forked(&mut self) {
+        let parent = self.pid;
+        self.pid = process::pid();
+        self.start = Some(facts::start(&self.settings, parent));
+        self.book.forked();
+        self.modules_written = 0;
+        self.sites_written.clear();
+        self.codes.clear();
+        self.regions.iter_mut().for_each(|region| region.written = false);
+        (self.clock, self.begun) = (None, false);
+        self.samples.clear();
+        if let Some(sampler) = self.sampler
+            && sampler.fork_child().is_err()
+        {
+            self.sampler = None;
+        }
+        if let (Some(start), Some(_)) = (&mut self.start, self.sampler) {
+            start.method = Method::PageFaults;
+        }
+        (self.cpu_ns, self.lost_said) = (0, 0);
+        self.random = Random::new(self.random.next() ^ u64::from(self.pid));
+        self.next_write = event::now_ns() + WRITE_NS;
+    }
+
+    /// True when nothing was written of this process yet, and it is young: not worth it before an exec.
+    pub fn is_new(&self) -> bool {
+        self.start.as_ref().is_some_and(|start| start.parent != 0 && event::now_ns() - start.at < WRITE_NS)
+    }
+}
+
+fn object(region: &Region) -> Record {
+    let Region { id, kind, range, len, at, .. } = *region;
+    Record::Object(record::Object { id, kind, addr: range.start as u64, len, site: 0, name: String::new(), at })
+}
+
+/// Threads of ours, by their names.
+fn own_threads() -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let is_own = |tid: &u32| {
+        let name = std::fs::read_to_string(format!("/proc/self/task/{tid}/comm")).unwrap_or_default();
+        name.starts_with("nearfar-")
+    };
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_own).collect()
+}

@@ -1,0 +1,169 @@
+//! What is asked about: the machine that was named, or this one over a far tier.
+
+use crate::args::AdviseArgs;
+use crate::cmd::probe::far;
+use crate::cmd::probe_compare;
+use crate::exit::refuse;
+use crate::{machine, say};
+use nearfar_core::advise::machine::{Machine, MachineError, Paged, Tier, home};
+use nearfar_core::node::{FarAccess, FarTier, Node};
+use nearfar_core::tier::{FarSpec, NearSpec};
+use std::time::Duration;
+
+/// What the pager takes for a page that a thread waits for, beside the device.
+const FAULT_NS: f64 = 12_000.0;
+/// And for one that was fetched ahead, per page: it is moved in with many others.
+const PAGE_NS: f64 = 350.0;
+/// Least cache of far in flat mode, and its share of near: as `order` has it.
+const CACHE: (f64, f64) = (16.0 * 1_048_576.0, 64.0);
+/// Bandwidth and latency of ordinary memory, of which a paged far is far away in any case.
+const ORDINARY: (f64, f64) = (20e9, 100.0);
+const MEASURE: Duration = Duration::from_secs(3);
+
+/// Bytes of near.
+pub fn near(text: &str) -> anyhow::Result<f64> {
+    let spec: NearSpec = text.parse().map_err(|error| refuse(format_args!("--near: {error}")))?;
+    match spec {
+        NearSpec::Node { limit: None, .. } => {
+            Err(refuse(format_args!("--near {text}: name a size, such as 16G; which nodes are near is the machine's to say")))
+        }
+        spec => match spec.budget(machine::memory_limit().bytes) {
+            Some(bytes) if bytes > 0 => Ok(bytes as f64),
+            _ => Err(refuse(format_args!("--near {text}: there must be some near memory"))),
+        },
+    }
+}
+
+/// `--far`, understood.
+pub fn far_spec(args: &AdviseArgs) -> anyhow::Result<Option<FarSpec>> {
+    let Some(far) = &args.far else { return Ok(None) };
+    let text = far.to_str().ok_or_else(|| refuse("--far: the path is not UTF-8; name another directory"))?;
+    let spec: FarSpec = text.parse().map_err(|error| refuse(format_args!("--far: {error}")))?;
+    if matches!(spec, FarSpec::Node { .. }) {
+        return Err(refuse(format_args!(
+            "--far {spec}: for memories between which nothing is paged, describe the machine: --machine node.json (nearfar probe)"
+        )));
+    }
+    Ok(Some(spec))
+}
+
+/// The machine, of which `near` bytes are near.
+pub fn machine(args: &AdviseArgs, near: f64) -> anyhow::Result<Machine> {
+    let named = args.machine.as_deref().filter(|name| *name != "this");
+    let node = named.map(probe_compare::find).transpose()?;
+    let at_home = args.home.as_deref().map(probe_compare::find).transpose()?;
+    let at_home = at_home.map(|node| home(&node)).transpose().map_err(refuse)?;
+    let this = || Tier::plain("memory", ORDINARY.0, ORDINARY.1, f64::INFINITY);
+    match (far_spec(args)?, node) {
+        (Some(spec), node) => {
+            let own = node.as_ref().and_then(|node| home(node).ok());
+            let tier = at_home.or(own).unwrap_or_else(this);
+            let known = node.as_ref().and_then(|node| node.far.iter().find(|far| far.spec == spec.to_string()));
+            let paged = match (&spec, known) {
+                (FarSpec::Emulated { bytes_per_s, latency_ns }, _) => emulated(&spec, *bytes_per_s as f64, *latency_ns as f64, near),
+                (_, Some(far)) => of_points(far, near)?,
+                _ => {
+                    say::line(format_args!("measuring {spec} for a few seconds"));
+                    let far = far::measure(&spec.to_string(), true, MEASURE, |_| ());
+                    of_points(&far.map_err(|missing| refuse(format_args!("{}: {}", missing.what, missing.why)))?, near)?
+                }
+            };
+            let name = node.map_or_else(|| "this machine".to_owned(), |node| node.name);
+            Ok(Machine::paged(&name, tier, paged))
+        }
+        (None, Some(node)) => of_node(&node, at_home, this(), near),
+        (None, None) => Err(refuse(
+            "which machine? Write --far emu:bw=4G,lat=10us or a directory for this machine's memory over that; --machine knl-flat or another \
+             one of \"nearfar probe --list-machines\"; or --machine node.json of \"nearfar probe\"",
+        )),
+    }
+}
+
+fn of_node(node: &Node, at_home: Option<Tier>, this: Tier, near: f64) -> anyhow::Result<Machine> {
+    match Machine::of_node(node, at_home.clone()) {
+        Ok(machine) => Ok(machine),
+        // One memory, but a device: pages.
+        Err(MachineError::OneMemory(_) | MachineError::NoBandwidth { .. }) if !node.far.is_empty() => {
+            let tier = at_home.or_else(|| home(node).ok()).unwrap_or(this);
+            Ok(Machine::paged(&node.name, tier, of_points(&node.far[0], near)?))
+        }
+        Err(error) => Err(refuse(error)),
+    }
+}
+
+fn cache(near: f64) -> f64 {
+    (near / CACHE.1).max(CACHE.0)
+}
+
+fn emulated(spec: &FarSpec, bytes_per_s: f64, latency_ns: f64, near: f64) -> Paged {
+    Paged {
+        name: spec.to_string(),
+        read: bytes_per_s,
+        write: bytes_per_s,
+        one_channel: true,
+        fault_ns: FAULT_NS + latency_ns + 4096e9 / bytes_per_s,
+        page_ns: PAGE_NS,
+        cache_bytes: cache(near),
+    }
+}
+
+/// A far tier that was measured: streams at its best rate, waits at the time of a single small request.
+fn of_points(far: &FarTier, near: f64) -> anyhow::Result<Paged> {
+    let best = |access: FarAccess| {
+        let points = far.points.iter().filter(|point| point.access == access && point.rate.median > 0.0);
+        points.map(|point| point.rate.median).max_by(f64::total_cmp)
+    };
+    let alone = far.points.iter().filter(|point| point.access == FarAccess::RandomRead && point.time.median > 0.0);
+    let alone = alone.min_by_key(|point| (point.depth, point.request_bytes)).map(|point| point.time.median);
+    let Some(read) = best(FarAccess::SequentialRead).or_else(|| best(FarAccess::RandomRead)) else {
+        return Err(refuse(format_args!("the bandwidth of {} is not known: nothing can be predicted for it", far.spec)));
+    };
+    Ok(Paged {
+        name: far.spec.clone(),
+        read,
+        write: best(FarAccess::SequentialWrite).or_else(|| best(FarAccess::RandomWrite)).unwrap_or(read),
+        one_channel: false,
+        fault_ns: FAULT_NS + alone.unwrap_or(100_000.0),
+        page_ns: PAGE_NS,
+        cache_bytes: cache(near),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presets;
+    use nearfar_core::advise::machine::Far;
+
+    #[test]
+    fn every_published_machine_with_two_memories_can_be_asked_about() {
+        let this = || Tier::plain("memory", 1e9, 100.0, 1e9);
+        let mut two = 0;
+        for name in presets::names() {
+            let node = presets::find(name).expect("found");
+            match of_node(&node, None, this(), 1e9) {
+                Ok(machine) => {
+                    two += usize::from(matches!(machine.far, Far::Memory(_)));
+                    let near = &machine.near;
+                    assert!(near.read > 0.0 && near.write > 0.0 && near.per_core > 0.0 && near.latency_ns > 1.0, "{name}: {near:?}");
+                }
+                Err(error) => assert!(error.to_string().contains("memory"), "{name}: {error}"),
+            }
+        }
+        assert!(two >= 4, "{two}");
+        let knl = of_node(&presets::find("knl-flat").expect("found"), None, this(), 1e9).expect("two memories");
+        let Far::Memory(far) = &knl.far else { panic!("memory") };
+        assert!(knl.near.read > 4.0 * far.read && knl.near.latency_ns > far.latency_ns);
+        let nvme = of_node(&presets::find("nvme-gen4").expect("found"), None, this(), 1e9).expect("a device");
+        assert!(matches!(nvme.far, Far::Paged(_)));
+    }
+
+    #[test]
+    fn sizes_of_near() {
+        assert_eq!(near("16G").expect("a size"), (16u64 << 30) as f64);
+        assert!(near("50%").expect("a share") > 1e6);
+        for bad in ["node:1", "0", "x"] {
+            assert!(near(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Runs the program as it was predicted: everything far, by the plan, everything near (and single objects), in turn, so that what changes
+//! on the machine meanwhile meets all of them; and prints what came of it beside what was predicted.
+
+use super::words::{bar, seconds};
+use crate::args::AdviseArgs;
+use crate::exit::refuse;
+use crate::{machine, program, say};
+use anyhow::{Context, Result};
+use nearfar_core::advise::advice::Advice;
+use nearfar_core::advise::rules;
+use nearfar_core::placement::plan::{Place, TierName};
+use nearfar_core::profile::summary::{Estimate, Summary};
+use nearfar_core::units::Bytes;
+use nearfar_sys::child::{self, Signals};
+use nearfar_sys::event::wait_readable;
+use serde::Serialize;
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// Room beside the program's objects in the run with everything near: its cache and small change.
+const BESIDE: f64 = 320.0 * 1_048_576.0;
+const MIB: f64 = 1_048_576.0;
+
+/// The program ended with an error: nothing can be compared.
+#[derive(Debug)]
+pub struct ProgramFailed(String);
+
+impl std::fmt::Display for ProgramFailed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ProgramFailed {}
+
+/// What is run.
+pub struct Job {
+    argv: Vec<OsString>,
+    near: String,
+    far: OsString,
+    runs: usize,
+    each: bool,
+}
+
+/// One way to place, and what came of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// "All far", "Mixed", "All near", "only psi".
+    pub name: String,
+    /// What was said.
+    pub predicted: Estimate,
+    /// Wall seconds of each run.
+    pub measured: Vec<f64>,
+    /// Their median.
+    pub median: f64,
+    /// Predicted over measured, less 1.
+    pub error: f64,
+}
+
+/// All of them.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verified {
+    rows: Vec<Row>,
+    /// Share of the gain of all near that the plan has, as measured.
+    pub gain_share: f64,
+    /// Share of the program's bytes that it puts near.
+    pub bytes_share: f64,
+}
+
+/// A way to run: the name, the prediction, options of `nearfar run`.
+struct Case {
+    name: String,
+    predicted: Estimate,
+    options: Vec<OsString>,
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+impl Job {
+    /// Checks that the program can be run, and is the one that was profiled.
+    pub fn new(args: &AdviseArgs, summary: &Summary) -> Result<Self> {
+        let mut argv = args.program.clone();
+        if argv.is_empty() {
+            argv.push(summary.program.clone().into());
+            argv.extend(summary.args.iter().skip(1).map(OsString::from));
+        }
+        let path = program::find(&argv[0], std::env::var_os("PATH").as_deref())?;
+        program::check_preloadable(&path)?;
+        same_program(&path, summary)?;
+        let far = args.far.clone().unwrap_or_default();
+        Ok(Self { argv, near: args.near.clone(), far, runs: args.runs, each: args.each })
+    }
+
+    /// Runs everything.
+    pub fn run(&self, advice: &Advice, plan: &str, summary: &Summary) -> Result<Verified> {
+        let dir = Dir::new()?;
+        let mut cases = vec![self.flat("All far", advice.times.all_far, &dir, "far", &nothing_near())?];
+        if !advice.rules.is_empty() {
+            cases.push(self.flat("Mixed", advice.times.plan, &dir, "plan", plan)?);
+        }
+        cases.push(self.all_near(advice, summary)?);
+        let near = advice.items.iter().filter(|item| item.near > 0.0 && !item.nameless);
+        for item in near.filter(|_| self.each) {
+            let rules: Vec<_> = advice.rules.iter().filter(|(place, _)| place.name == item.name).cloned().collect();
+            let far = advice.times.all_far;
+            let one = |from: f64, gain: f64| (from - gain).max(0.0);
+            let predicted = Estimate {
+                value: one(far.value, item.gain.value),
+                low: one(far.low, item.gain.high),
+                high: one(far.high, item.gain.low),
+            };
+            let text = rules::text(&[], &rules);
+            cases.push(self.flat(&format!("only {}", item.name), predicted, &dir, &format!("only{}", item.group), &text)?);
+        }
+        let signals = Signals::catch().context("signals cannot be caught")?;
+        let mut measured = vec![Vec::new(); cases.len()];
+        for round in 0..self.runs {
+            for (case, measured) in cases.iter().zip(&mut measured) {
+                say::line(format_args!("round {} of {}: {}", round + 1, self.runs, case.name));
+                measured.push(self.once(case, &signals)?);
+            }
+        }
+        let rows: Vec<Row> = cases.into_iter().zip(measured).map(|(case, measured)| Row::new(case, measured)).collect();
+        let of = |name: &str| rows.iter().find(|row| row.name == name).map(|row| row.median);
+        let gain_share = match (of("All far"), of("Mixed"), of("All near")) {
+            (Some(far), Some(mixed), Some(near)) if far > near => (far - mixed) / (far - near),
+            _ => 0.0,
+        };
+        Ok(Verified { rows, gain_share, bytes_share: advice.planned / (summary.peak_bytes as f64).max(1.0) })
+    }
+
+    fn flat(&self, name: &str, predicted: Estimate, dir: &Dir, file: &str, plan: &str) -> Result<Case> {
+        let path = dir.0.join(format!("{file}.toml"));
+        std::fs::write(&path, plan).with_context(|| format!("{} cannot be written", path.display()))?;
+        let mut place = OsString::from("plan:");
+        place.push(&path);
+        let options = [OsString::from("--near"), self.near.clone().into(), "--place".into(), place];
+        Ok(Case { name: name.to_owned(), predicted, options: options.into() })
+    }
+
+    fn all_near(&self, advice: &Advice, summary: &Summary) -> Result<Case> {
+        let wanted = summary.peak_bytes as f64 * 1.25 + BESIDE;
+        let have = machine::memory_limit().bytes as f64;
+        if wanted > have {
+            return Err(refuse(format_args!(
+                "--verify also runs the program with everything near, which takes {}; this machine has {}",
+                Bytes(wanted as u64),
+                Bytes(have as u64)
+            )));
+        }
+        let near = format!("{}M", (wanted / MIB).ceil());
+        let options = ["--near".into(), near.into(), "--place".into(), "all".into()];
+        Ok(Case { name: "All near".to_owned(), predicted: advice.times.all_near, options: options.into() })
+    }
+
+    /// Wall seconds of a run.
+    fn once(&self, case: &Case, signals: &Signals) -> Result<f64> {
+        let nearfar = std::env::current_exe().context("cannot find my own executable")?;
+        let mut command = Command::new(nearfar);
+        command.args(["run", "--quiet", "--mode", "flat", "--far"]).arg(&self.far).args(&case.options).arg("--").args(&self.argv);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let start = Instant::now();
+        let mut running = signals.spawn(&mut command).context("nearfar run cannot be started")?;
+        loop {
+            while let Some(arrived) = signals.next() {
+                if !arrived.from_kernel {
+                    child::send(&running, arrived.signal);
+                }
+            }
+            if let Some(status) = running.try_wait().context("waiting for the program")? {
+                let wall = start.elapsed().as_secs_f64();
+                let end = match (status.code(), status.signal()) {
+                    (Some(0), _) => return Ok(wall),
+                    (Some(code), _) => format!("status {code}"),
+                    (None, signal) => child::signal_name(signal.unwrap_or(0)),
+                };
+                let name = &case.name;
+                return Err(ProgramFailed(format!("the program ended with {end} in the run \"{name}\": runs that fail cannot be compared")).into());
+            }
+            wait_readable(&[signals.as_raw_fd()], 2, &mut [false]);
+        }
+    }
+}
+
+fn nothing_near() -> String {
+    rules::text(&[], &[(Place { tier: TierName::Far, ..Place::default() }, "everything".to_owned())])
+}
+
+fn same_program(path: &Path, summary: &Summary) -> Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let resolved = path.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+    let profiled = file_name(&summary.program);
+    let argument = summary.args.first().map_or("", |name| file_name(name));
+    let is_same = [Some(name.as_str()), resolved.as_deref()].into_iter().flatten().any(|name| name == profiled || name == argument);
+    if is_same {
+        return Ok(());
+    }
+    Err(refuse(format_args!(
+        "the profile is of {}, and --verify would run {}: what was predicted says nothing of it; profile this program",
+        summary.program,
+        path.display()
+    )))
+}
+
+impl Row {
+    fn new(case: Case, measured: Vec<f64>) -> Self {
+        let mut sorted = measured.clone();
+        sorted.sort_by(f64::total_cmp);
+        let middle = sorted.len() / 2;
+        let median = if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 };
+        Self { error: case.predicted.value / median - 1.0, name: case.name, predicted: case.predicted, measured, median }
+    }
+}
+
+impl Verified {
+    /// For people: bars of predicted and measured times, as in the founding paper's figure.
+    pub fn text(&self) -> String {
+        let most = self.rows.iter().map(|row| row.median.max(row.predicted.value)).fold(0.0, f64::max);
+        let width = self.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
+        let mut text = "predicted and measured run time\n".to_owned();
+        for row in &self.rows {
+            let low = row.measured.iter().copied().fold(f64::INFINITY, f64::min);
+            let high = row.measured.iter().copied().fold(0.0, f64::max);
+            let held = if row.predicted.low <= high && low <= row.predicted.high { "" } else { ", outside of the interval" };
+            let (name, predicted) = (&row.name, &row.predicted);
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "  {name:<width$}  predicted {:>16}  {}", seconds(predicted), bar(predicted.value, most));
+            let _ = writeln!(
+                text,
+                "  {:<width$}  measured  {:>16}  {} ({:+.0} %{held})",
+                "",
+                format!("{:.2} s", row.median),
+                bar(row.median, most),
+                100.0 * row.error
+            );
+        }
+        if self.rows.iter().any(|row| row.name == "Mixed") {
+            let _ = writeln!(
+                text,
+                "the plan has {:.0} % of the gain of all near with {:.0} % of the bytes",
+                100.0 * self.gain_share,
+                100.0 * self.bytes_share
+            );
+        }
+        text
+    }
+}
+
+/// A directory for plans, removed at the end.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new() -> Result<Self> {
+        let dir = std::env::temp_dir().join(format!("nearfar-verify-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).with_context(|| format!("{} cannot be made", dir.display()))?;
+        Ok(Self(dir))
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_of_the_median_and_bars_of_the_largest() {
+        let row = |name: &str, predicted: f64, measured: &[f64]| {
+            let predicted = Estimate { value: predicted, low: predicted * 0.9, high: predicted * 1.1 };
+            Row::new(Case { name: name.into(), predicted, options: Vec::new() }, measured.to_vec())
+        };
+        let rows = vec![row("All far", 10.0, &[8.0, 12.0]), row("Mixed", 6.0, &[9.0, 5.0, 5.0]), row("All near", 4.0, &[2.0])];
+        assert_eq!((rows[0].median, rows[1].median, rows[2].error), (10.0, 5.0, 1.0));
+        let text = Verified { rows, gain_share: 0.9, bytes_share: 0.3 }.text();
+        assert!(text.contains("+100 %, outside of the interval") && text.contains("90 % of the gain of all near with 30 %"), "{text}");
+    }
+}

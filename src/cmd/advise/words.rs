@@ -1,0 +1,151 @@
+//! What is said, as text: objects with their gain and the reason, predicted times, run time by bytes of near.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use nearfar_core::advise::advice::{Advice, Item};
+use nearfar_core::advise::machine::Machine;
+use nearfar_core::profile::summary::{Estimate, Summary};
+use nearfar_core::units::Bytes;
+use std::fmt::Write;
+
+/// Objects in the table.
+const ROWS: usize = 20;
+/// Letters of the longest bar.
+const BAR: usize = 40;
+const NAME: usize = 44;
+/// Letters of a line where the terminal does not say.
+const WIDTH: u16 = 140;
+
+/// "12.3 s +- 0.4".
+pub fn seconds(estimate: &Estimate) -> String {
+    let half = (estimate.high - estimate.low) / 2.0;
+    format!("{:.*} s +- {:.*}", digits(estimate.value), estimate.value, digits(half), half)
+}
+
+fn digits(value: f64) -> usize {
+    match value.abs() {
+        value if value >= 100.0 => 0,
+        value if value >= 0.995 => 1,
+        value if value >= 0.05 => 2,
+        _ => 3,
+    }
+}
+
+/// A bar of `value` where `most` has the whole length.
+pub fn bar(value: f64, most: f64) -> String {
+    let letters = if most > 0.0 { (value / most * BAR as f64).round() as usize } else { 0 };
+    "#".repeat(letters.min(BAR))
+}
+
+fn size(bytes: f64) -> String {
+    Bytes(bytes.max(0.0) as u64).to_string()
+}
+
+/// At most `most` letters of `text`.
+fn short(text: &str, most: usize) -> String {
+    if text.chars().count() <= most { text.to_owned() } else { text.chars().take(most - 2).chain("..".chars()).collect() }
+}
+
+fn tier(item: &Item) -> String {
+    match item.near {
+        near if item.nameless && near > 0.0 => "near (!)".to_owned(),
+        near if near >= 1.0 - 1e-9 => "near".to_owned(),
+        near if near > 0.0 => format!("near {:.0} %", 100.0 * near),
+        _ => "far".to_owned(),
+    }
+}
+
+/// Everything.
+pub fn text(summary: &Summary, machine: &Machine, advice: &Advice, near: f64) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let mut line = |words: String| drop(writeln!(text, "{words}"));
+    line(format!(
+        "{}: {} at most, profiled for {:.1} s; {} of near on {}, far {}",
+        summary.program,
+        Bytes(summary.peak_bytes),
+        summary.wall_s,
+        size(near),
+        machine.name,
+        machine.far_name()
+    ));
+    for words in &advice.words {
+        line(format!("* {words}"));
+    }
+    line(String::new());
+    line(objects(advice));
+    line(String::new());
+    line(predictions(advice));
+    line(String::new());
+    line(by_near(advice, near));
+    text
+}
+
+fn objects(advice: &Advice) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    if !std::io::IsTerminal::is_terminal(&std::io::stdout()) {
+        table.set_width(WIDTH);
+    }
+    table.set_header(["object", "bytes", "gain of near", "tier", "why"]);
+    for item in advice.items.iter().take(ROWS) {
+        let gain = if item.gain.value == 0.0 { "-".to_owned() } else { format!("-{}", seconds(&item.gain)).replace("--", "+") };
+        table.add_row([short(&item.name, NAME), Bytes(item.bytes).to_string(), gain, tier(item), item.why.clone()]);
+    }
+    for column in [1, 2] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let mut text = table.to_string();
+    if advice.items.len() > ROWS {
+        text += &format!("\nand {} more that gain less", advice.items.len() - ROWS);
+    }
+    if advice.items.iter().any(|item| item.nameless && item.near > 0.0) {
+        text += "\n(!) no rule can name it, since where it is allocated is not known: it stays far";
+    }
+    text
+}
+
+fn predictions(advice: &Advice) -> String {
+    let times = &advice.times;
+    let rows = [
+        ("all far", &times.all_far),
+        ("plan", &times.plan),
+        ("all near", &times.all_near),
+        ("cache", &times.cache),
+        ("hybrid", &times.hybrid),
+    ];
+    let most = rows.iter().map(|row| row.1.value).fold(0.0, f64::max);
+    let mut text = format!("predicted run time (plan: {} near at most{})\n", size(advice.planned), best(advice));
+    for (name, time) in rows {
+        let _ = writeln!(text, "  {name:<9} {:>18}  {}", seconds(time), bar(time.value, most));
+    }
+    text.trim_end().to_owned()
+}
+
+fn best(advice: &Advice) -> &'static str {
+    if advice.exact { "; no other set of objects is better under the model" } else { "" }
+}
+
+fn by_near(advice: &Advice, near: f64) -> String {
+    let most = advice.curve.iter().map(|point| point.plan.max(point.cache)).fold(0.0, f64::max);
+    let mut text = "run time by bytes of near, objects placed by plan (cache mode)\n".to_owned();
+    for point in &advice.curve {
+        let here = if point.near == near { " <- --near" } else { "" };
+        let _ = writeln!(text, "  {:>10}  {:>7.2} s  {} ({:.2} s){here}", size(point.near), point.plan, bar(point.plan, most), point.cache);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_and_bars() {
+        assert_eq!(seconds(&Estimate { value: 12.34, low: 12.0, high: 12.8 }), "12.3 s +- 0.40");
+        assert_eq!(seconds(&Estimate::exact(0.0123)), "0.012 s +- 0.000");
+        assert_eq!((bar(1.0, 2.0).len(), bar(3.0, 2.0).len(), bar(1.0, 0.0).len()), (BAR / 2, BAR, 0));
+        assert_eq!(short("abcdef", 4), "ab..");
+    }
+}

@@ -1,0 +1,130 @@
+//! What a profile says, as a table for people.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use nearfar_core::profile::record::{Kind, Method};
+use nearfar_core::profile::summary::{Estimate, ObjectGroup, Pattern, Summary};
+use nearfar_core::units::Bytes;
+use std::fmt::Write as _;
+
+/// Width where it is not read on a terminal.
+const WIDTH: u16 = 150;
+/// Objects shown; what is left is told together.
+const SHOWN: usize = 20;
+
+/// The table; `to_terminal` when it is read on one.
+pub fn table(summary: &Summary, to_terminal: bool) -> String {
+    let mut text = head(summary);
+    let all = summary.objects.iter().map(|object| object.total().value).sum::<f64>();
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    if !to_terminal {
+        table.set_width(WIDTH);
+    }
+    table.set_header(["object", "kind", "count", "bytes", "read GB", "written GB", "share %", "pattern", "lines", "looks", "by"]);
+    for object in summary.objects.iter().take(SHOWN) {
+        table.add_row(row(object, all));
+    }
+    for column in 2..=6 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let _ = writeln!(text, "{table}");
+    let rest = summary.objects.get(SHOWN..).unwrap_or_default();
+    if !rest.is_empty() {
+        let bytes: u64 = rest.iter().map(|object| object.peak_bytes).sum();
+        let traffic: f64 = rest.iter().map(|object| object.total().value).sum();
+        let _ = writeln!(text, "and {} more places, {} in all, {} of the traffic", rest.len(), Bytes(bytes), percent(traffic, all));
+    }
+    for routine in summary.routines.iter().filter(|routine| routine.self_s > 0.0).take(8) {
+        let share = percent(routine.self_s, summary.cpu_s);
+        let _ = writeln!(text, "time: {share} in {} ({}), {:.2} GB", routine.function, routine.module, routine.traffic.value / 1e9);
+    }
+    for note in &summary.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
+    text
+}
+
+fn head(summary: &Summary) -> String {
+    let how = match summary.method {
+        Method::None => "objects only: accesses were not observed",
+        Method::PageFaults => "random pages were watched by userfaultfd",
+        Method::Breakpoints => "random lines were watched by breakpoints",
+        Method::Hardware => "sampled by the processor",
+    };
+    let looks: u64 = summary.objects.iter().map(|object| object.looks).sum();
+    format!(
+        "nearfar profile: {}; {:.2} s, {:.2} s of CPU, {} at most in {}; {how}, {looks} looks; observing took {:.1} % of the CPU time\n",
+        summary.program,
+        summary.wall_s,
+        summary.cpu_s,
+        Bytes(summary.peak_bytes),
+        if summary.processes == 1 { "one process".to_owned() } else { format!("{} processes", summary.processes) },
+        100.0 * summary.overhead,
+    )
+}
+
+fn percent(part: f64, whole: f64) -> String {
+    if whole > 0.0 { format!("{:.1} %", 100.0 * part / whole) } else { "-".to_owned() }
+}
+
+fn gigabytes(estimate: Estimate) -> String {
+    let half = (estimate.high - estimate.low) / 2.0;
+    format!("{:.2} +-{:.2}", estimate.value / 1e9, half / 1e9)
+}
+
+fn row(object: &ObjectGroup, all: f64) -> [String; 11] {
+    let total = object.total();
+    let seen = object.touches > 0;
+    let half = (total.high - total.low) / 2.0;
+    let share = if all > 0.0 { format!("{:.1} +-{:.1}", 100.0 * total.value / all, 100.0 * half / all) } else { "-".to_owned() };
+    let kind = match object.kind {
+        Kind::Heap => "heap",
+        Kind::Map => "mapping",
+        Kind::Static => "static",
+        Kind::MainStack | Kind::ThreadStack => "stack",
+        Kind::SmallBlocks => "small blocks",
+    };
+    let pattern = match object.pattern {
+        Pattern::Unknown => "-",
+        Pattern::Stream => "stream",
+        Pattern::Strided => "strided",
+        Pattern::Random => "random",
+    };
+    let routines: Vec<String> =
+        object.routines.iter().take(2).map(|(name, share)| format!("{name} {:.0} %", 100.0 * share)).collect();
+    [
+        object.name.clone(),
+        kind.to_owned(),
+        object.count.to_string(),
+        Bytes(object.peak_bytes).to_string(),
+        gigabytes(object.read),
+        gigabytes(object.written),
+        share,
+        pattern.to_owned(),
+        if seen { format!("{:.0}", object.lines_per_visit.value) } else { "-".to_owned() },
+        object.looks.to_string(),
+        routines.join(", "),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearfar_core::profile::analyse::{Options, analyse};
+    use nearfar_core::profile::file::{Batch, Content};
+    use nearfar_core::profile::names::NoNames;
+    use nearfar_core::profile::record::{Object, Record, Start};
+
+    #[test]
+    fn objects_are_listed() {
+        let object = Object { id: 1, kind: Kind::Static, addr: 4096, len: 8192, site: 0, name: "table_of_all".into(), at: 5 };
+        let start = Start { at: 1, pid: 1, program: "/bin/x".into(), ..Start::default() };
+        let end = Record::End { at: 1_000_000_000, cpu_user_ns: 5, cpu_system_ns: 5, peak_resident: 10_000 };
+        let records = vec![Record::Start(start), Record::Object(object), end];
+        let content = Content { batches: vec![Batch { pid: 1, records }], lost_bytes: 0 };
+        let text = table(&analyse(&content, &NoNames, &Options::default()), false);
+        assert!(text.contains("table_of_all") && text.contains("one process") && text.contains("objects only"), "{text}");
+    }
+}
