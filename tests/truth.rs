@@ -33,7 +33,7 @@ fn rows(program: &str) -> Vec<(String, f64, f64)> {
 fn shares_of_traffic_come_out_and_the_cache_has_none() {
     needs!("gcc");
     let _alone = machine();
-    for program in ["sweeps-2", "hot", "places"] {
+    for program in ["sweeps-2", "hot", "stencil-2"] {
         let rows = rows(program);
         assert!(rows.len() >= 2, "{program}: {rows:?}");
         for (object, truth, measured) in &rows {

@@ -6,10 +6,10 @@ mod programs;
 mod truth;
 mod overhead;
 
-use programs::Scratch;
 use crate::profile_file;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
+use programs::Scratch;
 use programs::{PROGRAMS, Program};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -103,7 +103,9 @@ fn outcome(program: &Program, args: &ProfileArgs, dir: &Path) -> Result<Outcome>
     let file = dir.join(format!("{}.nfprof", program.name));
     let mut profile = Command::new(std::env::current_exe()?);
     profile.arg("profile").arg("-o").arg(&file).args(&args.options).arg("--").args(&command);
-    profile.args([args.seconds.to_string(), args.size.to_string(), program.threads.to_string()]).env("OMP_NUM_THREADS", program.threads.to_string());
+    profile
+        .args([args.seconds.to_string(), args.size.to_string(), program.threads.to_string()])
+        .env("OMP_NUM_THREADS", program.threads.to_string());
     let output = profile.output().context("nearfar profile")?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
