@@ -1,3 +1,5 @@
+//! A small program, with and without its debug information, gone, and built anew.
+
 use super::*;
 use nearfar_core::profile::file::Batch;
 use nearfar_core::profile::names::Step;

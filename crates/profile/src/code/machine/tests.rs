@@ -1,3 +1,5 @@
+//! Fixed bytes, and what compilers make of small loops.
+
 use super::*;
 use iced_x86::Register;
 use std::fmt::Write as _;

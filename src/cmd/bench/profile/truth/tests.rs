@@ -1,3 +1,5 @@
+//! A summary beside what a program said.
+
 use super::*;
 use nearfar_core::profile::record::Method;
 use nearfar_core::profile::summary::{Curve, NamedFrame};
