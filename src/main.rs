@@ -73,10 +73,6 @@ enum Command {
     Advise(args::AdviseArgs),
     /// Tell what changed from one profile to another
     Diff(cmd::diff::DiffArgs),
-    /// Tell what changed from one profile to another
-    Diff(cmd::diff::DiffArgs),
-    /// Tell which of a profiled program's data deserve near memory, and what that gives
-    Advise(args::AdviseArgs),
     /// Tell whether memory or computing limits a program
     Sensitivity(args::SensitivityArgs),
     /// Write one HTML page from machine descriptions (node.json) and run files
@@ -101,8 +97,6 @@ fn main() -> ExitCode {
         Command::Bench(args) => cmd::bench::run(args),
         Command::Advise(args) => cmd::advise::run(args),
         Command::Diff(args) => cmd::diff::run(args),
-        Command::Diff(args) => cmd::diff::run(args),
-        Command::Advise(args) => cmd::advise::run(args),
         Command::Sensitivity(args) => cmd::sensitivity::run(args),
         Command::Report(args) => cmd::report::run(args),
         Command::Demo(args) => cmd::demo::run(args),

@@ -10,8 +10,6 @@
 //! - [`analyse`](mod@analyse): records to conclusions.
 //! - [`choice`]: which object to look at next.
 //! - [`compare`](mod@compare): what changed from one profile to another.
-//! - [`compare`](mod@compare): what changed from one profile to another.
-//! - [`choice`]: which object to look at next.
 //! - [`summary`]: what a whole profile says, per object and routine, with intervals.
 
 pub mod record;
