@@ -8,8 +8,8 @@ const SHORTEST: f64 = 1e-8;
 /// Seconds after which what is touched fills `size`; infinite if it never does. `touched` tells how much is touched within some seconds,
 /// and never falls.
 pub fn kept(size: f64, touched: impl Fn(f64) -> f64) -> f64 {
-    // Comparisons so that what is no number is for ever, too.
-    if !(touched(LONGEST) > size) {
+    let most = touched(LONGEST);
+    if most <= size || most.is_nan() {
         return f64::INFINITY;
     }
     let (mut low, mut high) = (SHORTEST.ln(), LONGEST.ln());

@@ -82,10 +82,10 @@ impl Stretch {
 const LEAST: f64 = 1e-9;
 /// Twice the gain in log-likelihood that two slopes instead of one must bring. The place of the knot was chosen among many, so that it
 /// must be more than the 3.8 of a single test.
-pub const SIGNIFICANT: f64 = 8.0;
+pub const SIGNIFICANT: f64 = 9.0;
 /// What may be there, though it is not sure: for intervals.
 pub const POSSIBLE: f64 = 3.0;
-/// Fewer touches are no stretch of their own: the steepest of the first few is steep by chance.
+/// Fewer touches are no first stretch of their own: the steepest of the first few is steep by chance.
 const FEWEST: f64 = 5.0;
 
 /// The distribution of waits.
@@ -181,7 +181,7 @@ impl Recurrence {
                     part = bare[begin].join(part);
                 }
                 let count = part.count();
-                if count > 0.0 && count < FEWEST && bare.len() > end - begin {
+                if begin == 0 && end < bare.len() && count > 0.0 && count < FEWEST {
                     continue;
                 }
                 let value = if count > 0.0 { part.number / unit * (part.number / part.extent.max(LEAST)).ln() } else { 0.0 };

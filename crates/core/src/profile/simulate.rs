@@ -164,7 +164,7 @@ impl Run {
         self.spans.push((live.object, live.begun, self.now));
         self.records.push(Record::Gone { id, at: self.now });
         // What is freed is not written back by this object any more, but by whoever gets the memory: nobody here.
-        let lines: Vec<u64> = self.dirty.iter().copied().filter(|line| line * 64 >> 32 == id).collect();
+        let lines: Vec<u64> = self.dirty.iter().copied().filter(|line| (line * 64) >> 32 == id).collect();
         lines.iter().for_each(|line| assert!(self.dirty.remove(line)));
     }
 
@@ -233,7 +233,7 @@ impl Run {
             self.dirty.insert(line);
         }
         if let Some(gone) = gone.filter(|gone| self.dirty.remove(gone))
-            && let Some(owner) = self.lives.get(&(gone * 64 >> 32))
+            && let Some(owner) = self.lives.get(&((gone * 64) >> 32))
         {
             self.truth[owner.object].1 += 1.0;
         }

@@ -68,7 +68,7 @@ fn passes_on(frame: &NamedFrame) -> bool {
 
 /// The frames from the one that asked for the memory on; all, if all pass it on.
 pub fn asking(frames: Vec<NamedFrame>) -> Vec<NamedFrame> {
-    match frames.iter().position(|frame| !passes_on(frame) && !(frame.function.is_empty() && frame.module.is_empty())) {
+    match frames.iter().position(|frame| !(passes_on(frame) || frame.function.is_empty() && frame.module.is_empty())) {
         Some(first) => frames[first..].to_vec(),
         None => frames,
     }

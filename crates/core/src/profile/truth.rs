@@ -25,7 +25,7 @@ fn compare(run: &Simulated, summary: &Summary) -> Vec<(f64, f64, bool)> {
 fn judge(name: &str, program: impl Fn(&mut Run), looks: usize, points: f64) {
     let (mut worst, mut late, mut held, mut all) = (0.0_f64, 0, 0, 0);
     const SEEDS: u64 = 10;
-    let mut ratios = vec![(0.0_f64, 0.0_f64); SITES];
+    let mut ratios = [(0.0_f64, 0.0_f64); SITES];
     for seed in 0..SEEDS {
         let run = simulate(&program, CACHE, &[], looks, 100 + seed);
         let summary = analyse(&run.content, &Machine, &Options::default());
@@ -102,11 +102,9 @@ fn columns(rows: u64) -> impl Fn(&mut Run) {
         let (matrix, vector) = (run.alloc(0, rows * 8192), run.alloc(1, MB));
         run.sweep(matrix, rows * 8192, true);
         run.sweep(vector, MB, true);
-        for pass in 0..1 {
-            for column in 0..512 {
-                (0..rows).for_each(|row| run.touch(matrix, row * 8192 + (pass * 512 + column) * 8, false, COLUMN));
-                (0..rows / 2).for_each(|line| run.touch(vector, (line + column * rows / 2) * 64 % MB, false, STREAM));
-            }
+        for column in 0..512 {
+            (0..rows).for_each(|row| run.touch(matrix, row * 8192 + column * 8, false, COLUMN));
+            (0..rows / 2).for_each(|line| run.touch(vector, (line + column * rows / 2) * 64 % MB, false, STREAM));
         }
     }
 }
