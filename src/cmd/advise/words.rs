@@ -58,7 +58,9 @@ fn tier(item: &Item) -> String {
 pub fn text(summary: &Summary, machine: &Machine, advice: &Advice, near: f64) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let mut line = |words: String| drop(writeln!(text, "{words}"));
+    let mut line = |words: String| {
+        let _ = writeln!(text, "{words}");
+    };
     line(format!(
         "{}: {} at most, profiled for {:.1} s; {} of near on {}, far {}",
         summary.program,
