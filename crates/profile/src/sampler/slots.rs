@@ -90,6 +90,8 @@ impl Slot {
 /// All slots.
 pub struct Slots {
     slots: Vec<Slot>,
+    /// Those that are not free, a bit each: the slots themselves are too long to go through often.
+    taken: [u64; ALL.div_ceil(64)],
     buckets: Vec<u16>,
     free_small: Vec<u16>,
     free_huge: Vec<u16>,
@@ -116,6 +118,7 @@ impl Slots {
     pub fn new() -> Self {
         Self {
             slots: vec![EMPTY; ALL],
+            taken: [0; ALL.div_ceil(64)],
             buckets: vec![NONE; BUCKETS],
             free_small: (0..SMALL as u16).rev().collect(),
             free_huge: (SMALL as u16..ALL as u16).rev().collect(),
@@ -146,6 +149,7 @@ impl Slots {
         let free = if range.len() == BLOCK { &mut self.free_huge } else { &mut self.free_small };
         let slot = free.pop()? as usize;
         self.slots[slot] = Slot { state: State::Away, range, watch, ..EMPTY };
+        self.taken[slot / 64] |= 1 << (slot % 64);
         self.insert(slot);
         Some(slot)
     }
@@ -154,6 +158,7 @@ impl Slots {
     pub fn free(&mut self, slot: usize, after: After) {
         self.remove(slot);
         self.slots[slot] = EMPTY;
+        self.taken[slot / 64] &= !(1 << (slot % 64));
         match after {
             After::Free if slot < SMALL => self.free_small.push(slot as u16),
             After::Free => self.free_huge.push(slot as u16),
@@ -182,13 +187,25 @@ impl Slots {
     }
 
     /// The first look from `from` on that has to do with `range`.
-    pub fn overlapping(&self, range: Extent, from: usize) -> Option<usize> {
-        (from..ALL).find(|&slot| self.slots[slot].state != State::Free && self.slots[slot].range.overlaps(&range))
+    pub fn overlapping(&self, range: Extent, mut from: usize) -> Option<usize> {
+        loop {
+            let slot = self.next(from)?;
+            if self.slots[slot].range.overlaps(&range) {
+                return Some(slot);
+            }
+            from = slot + 1;
+        }
     }
 
     /// Any look from `from` on.
     pub fn next(&self, from: usize) -> Option<usize> {
-        (from..ALL).find(|&slot| self.slots[slot].state != State::Free)
+        let mut bits = self.taken.get(from / 64)? & (u64::MAX << (from % 64));
+        let mut part = from / 64;
+        while bits == 0 {
+            part += 1;
+            bits = *self.taken.get(part)?;
+        }
+        Some(part * 64 + bits.trailing_zeros() as usize)
     }
 
     /// The program has moved the page.
@@ -255,15 +272,25 @@ mod tests {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let page = (random >> 40) as usize % 3000 * PAGE + (1 << 40);
             match known.remove(&page) {
+                Some(slot) if slot % 3 > 0 => slots.free(slot, After::Used),
                 Some(slot) => slots.free(slot, After::Free),
                 None => {
+                    slots.reuse(|used| used.is_sorted());
                     if let Some(slot) = slots.claim(Extent::new(page, PAGE), EMPTY.watch) {
                         known.insert(page, slot);
                     }
                 }
             }
             assert_eq!(slots.in_use(), known.len());
+            assert_eq!(slots.next(0).is_some(), !known.is_empty());
         }
+        let mut from = 0;
+        for _ in 0..known.len() {
+            let slot = slots.next(from).unwrap();
+            assert!(known.values().any(|&other| other == slot));
+            from = slot + 1;
+        }
+        assert_eq!(slots.next(from), None);
         for page in (0..3000).map(|page| page * PAGE + (1 << 40)) {
             assert_eq!(slots.find(page + 17), known.get(&page).copied());
         }

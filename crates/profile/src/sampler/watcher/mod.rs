@@ -23,7 +23,9 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// How often costs are counted and old looks are given up.
-const TICK_NS: u64 = 20_000_000;
+const TICK_NS: u64 = 40_000_000;
+/// A look that should have begun so long ago begins, and those after it are late too.
+const BEHIND_NS: u64 = 20_000_000;
 /// Share of the looks that, when they end with a read, go on to see whether the visit writes; each costs as much again.
 const FOLLOWED: f64 = 0.25;
 /// So many at a time.
@@ -162,8 +164,9 @@ impl Watcher {
         let list = Extent::new(self.forbidden.as_ptr().addr(), (self.forbidden.len() + 1) * size_of::<Extent>());
         self.forbidden.push(list);
         loop {
-            self.wait();
-            self.read_messages();
+            if self.wait() {
+                self.read_messages();
+            }
             self.serve_pending();
             self.hold_requests();
             let now = now_ns();
@@ -174,7 +177,10 @@ impl Watcher {
                 self.count(now);
             }
             if self.sampler.holds.may_look() {
-                self.paused = false;
+                if std::mem::take(&mut self.paused) {
+                    // What is wanted is told at once.
+                    self.tick = now;
+                }
                 self.begin_due();
             } else {
                 self.put_all_back();
@@ -185,10 +191,10 @@ impl Watcher {
         }
     }
 
-    /// Sleeps until something is to be done.
-    fn wait(&mut self) {
+    /// Sleeps until something is to be done. True: there may be messages.
+    fn wait(&mut self) -> bool {
         if !self.pending.is_empty() {
-            return;
+            return true;
         }
         let now = now_ns();
         let mut until = self.tick;
@@ -204,10 +210,11 @@ impl Watcher {
         let mut polls = [poll(self.mover.fd.as_raw_fd()), poll(self.event.as_raw_fd())];
         let args = [polls.as_mut_ptr().addr(), polls.len(), (&raw const time).addr(), 0, 0, 0];
         // SAFETY: reads and writes locals.
-        let _ = unsafe { call(libc::SYS_ppoll, args) };
+        let failed = unsafe { call(libc::SYS_ppoll, args) }.is_err();
         if polls[1].revents != 0 {
             self.event.clear();
         }
+        failed || polls[0].revents != 0
     }
 
     fn hold_requests(&mut self) {
@@ -283,7 +290,7 @@ impl Watcher {
     fn begin_due(&mut self) {
         let mut now = now_ns();
         // Late by much: we had no CPU, or nothing to look at. Nothing is made up for in a burst.
-        if now > self.next + TICK_NS {
+        if now > self.next + BEHIND_NS {
             self.next = now;
         }
         for _ in 0..AT_ONCE {
@@ -298,9 +305,12 @@ impl Watcher {
             self.next += (gap * 1e9) as u64 + 1;
             self.begun += 1;
             self.begin(look);
-            self.read_messages();
-            self.serve_pending();
             now = now_ns();
+            if now >= self.next {
+                // Not the last: the program does not wait for the rest.
+                self.read_messages();
+            }
+            self.serve_pending();
         }
     }
 
