@@ -25,6 +25,7 @@ const EVENT_REMAP: u8 = 0x14;
 const EVENT_REMOVE: u8 = 0x15;
 const EVENT_UNMAP: u8 = 0x16;
 const DONT_WAKE: u64 = 1;
+const COPY_PROTECTED: u64 = 2;
 
 /// Whether threads that wait for a page are woken when it comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,16 +143,29 @@ impl WatchFd {
     /// # Safety
     /// What is at `src` vanishes from there: nobody may rely on it unless `src` is registered too.
     pub unsafe fn move_pages(&self, dst: usize, src: usize, len: usize, waiters: Waiters) -> Result<(), (usize, Errno)> {
-        self.fill(0x05, dst, src, len, waiters)
+        self.fill(0x05, dst, src, len, waiters, 0)
     }
 
     /// Copies to fresh pages at `dst`, of this process or, for the descriptor of a child, of the child.
     pub fn copy(&self, dst: usize, src: usize, len: usize, waiters: Waiters) -> Result<(), (usize, Errno)> {
-        self.fill(0x03, dst, src, len, waiters)
+        self.fill(0x03, dst, src, len, waiters, 0)
     }
 
-    fn fill(&self, number: u64, dst: usize, src: usize, len: usize, waiters: Waiters) -> Result<(), (usize, Errno)> {
-        let mode = if waiters == Waiters::Leave { DONT_WAKE } else { 0 };
+    /// As `copy`; the next write into the pages waits for us. They are registered with protection.
+    pub fn copy_protected(&self, dst: usize, src: usize, len: usize, waiters: Waiters) -> Result<(), (usize, Errno)> {
+        self.fill(0x03, dst, src, len, waiters, COPY_PROTECTED)
+    }
+
+    fn fill(
+        &self,
+        number: u64,
+        dst: usize,
+        src: usize,
+        len: usize,
+        waiters: Waiters,
+        protected: u64,
+    ) -> Result<(), (usize, Errno)> {
+        let mode = protected | if waiters == Waiters::Leave { DONT_WAKE } else { 0 };
         let mut arg = MoveArg { dst: dst as u64, src: src as u64, len: len as u64, mode, moved: 0 };
         let result = self.ioctl(request(number, size_of::<MoveArg>(), uffd::IOC_WR), &mut arg);
         result.map_err(|errno| (arg.moved.max(0) as usize, errno))
@@ -163,11 +177,14 @@ impl WatchFd {
         self.ioctl(request(0x06, size_of::<ProtectArg>(), uffd::IOC_WR), &mut arg)
     }
 
-    /// Hands the messages that wait to `each`, at most 16 of them; never blocks. EMFILE: there is no free descriptor for the child of
+    /// Messages of one `read` at most.
+    pub const AT_ONCE: usize = 16;
+
+    /// Hands the messages that wait to `each`, at most `AT_ONCE` of them; never blocks. EMFILE: there is no free descriptor for the child of
     /// a fork, which waits.
     pub fn read(&self, mut each: impl FnMut(Message)) -> Result<usize, Errno> {
         const SIZE: usize = 32;
-        let mut buffer = [0u8; SIZE * 16];
+        let mut buffer = [0u8; SIZE * Self::AT_ONCE];
         let args = [self.fd.as_raw_fd() as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0];
         // SAFETY: writes at most its length into a local buffer.
         let got = match unsafe { call(libc::SYS_read, args) } {

@@ -10,6 +10,7 @@ use nearfar_sys::errno::Errno;
 use nearfar_sys::map;
 use nearfar_sys::pagemap::{PageState, Pagemap};
 use nearfar_sys::process;
+use nearfar_sys::root::Root;
 use nearfar_sys::thread;
 use nearfar_sys::uffd_watch::{Waiters, WatchFd};
 use std::time::Duration;
@@ -35,6 +36,9 @@ pub struct Mover {
     /// First small page aside; huge ones come before, aligned.
     small: usize,
     huge: usize,
+    /// A page that is waited for is copied: that needs no other processor to forget an address, in virtual machines most of the cost.
+    /// Not where there are several memory nodes: the copy may get another one's memory.
+    copies: bool,
 }
 
 impl Mover {
@@ -50,7 +54,9 @@ impl Mover {
             map::madvise(range, libc::MADV_DONTFORK)?;
         }
         fd.register_aside(range)?;
-        Ok(Self { fd, pagemap, huge, small: huge + HUGE * BLOCK })
+        let copies =
+            Root::this().text("/sys/devices/system/node/has_memory").is_none_or(|nodes| nodes.trim().parse::<u32>().is_ok());
+        Ok(Self { fd, pagemap, huge, small: huge + HUGE * BLOCK, copies })
     }
 
     /// The memory aside.
@@ -105,7 +111,9 @@ impl Mover {
         let Some((first, count)) = page.run() else { return Step::Done };
         let (to, from) = (page.range.start + first * PAGE, self.place(slot) + first * PAGE);
         let (to_now, len) = if times.copy { (to, PAGE) } else { (to, count * PAGE) };
-        let result = if times.copy {
+        let result = if times.copy && times.protect {
+            self.fd.copy_protected(to_now, from, len, waiters)
+        } else if times.copy {
             self.fd.copy(to_now, from, len, waiters)
         } else {
             // SAFETY: content that is aside belongs where it comes from.
@@ -117,6 +125,7 @@ impl Mover {
         };
         page.set_away(Extent::new(to, bytes), false);
         times.copied |= times.copy && bytes > 0;
+        times.protected |= times.copy && times.protect && bytes > 0;
         let Some(errno) = errno else { return if page.run().is_none() { Step::Done } else { Step::Again } };
         let at = Extent::new(to + bytes, PAGE);
         match errno {
@@ -132,6 +141,7 @@ impl Mover {
                 page.set_away(at, false);
                 self.fd.wake(at);
             }
+            _ if times.by_choice => (times.copy, times.by_choice, times.protect) = (false, false, false),
             Errno::ENOMEM if times.copy => {}
             _ if times.copy => times.refused += 1,
             // Other protection, mlock, no memory for page tables: copying asks for less.
@@ -150,16 +160,27 @@ impl Mover {
         if page.run().is_none() { Step::Done } else { Step::Again }
     }
 
+    /// How a page that a thread waits for is put back; `protect`: write-protected, if that costs nothing.
+    pub fn tries(&self, page: &Slot, protect: bool) -> Tries {
+        let copy = self.copies && page.range.len() == PAGE;
+        Tries { copy, by_choice: copy, protect: copy && protect, ..Tries::default() }
+    }
+
     /// Empties memory aside. False: it can be used no more.
     pub fn clear(&self, range: Extent) -> bool {
         // Unregistered first: the discarding of registered pages is told to the one who reads the messages, who is the caller.
-        if self.fd.unregister(range).is_err() {
-            return false;
-        }
-        // SAFETY: memory of ours, whose content is of no more worth.
-        let discard = |advice| unsafe { map::madvise(range, advice) };
-        let discarded = discard(DONTNEED_LOCKED).or_else(|_| discard(libc::MADV_DONTNEED));
-        discarded.is_ok() && self.fd.register_aside(range).is_ok()
+        self.fd.unregister(range).is_ok() && discard(range) && self.fd.register_aside(range).is_ok()
+    }
+
+    /// As `clear`, for many small slots in ascending order; others stay as they are.
+    pub fn clear_slots(&self, slots: &[u16]) -> bool {
+        let all = Extent::new(self.small, SMALL * PAGE);
+        let cleared = self.fd.unregister(all).is_ok()
+            && slots
+                .chunk_by(|&slot, &next| slot + 1 == next)
+                .all(|run| discard(Extent::new(self.place(usize::from(run[0])), run.len() * PAGE)));
+        // In any case, since the others need it.
+        self.fd.register_aside(all).is_ok() && cleared
     }
 
     /// Gives the child of a fork the pages that are out of view.
@@ -178,11 +199,23 @@ impl Mover {
     }
 }
 
+fn discard(range: Extent) -> bool {
+    // SAFETY: memory of ours, whose content is of no more worth.
+    let discard = |advice| unsafe { map::madvise(range, advice) };
+    discard(DONTNEED_LOCKED).or_else(|_| discard(libc::MADV_DONTNEED)).is_ok()
+}
+
 /// How putting back goes.
 #[derive(Default)]
 pub struct Tries {
-    /// Copied, since moving was refused.
+    /// Copied, since moving was refused or for speed.
     copy: bool,
+    /// For speed: when it is refused, pages are moved.
+    by_choice: bool,
+    /// Write-protected as it comes, when copied.
+    protect: bool,
+    /// It was.
+    pub protected: bool,
     /// Content is still aside although it is back.
     pub copied: bool,
     refused: u32,
@@ -198,6 +231,11 @@ impl Tries {
             5..30 => thread::give_way(),
             _ => sleep(Duration::from_micros(100)),
         }
+    }
+
+    /// What comes back comes write-protected, as things stand.
+    pub fn protects(&self) -> bool {
+        self.protect
     }
 
     /// How many there were.

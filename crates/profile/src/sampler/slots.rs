@@ -90,33 +90,53 @@ impl Slot {
 /// All slots.
 pub struct Slots {
     slots: Vec<Slot>,
+    /// Those that are not free, a bit each: the slots themselves are too long to go through often.
+    taken: [u64; ALL.div_ceil(64)],
     buckets: Vec<u16>,
     free_small: Vec<u16>,
     free_huge: Vec<u16>,
+    /// Small ones that are free when their places are emptied.
+    used: Vec<u16>,
 }
+
+/// What becomes of a slot after a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// It may be used at once.
+    Free,
+    /// There is content in its place that is to be cleared; small ones only.
+    Used,
+    /// It is not used any more.
+    Retired,
+}
+
+/// So many places are emptied at once.
+const TOGETHER: usize = 256;
 
 impl Slots {
     /// All free. The last allocation.
     pub fn new() -> Self {
         Self {
             slots: vec![EMPTY; ALL],
+            taken: [0; ALL.div_ceil(64)],
             buckets: vec![NONE; BUCKETS],
             free_small: (0..SMALL as u16).rev().collect(),
             free_huge: (SMALL as u16..ALL as u16).rev().collect(),
+            used: Vec::with_capacity(SMALL),
         }
     }
 
     /// The memory that the table is in.
-    pub fn memory(&self) -> [Extent; 4] {
+    pub fn memory(&self) -> [Extent; 5] {
         fn extent<T>(of: &Vec<T>) -> Extent {
             Extent::new(of.as_ptr().addr(), of.capacity() * size_of::<T>())
         }
-        [extent(&self.slots), extent(&self.buckets), extent(&self.free_small), extent(&self.free_huge)]
+        [extent(&self.slots), extent(&self.buckets), extent(&self.free_small), extent(&self.free_huge), extent(&self.used)]
     }
 
     /// How many looks are under way.
     pub fn in_use(&self) -> usize {
-        ALL - self.free_small.len() - self.free_huge.len()
+        ALL - self.free_small.len() - self.free_huge.len() - self.used.len()
     }
 
     /// A slot.
@@ -129,18 +149,36 @@ impl Slots {
         let free = if range.len() == BLOCK { &mut self.free_huge } else { &mut self.free_small };
         let slot = free.pop()? as usize;
         self.slots[slot] = Slot { state: State::Away, range, watch, ..EMPTY };
+        self.taken[slot / 64] |= 1 << (slot % 64);
         self.insert(slot);
         Some(slot)
     }
 
-    /// Gives a slot back, unless it is `retired` for good.
-    pub fn free(&mut self, slot: usize, retired: bool) {
+    /// Gives a slot back.
+    pub fn free(&mut self, slot: usize, after: After) {
         self.remove(slot);
         self.slots[slot] = EMPTY;
-        if !retired {
-            let free = if slot < SMALL { &mut self.free_small } else { &mut self.free_huge };
-            free.push(slot as u16);
+        self.taken[slot / 64] &= !(1 << (slot % 64));
+        match after {
+            After::Free if slot < SMALL => self.free_small.push(slot as u16),
+            After::Free => self.free_huge.push(slot as u16),
+            After::Used => self.used.push(slot as u16),
+            After::Retired => {}
         }
+    }
+
+    /// Frees the used slots when there are many, or no others, once `clear` has emptied the places of these (in ascending order).
+    /// `false` from it: they cannot be used any more.
+    pub fn reuse(&mut self, clear: impl FnOnce(&[u16]) -> bool) {
+        if self.used.len() < TOGETHER && !(self.free_small.is_empty() && !self.used.is_empty()) {
+            return;
+        }
+        self.used.sort_unstable();
+        if clear(&self.used) {
+            // Neighbours are used one after the other, and so cleared together.
+            self.free_small.extend(self.used.iter().rev());
+        }
+        self.used.clear();
     }
 
     /// The look at what is at `addr`.
@@ -149,13 +187,25 @@ impl Slots {
     }
 
     /// The first look from `from` on that has to do with `range`.
-    pub fn overlapping(&self, range: Extent, from: usize) -> Option<usize> {
-        (from..ALL).find(|&slot| self.slots[slot].state != State::Free && self.slots[slot].range.overlaps(&range))
+    pub fn overlapping(&self, range: Extent, mut from: usize) -> Option<usize> {
+        loop {
+            let slot = self.next(from)?;
+            if self.slots[slot].range.overlaps(&range) {
+                return Some(slot);
+            }
+            from = slot + 1;
+        }
     }
 
     /// Any look from `from` on.
     pub fn next(&self, from: usize) -> Option<usize> {
-        (from..ALL).find(|&slot| self.slots[slot].state != State::Free)
+        let mut bits = self.taken.get(from / 64)? & (u64::MAX << (from % 64));
+        let mut part = from / 64;
+        while bits == 0 {
+            part += 1;
+            bits = *self.taken.get(part)?;
+        }
+        Some(part * 64 + bits.trailing_zeros() as usize)
     }
 
     /// The program has moved the page.
@@ -222,15 +272,25 @@ mod tests {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let page = (random >> 40) as usize % 3000 * PAGE + (1 << 40);
             match known.remove(&page) {
-                Some(slot) => slots.free(slot, false),
+                Some(slot) if slot % 3 > 0 => slots.free(slot, After::Used),
+                Some(slot) => slots.free(slot, After::Free),
                 None => {
+                    slots.reuse(|used| used.is_sorted());
                     if let Some(slot) = slots.claim(Extent::new(page, PAGE), EMPTY.watch) {
                         known.insert(page, slot);
                     }
                 }
             }
             assert_eq!(slots.in_use(), known.len());
+            assert_eq!(slots.next(0).is_some(), !known.is_empty());
         }
+        let mut from = 0;
+        for _ in 0..known.len() {
+            let slot = slots.next(from).unwrap();
+            assert!(known.values().any(|&other| other == slot));
+            from = slot + 1;
+        }
+        assert_eq!(slots.next(from), None);
         for page in (0..3000).map(|page| page * PAGE + (1 << 40)) {
             assert_eq!(slots.find(page + 17), known.get(&page).copied());
         }
@@ -253,7 +313,7 @@ mod tests {
         assert_eq!(page.run(), Some((3, 97)));
         slots.relocate(slot, 9 * BLOCK);
         assert_eq!((slots.find(5 * BLOCK), slots.find(9 * BLOCK + 1)), (None, Some(slot)));
-        slots.free(slot, false);
+        slots.free(slot, After::Free);
         assert_eq!(slots.in_use(), 0);
     }
 }

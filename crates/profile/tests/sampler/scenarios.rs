@@ -6,6 +6,7 @@ use nearfar_core::addr::{BLOCK_PAGES, Extent, PAGE};
 use nearfar_core::profile::choice::Random;
 use nearfar_sys::map;
 use std::io::{Read, Write};
+use std::sync::RwLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const PAGE_WORDS: usize = PAGE / 8;
@@ -39,27 +40,34 @@ pub fn writers(feed: &Feed) {
 pub fn churn(feed: &Feed) {
     let home = Memory::new(2048);
     feed.add(home.range);
+    // The C library must not get a hole that is about to be mapped over.
+    let holes = RwLock::new(());
     std::thread::scope(|scope| {
         for thread in 0..4 {
-            let home = &home;
+            let (home, holes) = (&home, &holes);
             scope.spawn(move || {
                 let mut random = Random::new(thread);
                 feed.repeat(|round| {
                     let first = thread as usize * 512 + random.below(256) as usize;
                     let pages = 1 + random.below(200) as usize;
                     let range = Extent::new(home.range.start + first * PAGE, pages * PAGE);
+                    let hole = holes.write().unwrap();
                     if round % 2 == 0 {
                         // SAFETY: our own mapping, and this thread's part of it.
                         unsafe { map::munmap(range) }.expect("munmap");
                     }
                     // SAFETY: as before.
                     unsafe { map::mmap(range.start, range.len(), map::RW, map::ANON | libc::MAP_FIXED, -1, 0) }.expect("mmap");
+                    drop(hole);
                     let (from, to) = (first * PAGE_WORDS, (first + pages) * PAGE_WORDS);
                     home.check_part(from, to, |_| 0);
                     home.fill_part(from, to, round);
                     home.check_part(from, to, |index| value(index, round));
                     // The C library's own: the top of its heap moves, large blocks come and go.
-                    let block = vec![round; 1 + random.below(60_000) as usize];
+                    let block = {
+                        let _no_hole = holes.read().unwrap();
+                        vec![round; 1 + random.below(60_000) as usize]
+                    };
                     assert!(block.iter().all(|&word| word == round));
                 });
             });

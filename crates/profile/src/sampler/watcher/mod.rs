@@ -6,7 +6,7 @@ mod serve;
 use super::forbidden;
 use super::governor::{Counted, Governor};
 use super::mover::{Mover, Step, Tries};
-use super::slots::{SMALL, Slots, State};
+use super::slots::{After, SMALL, Slots, State};
 use super::{Look, Sampler};
 use nearfar_core::addr::{BLOCK, Extent, PAGE};
 use nearfar_core::profile::choice::Random;
@@ -23,13 +23,23 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// How often costs are counted and old looks are given up.
-const TICK_NS: u64 = 20_000_000;
+const TICK_NS: u64 = 40_000_000;
+/// A look that should have begun so long ago begins, and those after it are late too.
+const BEHIND_NS: u64 = 20_000_000;
 /// Share of the looks that, when they end with a read, go on to see whether the visit writes; each costs as much again.
-const FOLLOWED: f64 = 0.4;
+const FOLLOWED: f64 = 0.25;
 /// So many at a time.
 const VISITS: usize = 64;
 /// How long a page stays write-protected after it was read.
 const VISIT_NS: u64 = 2_000_000;
+/// It may stay so for that much longer, so that a wake-up for something else can end it.
+const VISIT_SLACK_NS: u64 = 3_000_000;
+/// A look begins with the next wake-up after its moment; none comes for a look alone before so many looks are due, or it has waited so
+/// long. What waits is not the program.
+const TOGETHER: f64 = 3.0;
+const LATE_NS: f64 = 3e6;
+/// Looks that begin with one wake-up at most.
+const AT_ONCE: usize = 8;
 /// A page that was offered so long ago may not be the object's any more.
 const STALE_NS: u64 = 150_000_000;
 /// What a thread waits before we know of it and after we are done with it.
@@ -154,8 +164,9 @@ impl Watcher {
         let list = Extent::new(self.forbidden.as_ptr().addr(), (self.forbidden.len() + 1) * size_of::<Extent>());
         self.forbidden.push(list);
         loop {
-            self.wait();
-            self.read_messages();
+            if self.wait() {
+                self.read_messages();
+            }
             self.serve_pending();
             self.hold_requests();
             let now = now_ns();
@@ -166,7 +177,10 @@ impl Watcher {
                 self.count(now);
             }
             if self.sampler.holds.may_look() {
-                self.paused = false;
+                if std::mem::take(&mut self.paused) {
+                    // What is wanted is told at once.
+                    self.tick = now;
+                }
                 self.begin_due();
             } else {
                 self.put_all_back();
@@ -177,18 +191,18 @@ impl Watcher {
         }
     }
 
-    /// Sleeps until something is to be done.
-    fn wait(&mut self) {
+    /// Sleeps until something is to be done. True: there may be messages.
+    fn wait(&mut self) -> bool {
         if !self.pending.is_empty() {
-            return;
+            return true;
         }
         let now = now_ns();
         let mut until = self.tick;
         if self.has_room() && !self.sampler.looks.is_empty() {
-            until = until.min(self.next);
+            until = until.min(self.next + self.lateness());
         }
         if let Some(&(at, ..)) = self.protected.front() {
-            until = until.min(at);
+            until = until.min(at + VISIT_SLACK_NS);
         }
         let left = until.saturating_sub(now);
         let time = libc::timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as i64 };
@@ -196,10 +210,11 @@ impl Watcher {
         let mut polls = [poll(self.mover.fd.as_raw_fd()), poll(self.event.as_raw_fd())];
         let args = [polls.as_mut_ptr().addr(), polls.len(), (&raw const time).addr(), 0, 0, 0];
         // SAFETY: reads and writes locals.
-        let _ = unsafe { call(libc::SYS_ppoll, args) };
+        let failed = unsafe { call(libc::SYS_ppoll, args) }.is_err();
         if polls[1].revents != 0 {
             self.event.clear();
         }
+        failed || polls[0].revents != 0
     }
 
     fn hold_requests(&mut self) {
@@ -267,13 +282,18 @@ impl Watcher {
         !self.paused && self.slots.in_use() < self.most
     }
 
+    /// How late a look may begin, for the sake of fewer wake-ups.
+    fn lateness(&self) -> u64 {
+        (TOGETHER / self.governor.rate() * 1e9).min(LATE_NS) as u64
+    }
+
     fn begin_due(&mut self) {
         let mut now = now_ns();
         // Late by much: we had no CPU, or nothing to look at. Nothing is made up for in a burst.
-        if now > self.next + TICK_NS {
+        if now > self.next + BEHIND_NS {
             self.next = now;
         }
-        for _ in 0..4 {
+        for _ in 0..AT_ONCE {
             if now < self.next || !self.has_room() {
                 return;
             }
@@ -285,9 +305,12 @@ impl Watcher {
             self.next += (gap * 1e9) as u64 + 1;
             self.begun += 1;
             self.begin(look);
-            self.read_messages();
-            self.serve_pending();
             now = now_ns();
+            if now >= self.next {
+                // Not the last: the program does not wait for the rest.
+                self.read_messages();
+            }
+            self.serve_pending();
         }
     }
 
@@ -321,12 +344,13 @@ impl Watcher {
         if taken.is_some() || self.sampler.holds.covers(range) {
             return;
         }
+        self.slots.reuse(|used| self.mover.clear_slots(used));
         let Some(slot) = self.slots.claim(range, watch) else { return };
         let follow = range == small && self.random.unit() < FOLLOWED;
         self.slots.get(slot).follow = follow;
         // SAFETY: this thread reads the messages until `finish` unregisters.
         if unsafe { self.mover.fd.register(range, follow) }.is_err() {
-            self.slots.free(slot, false);
+            self.slots.free(slot, After::Free);
             return self.report(watch);
         }
         self.hide_from_forks(range, true);

@@ -1,7 +1,7 @@
 //! What ends looks: messages of the kernel, and putting pages back.
 
 use super::super::mover::{Step, Tries};
-use super::super::slots::State;
+use super::super::slots::{After, SMALL, State};
 use super::{Fault, PENDING, VISIT_NS, VISITS, WAKING_NS, Watcher};
 use nearfar_core::addr::{BLOCK, Extent, PAGE};
 use nearfar_core::profile::record::{Watch, WatchEnd};
@@ -34,7 +34,9 @@ impl Watcher {
                 }
             });
             match result {
-                Ok(count) if count > 0 => {}
+                // Fewer than it may give: there were no more.
+                Ok(count) if count >= WatchFd::AT_ONCE => {}
+                Ok(_) => break,
                 // A child waits for a descriptor.
                 Err(Errno(libc::EMFILE | libc::ENFILE)) if self.spare.take().is_some() || self.threads.close_one() => {}
                 _ => break,
@@ -133,17 +135,19 @@ impl Watcher {
         let range = page.range;
         let ip = self.threads.instruction(fault.thread).unwrap_or(0) as u64;
         self.slots.get(slot).watch.ip = ip;
-        let follow = self.slots.get(slot).follow && !fault.write && self.protected.len() < VISITS;
-        if !follow {
-            self.put_back(slot, Waiters::Wake);
-            self.stalled(now_ns() - now + WAKING_NS);
-            return self.finish(slot);
-        }
-        self.put_back(slot, Waiters::Leave);
         let page = self.slots.get(slot);
-        let protected = !page.restore && self.mover.fd.protect(range).is_ok();
-        self.mover.fd.wake(range);
-        self.stalled(now_ns() - now + WAKING_NS);
+        let follow = page.follow && !fault.write && self.protected.len() < VISITS;
+        let mut tries = self.mover.tries(page, follow);
+        // Where the page can come protected, it comes and wakes in one step.
+        let waiters = if follow && !tries.protects() { Waiters::Leave } else { Waiters::Wake };
+        self.put_back_by(slot, waiters, &mut tries);
+        let mut protected = tries.protected;
+        if waiters == Waiters::Leave {
+            protected = !self.slots.get(slot).restore && self.mover.fd.protect(range).is_ok();
+            self.mover.fd.wake(range);
+        }
+        let served = now_ns();
+        self.stalled(served - now + WAKING_NS);
         if !protected {
             return self.finish(slot);
         }
@@ -151,7 +155,7 @@ impl Watcher {
         page.state = State::Protected;
         page.watch.wrote = Some(false);
         let at = page.watch.at;
-        self.protected.push_back((now_ns() + VISIT_NS, slot, at));
+        self.protected.push_back((served + VISIT_NS, slot, at));
     }
 
     /// Somebody waits for a page that is not looked at (any more): the range is none of our business, so all of it is let go.
@@ -171,8 +175,11 @@ impl Watcher {
 
     /// Puts a slot's pages back into view; afterwards none is away.
     pub(super) fn put_back(&mut self, slot: usize, waiters: Waiters) {
-        let mut tries = Tries::default();
-        while self.mover.put_back(slot, self.slots.get(slot), waiters, &mut tries) != Step::Done {
+        self.put_back_by(slot, waiters, &mut Tries::default());
+    }
+
+    fn put_back_by(&mut self, slot: usize, waiters: Waiters, tries: &mut Tries) {
+        while self.mover.put_back(slot, self.slots.get(slot), waiters, tries) != Step::Done {
             tries.wait();
             self.read_messages();
         }
@@ -196,12 +203,20 @@ impl Watcher {
     /// Ends a look whose pages are in view.
     pub(super) fn finish(&mut self, slot: usize) {
         let page = *self.slots.get(slot);
-        let _ = self.mover.fd.unregister(page.range);
+        if self.mover.fd.unregister(page.range).is_err() {
+            // Otherwise it has woken them.
+            self.mover.fd.wake(page.range);
+        }
         self.hide_from_forks(page.range, false);
-        self.mover.fd.wake(page.range);
         self.report(page.watch);
-        let retired = page.spoilt && !self.mover.clear(Extent::new(self.mover.place(slot), page.range.len()));
-        self.slots.free(slot, retired);
+        let place = Extent::new(self.mover.place(slot), page.range.len());
+        let after = match page.spoilt {
+            false => After::Free,
+            true if slot < SMALL => After::Used,
+            true if self.mover.clear(place) => After::Free,
+            true => After::Retired,
+        };
+        self.slots.free(slot, after);
     }
 
     pub(super) fn report(&mut self, watch: Watch) {
