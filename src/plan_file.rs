@@ -107,6 +107,11 @@ mod tests {
         }
         let plan = PlanFile::parse("nearfar_plan = 1\n[[place]]\ntier = \"near\"\nlest = \"1M\"\n", None, false).expect("a plan");
         assert!(plan.notes[0].contains("lest in [[place]] number 1"), "{:?}", plan.notes);
-        assert!(PlanFile::read(Path::new("/nowhere/plan.toml"), None, false).expect_err("missing").to_string().contains("No such file"));
+        assert!(
+            PlanFile::read(Path::new("/nowhere/plan.toml"), None, false)
+                .expect_err("missing")
+                .to_string()
+                .contains("No such file")
+        );
     }
 }

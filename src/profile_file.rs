@@ -41,7 +41,8 @@ pub fn read(paths: &[PathBuf]) -> anyhow::Result<Summary> {
 /// True when the file begins as profiles do.
 pub fn is_one(path: &Path) -> bool {
     let mut first = [0; file::MAGIC.len()];
-    std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut first)).is_ok() && first == file::MAGIC
+    std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut first)).is_ok()
+        && first == file::MAGIC
 }
 
 /// Estimates, with the names that the program's files give.

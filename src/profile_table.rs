@@ -34,11 +34,13 @@ pub fn table(summary: &Summary, to_terminal: bool) -> String {
     if !rest.is_empty() {
         let bytes: u64 = rest.iter().map(|object| object.peak_bytes).sum();
         let traffic: f64 = rest.iter().map(|object| object.total().value).sum();
-        let _ = writeln!(text, "and {} more places, {} in all, {} of the traffic", rest.len(), Bytes(bytes), percent(traffic, all));
+        let _ =
+            writeln!(text, "and {} more places, {} in all, {} of the traffic", rest.len(), Bytes(bytes), percent(traffic, all));
     }
     for routine in summary.routines.iter().filter(|routine| routine.self_s > 0.0).take(8) {
         let share = percent(routine.self_s, summary.cpu_s);
-        let _ = writeln!(text, "time: {share} in {} ({}), {:.2} GB", routine.function, routine.module, routine.traffic.value / 1e9);
+        let _ =
+            writeln!(text, "time: {share} in {} ({}), {:.2} GB", routine.function, routine.module, routine.traffic.value / 1e9);
     }
     for note in &summary.notes {
         let _ = writeln!(text, "note: {note}");

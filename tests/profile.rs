@@ -29,7 +29,10 @@ fn profiled(options: &[&str], argv: &[OsString]) -> Profiled {
     while child.try_wait().expect("a child").is_none() {
         if start.elapsed() > Duration::from_secs(60) {
             // The program: signals are passed on. It may be held by what is tested here, and must not stay.
-            let _ = Command::new("sh").args(["-c", "kill -9 $(cat /proc/$0/task/*/children) $0"]).arg(child.id().to_string()).status();
+            let _ = Command::new("sh")
+                .args(["-c", "kill -9 $(cat /proc/$0/task/*/children) $0"])
+                .arg(child.id().to_string())
+                .status();
             panic!("no end after 60 s: {argv:?}");
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -62,7 +65,9 @@ impl Profiled {
     }
 
     fn objects(&self) -> Vec<(u32, &Object)> {
-        self.records().filter_map(|(pid, record)| if let Record::Object(object) = record { Some((pid, object)) } else { None }).collect()
+        self.records()
+            .filter_map(|(pid, record)| if let Record::Object(object) = record { Some((pid, object)) } else { None })
+            .collect()
     }
 
     /// The objects of `kind` with `len` bytes.
@@ -86,13 +91,8 @@ impl Profiled {
         });
         let module = module.expect("the program's module");
         let inside = |addr: &&u64| module.start <= **addr && **addr < module.end;
-        let addrs: Vec<String> = self
-            .site(pid, object)
-            .frames
-            .iter()
-            .filter(inside)
-            .map(|addr| format!("{:#x}", addr - module.bias - 1))
-            .collect();
+        let addrs: Vec<String> =
+            self.site(pid, object).frames.iter().filter(inside).map(|addr| format!("{:#x}", addr - module.bias - 1)).collect();
         let output = Command::new("addr2line").args(["-f", "-C", "-e"]).arg(program).args(addrs).output().expect("addr2line");
         String::from_utf8_lossy(&output.stdout).lines().step_by(2).map(str::to_owned).collect()
     }
@@ -133,9 +133,13 @@ fn pages_are_watched_where_they_can_be() {
         return;
     }
     let matrix = run.of(Kind::Heap, 8_000_000)[0].1;
-    let watches = run.records().filter(|(_, record)| matches!(record, Record::Watch(watch) if watch.object == matrix.id && watch.touched != 0));
+    let watches = run
+        .records()
+        .filter(|(_, record)| matches!(record, Record::Watch(watch) if watch.object == matrix.id && watch.touched != 0));
     assert!(watches.count() > 3);
-    assert!(run.records().any(|(_, record)| matches!(record, Record::Code { ip, start, bytes } if ip >= start && !bytes.is_empty())));
+    assert!(
+        run.records().any(|(_, record)| matches!(record, Record::Code { ip, start, bytes } if ip >= start && !bytes.is_empty()))
+    );
 }
 
 #[test]
@@ -149,7 +153,10 @@ fn without_any_means_objects_are_recorded() {
 fn children_have_records_of_their_own() {
     let run = profiled(&[], &objects_program("fork")).ok();
     let starts = run.starts();
-    let parent = starts.iter().find(|start| start.args.len() == 2 && !starts.iter().any(|other| other.pid == start.parent)).expect("the first");
+    let parent = starts
+        .iter()
+        .find(|start| start.args.len() == 2 && !starts.iter().any(|other| other.pid == start.parent))
+        .expect("the first");
     let children: Vec<_> = starts.iter().filter(|start| start.parent == parent.pid && start.args.len() == 2).collect();
     assert!(children.len() >= 4, "{starts:?}");
     // What they have inherited is theirs, and what they allocate.
@@ -226,7 +233,9 @@ fn lines_of_python() {
     let lines = |len: u64| {
         let found = run.of(Kind::Heap, len);
         let sites = found.iter().map(|(pid, object)| &run.site(*pid, object).script);
-        sites.map(|script| (script.first().map(|frame| frame.function.clone()), script.get(1).map_or(0, |frame| frame.line))).collect::<Vec<_>>()
+        sites
+            .map(|script| (script.first().map(|frame| frame.function.clone()), script.get(1).map_or(0, |frame| frame.line)))
+            .collect::<Vec<_>>()
     };
     let big = lines(3_000_001);
     assert_eq!(big.len(), 4, "{:?}", run.objects());
@@ -252,7 +261,8 @@ fn bad_files_are_refused() {
     let text = scratch.work().join("text");
     std::fs::write(&text, "somebody's").expect("written");
     for path in [text.clone(), scratch.work(), PathBuf::from("/nowhere/a.nfprof"), PathBuf::from("/dev/null")] {
-        let output = Command::new(nearfar_bin()).args(["profile", "-o"]).arg(&path).args(["--", "true"]).output().expect("nearfar runs");
+        let output =
+            Command::new(nearfar_bin()).args(["profile", "-o"]).arg(&path).args(["--", "true"]).output().expect("nearfar runs");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(2) && said.contains("-o "), "{}: {said}", path.display());
     }

@@ -96,7 +96,9 @@ fn create(path: &Path) -> anyhow::Result<()> {
         Ok(mut old) => {
             let facts = old.metadata().map_err(cannot)?;
             if !facts.is_file() {
-                return Err(refuse(format_args!("-o {shown} is no ordinary file: a profile is written by many processes, and read back")));
+                return Err(refuse(format_args!(
+                    "-o {shown} is no ordinary file: a profile is written by many processes, and read back"
+                )));
             }
             let mut head = [0; 8];
             let is_profile = facts.len() == 0 || (old.read_exact(&mut head).is_ok() && head == file::MAGIC);

@@ -76,7 +76,9 @@ impl Book {
                 let within = self.live.overlapping(addr, end);
                 let is_part = |addr: &u64| {
                     let object = self.live.at(*addr);
-                    object.is_some_and(|object| object.kind == Kind::Map && object.addr <= event.addr && end <= object.addr + object.len)
+                    object.is_some_and(|object| {
+                        object.kind == Kind::Map && object.addr <= event.addr && end <= object.addr + object.len
+                    })
                 };
                 if !within.first().is_some_and(is_part) {
                     self.clear(addr, end, at);

@@ -1,8 +1,8 @@
 //! The live objects of a process: by address, and by group (kind and call site), from which pages are drawn that are to be looked at.
 
 use nearfar_core::addr::{BLOCK, PAGE};
-use nearfar_core::profile::record::{Kind, ObjectId, SiteId};
 use nearfar_core::profile::choice::{self, Choice, Random};
+use nearfar_core::profile::record::{Kind, ObjectId, SiteId};
 use std::collections::{BTreeMap, HashMap};
 
 /// An object that lives.
@@ -214,7 +214,10 @@ mod tests {
         let one = live.begin(Kind::Heap, 100, 50, 1, None, 0);
         let two = live.begin(Kind::Heap, 200, 50, 1, None, 0);
         live.begin(Kind::Heap, 300, 50, 2, None, 0);
-        assert_eq!((live.overlapping(120, 121), live.overlapping(150, 200), live.overlapping(149, 301)), (vec![100], vec![], vec![100, 200, 300]));
+        assert_eq!(
+            (live.overlapping(120, 121), live.overlapping(150, 200), live.overlapping(149, 301)),
+            (vec![100], vec![], vec![100, 200, 300])
+        );
         assert_eq!(live.bytes_in(125, 210), 35);
         assert_eq!(live.remove(100).map(|object| object.id), Some(one));
         assert_eq!(live.remove(200).map(|object| object.id), Some(two));

@@ -171,7 +171,8 @@ pub fn heaps(maps: &[Mapping]) -> Vec<(Extent, bool)> {
         // What is looked at is a mapping of its own for a while.
         if let Some((last, is_main)) = found.last_mut()
             && last.end == mapping.range.start
-            && ((*is_main && mapping.name == "[heap]") || (!*is_main && mapping.name.is_empty() && !last.end.is_multiple_of(ARENA)))
+            && ((*is_main && mapping.name == "[heap]")
+                || (!*is_main && mapping.name.is_empty() && !last.end.is_multiple_of(ARENA)))
         {
             last.end = mapping.range.end;
         } else if mapping.name == "[heap]" {

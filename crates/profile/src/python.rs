@@ -40,7 +40,21 @@ struct Layout {
 const fn frames(minor: u32, instruction: usize, unit: i32) -> Layout {
     let (filename, name) = (104, 112);
     let (to_frame, steps, ascii, compact) = ([24, 0], 1, 48, 72);
-    Layout { minor, to_frame, steps, code: 32, previous: 24, instruction, is_index: true, unit, adaptive: 0, filename, name, ascii, compact }
+    Layout {
+        minor,
+        to_frame,
+        steps,
+        code: 32,
+        previous: 24,
+        instruction,
+        is_index: true,
+        unit,
+        adaptive: 0,
+        filename,
+        name,
+        ascii,
+        compact,
+    }
 }
 
 /// Offsets as offsetof printed them for 3.9.18, 3.10.13, 3.11.7, 3.12.1 and 3.13.0 on x86-64; those of a minor version do not change.
@@ -156,7 +170,8 @@ impl Python {
             let version: extern "C" fn() -> *const c_char = std::mem::transmute(found.version);
             CStr::from_ptr(version()).to_string_lossy()
         };
-        let minor = text.strip_prefix("3.").and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u32>().ok());
+        let minor =
+            text.strip_prefix("3.").and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u32>().ok());
         let layout = LAYOUTS.iter().position(|layout| Some(layout.minor) == minor);
         let Some(layout) = layout.filter(|_| !text.contains("free-threading") && cfg!(target_arch = "x86_64")) else {
             return Err(text.split_whitespace().next().unwrap_or_default().to_owned());

@@ -5,6 +5,7 @@
 //! lock that is taken with all signals blocked: no handler can wait for what it has interrupted. The lock's holder waits for no lock of
 //! the program or the C library, and for no thread of the program.
 
+use crate::book::UNCHANGED;
 use crate::facts;
 use crate::output::Output;
 use crate::queue::{Queue, What};
@@ -12,7 +13,6 @@ use crate::sampler::Sampler;
 use crate::settings::Settings;
 use crate::sites::Sites;
 use crate::writer::Writer;
-use crate::book::UNCHANGED;
 use nearfar_core::addr::{Extent, PAGE};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::futex::Lock;

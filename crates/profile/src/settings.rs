@@ -147,7 +147,8 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for bad in ["", "file=x", "file=/x;least=many", "file=/x;budget=2", "file=/%", "file=/%zz", "file=/x;deny=all", "least=1"] {
+        for bad in ["", "file=x", "file=/x;least=many", "file=/x;budget=2", "file=/%", "file=/%zz", "file=/x;deny=all", "least=1"]
+        {
             assert!(Settings::parse(bad.as_ref()).is_err(), "{bad}");
         }
     }

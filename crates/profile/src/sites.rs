@@ -257,9 +257,7 @@ fn remembered(entry: &Entry, caller: usize, here: usize) -> Option<SiteId> {
 
 fn remember(entry: &Entry, caller: usize, here: usize, site: SiteId, walk: &Walk) {
     let version = entry.version.load(Ordering::Relaxed);
-    if version & 1 == 1
-        || entry.version.compare_exchange(version, version + 1, Ordering::Acquire, Ordering::Relaxed).is_err()
-    {
+    if version & 1 == 1 || entry.version.compare_exchange(version, version + 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
         return;
     }
     fence(Ordering::Release);

@@ -3,13 +3,13 @@
 
 use crate::book::Book;
 use crate::clock::{Clock, PERIOD_NS};
+use crate::facts;
 use crate::modules::{self, Mapped};
 use crate::output::{Output, Thin};
 use crate::queue::Queue;
 use crate::sampler::{Look, Options, Sampler};
 use crate::settings::Settings;
 use crate::sites::Sites;
-use crate::facts;
 use nearfar_core::addr::Extent;
 use nearfar_core::profile::choice::Random;
 use nearfar_core::profile::record::{self, Cost, Kind, Method, ObjectId, Record, Start, TimeSamples};
@@ -233,7 +233,9 @@ impl Writer {
         // A name that is known at the same place is not looked into again.
         let is_known = |mapping: &Mapping| {
             self.modules.iter().any(|module| {
-                module.module.path == mapping.name && module.contains(mapping.range.start as u64) && module.contains(mapping.range.end as u64 - 1)
+                module.module.path == mapping.name
+                    && module.contains(mapping.range.start as u64)
+                    && module.contains(mapping.range.end as u64 - 1)
             })
         };
         let new: Vec<Mapping> = maps.iter().filter(|mapping| mapping.inode != 0 && !is_known(mapping)).cloned().collect();
@@ -298,7 +300,9 @@ impl Writer {
         }
         let records = &mut self.book.records;
         self.regions.retain(|region| {
-            let stays = found.iter().any(|(range, kind)| *kind == region.kind && range.end > region.range.start && range.start < region.range.end);
+            let stays = found
+                .iter()
+                .any(|(range, kind)| *kind == region.kind && range.end > region.range.start && range.start < region.range.end);
             if !stays && region.written {
                 records.push(Record::Gone { id: region.id, at: now });
             }
@@ -329,7 +333,9 @@ impl Writer {
         let lost = queue.lost();
         if lost > self.lost_said {
             self.lost_said = lost;
-            head.push(Record::Note { text: format!("{lost} allocations and frees could not be told of: the writer came behind") });
+            head.push(Record::Note {
+                text: format!("{lost} allocations and frees could not be told of: the writer came behind"),
+            });
         }
         if !self.samples.is_empty() && thin < Thin::Full {
             let samples = self.samples.drain().map(|((ip, tid), count)| (ip, tid, count)).collect();

@@ -126,7 +126,6 @@ pub fn read(bytes: &[u8]) -> Result<Content, FileError> {
     if content.batches.is_empty() { Err(FileError::Empty) } else { Ok(content) }
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,7 +145,11 @@ mod tests {
             wrote: Some(true),
             lines: None,
         };
-        vec![Record::Start(Start { program: "a".into(), ..Start::default() }), Record::Watch(watch), Record::Gone { id: 1, at: 9 }]
+        vec![
+            Record::Start(Start { program: "a".into(), ..Start::default() }),
+            Record::Watch(watch),
+            Record::Gone { id: 1, at: 9 },
+        ]
     }
 
     #[test]
