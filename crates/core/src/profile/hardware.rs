@@ -30,8 +30,11 @@ const SAMPLE_BYTES: usize = HEAD + 7 * 8;
 pub struct Event {
     /// `attr.type`: the number of the unit that counts.
     pub unit: u32,
+    /// `attr.config`.
     pub config: u64,
+    /// `attr.config1`.
     pub config1: u64,
+    /// `attr.config2`.
     pub config2: u64,
     /// `attr.precise_ip`.
     pub precise: u8,

@@ -70,7 +70,12 @@ pub enum Record {
     /// Samples of where threads were while they ran.
     Time(TimeSamples),
     /// Memory samples of the processor, where it has them.
-    Accesses { at: u64, samples: Vec<Access> },
+    Accesses {
+        /// When they were read.
+        at: u64,
+        /// The samples.
+        samples: Vec<Access>,
+    },
     /// What observing has cost, in total since the start of the process.
     Cost(Cost),
     /// Something the user should know.
@@ -311,8 +316,11 @@ pub enum Source {
     /// The processor did not tell.
     #[default]
     Unknown,
+    /// The first-level cache.
     L1,
+    /// The second.
     L2,
+    /// The third.
     L3,
     /// A line that was already on its way.
     FillBuffer,

@@ -22,11 +22,15 @@ pub enum Counted {
 /// A place on the roofline, in FLOP per byte of memory traffic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bracket {
+    /// Program or routine.
     pub name: String,
+    /// Least intensity.
     pub low: f64,
+    /// Most.
     pub high: f64,
     /// Bytes per second from and to memory: operations per second are intensity times this.
     pub bytes_per_s: f64,
+    /// Where the ends are from.
     pub counted: Counted,
 }
 
