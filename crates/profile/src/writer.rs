@@ -20,6 +20,8 @@ use std::time::Duration;
 
 /// Records are written once in so long.
 const WRITE_NS: u64 = 250_000_000;
+/// It is judged anew once in so long which groups are worth looking at.
+const CHOICE_NS: u64 = 50_000_000;
 /// Mappings are read once in so long, and when an address is in none that is known.
 const MAPS_NS: u64 = 1_000_000_000;
 /// A page that nobody touches is given up after so long.
@@ -62,6 +64,7 @@ pub struct Writer {
     begun: bool,
     next_write: u64,
     next_maps: u64,
+    next_choice: u64,
     random: Random,
     cpu_ns: u64,
     hooks_ns: u64,
@@ -92,6 +95,7 @@ impl Writer {
             begun: false,
             next_write: event::now_ns() + WRITE_NS,
             next_maps: 0,
+            next_choice: 0,
             cpu_ns: 0,
             hooks_ns: 0,
             notes: Vec::new(),
@@ -185,6 +189,11 @@ impl Writer {
     /// Has as many pages looked at as the sampler wants.
     fn look(&mut self) {
         let Some(sampler) = self.sampler else { return };
+        let now = event::now_ns();
+        if now >= self.next_choice {
+            self.next_choice = now + CHOICE_NS;
+            self.book.live.sort();
+        }
         for _ in 0..sampler.wanted() {
             let random = &mut self.random;
             // Heaps of the C library have their share of the looks, as the groups have theirs.
@@ -231,7 +240,6 @@ impl Writer {
             self.know(module, sites, now);
         }
         self.read_regions(&maps, now);
-        self.book.live.sort();
         if let Some(clock) = &mut self.clock {
             clock.set_ours(own_threads());
         }
