@@ -1,4 +1,4 @@
-// flags: -ldl
+#define _GNU_SOURCE
 // Objects of every kind, at known sizes, which are used again and again. Prints a sum, the same each time.
 #include <pthread.h>
 #include <signal.h>
@@ -14,11 +14,16 @@
 double profiled_table[200000];
 static char *volatile kept;
 
-__attribute__((noinline)) static double *make_matrix(size_t n) { return calloc(n, sizeof(double)); }
+__attribute__((noinline)) static double *make_matrix(size_t n) {
+    double *p = calloc(n, sizeof(double));
+    kept = (char *)p; // No jump in the place of the call.
+    return p;
+}
 __attribute__((noinline)) static char *make_grown(void) {
     char *p = malloc(300000);
     memset(p, 1, 300000);
-    return realloc(p, 3000000);
+    kept = p = realloc(p, 3000000);
+    return p;
 }
 __attribute__((noinline)) static double *make_aligned(size_t n) {
     void *p = NULL;
@@ -128,11 +133,13 @@ int main(int argc, char **argv) {
         for (int i = 0; i < 2000000; i++) {
             char *p = malloc(4096 + i % 60000);
             p[17] = 1;
+            kept = p;
             free(p);
         }
         for (int i = 0; i < 20000; i++) {
             char *p = malloc(2 << 20);
             p[17] = 1;
+            kept = p;
             free(p);
         }
     } else if (!strcmp(what, "many")) {

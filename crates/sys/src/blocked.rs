@@ -58,11 +58,8 @@ fn open(tid: u32) -> Result<OwnedFd, Errno> {
             break;
         }
     }
-    let mut len = 0;
-    for &byte in b"/proc/self/task/".iter().chain(&digits[first..]).chain(b"/syscall") {
-        path[len] = byte;
-        len += 1;
-    }
+    let text = b"/proc/self/task/".iter().chain(&digits[first..]).chain(b"/syscall");
+    path.iter_mut().zip(text).for_each(|(byte, &wanted)| *byte = wanted);
     let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as usize;
     // SAFETY: a path that ends with a zero.
     let fd = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags, 0, 0, 0])? };

@@ -203,7 +203,7 @@ impl Ring {
     /// Eight bytes of the samples; records are multiples of that.
     fn word(&self, at: u64) -> u64 {
         let bytes = (self.range.len() - PAGE) as u64;
-        let offset = PAGE + (at % bytes & !7) as usize;
+        let offset = PAGE + ((at % bytes) & !7) as usize;
         // SAFETY: within the mapping by the remainder, aligned; between tail and head the kernel does not write.
         unsafe { std::ptr::read_volatile((self.range.start + offset) as *const u64) }
     }

@@ -206,9 +206,10 @@ impl WatchFd {
                     write: first & uffd::FAULT_FLAG_WRITE != 0,
                     protected: first & uffd::FAULT_FLAG_WP != 0,
                 },
-                // SAFETY: a fresh descriptor, ours alone.
                 EVENT_FORK => {
-                    Message::Forked(Self { fd: unsafe { OwnedFd::from_raw_fd(first as u32 as RawFd) }, sees_forks: true })
+                    // SAFETY: a fresh descriptor, ours alone.
+                    let fd = unsafe { OwnedFd::from_raw_fd(first as u32 as RawFd) };
+                    Message::Forked(Self { fd, sees_forks: true })
                 }
                 EVENT_REMAP => Message::Moved { from: first as usize, to: second, len: third as usize },
                 EVENT_REMOVE => Message::Discarded(range),

@@ -37,7 +37,8 @@ pub struct Mover {
     small: usize,
     huge: usize,
     /// A page that is waited for is copied: that needs no other processor to forget an address, in virtual machines most of the cost.
-    /// Not where there are several memory nodes: the copy may get another one's memory.
+    /// Not where there are several memory nodes: the copy may get another one's memory. Nor where the kernel may be reading into a page
+    /// that it holds without pinning it: what arrives after the copy would be lost.
     copies: bool,
 }
 
@@ -54,8 +55,9 @@ impl Mover {
             map::madvise(range, libc::MADV_DONTFORK)?;
         }
         fd.register_aside(range)?;
-        let copies =
-            Root::this().text("/sys/devices/system/node/has_memory").is_none_or(|nodes| nodes.trim().parse::<u32>().is_ok());
+        let root = Root::this();
+        let one_node = root.text("/sys/devices/system/node/has_memory").is_none_or(|nodes| nodes.trim().parse::<u32>().is_ok());
+        let copies = one_node && root.text("/proc/self/mounts").is_some_and(|mounts| all_pin(&mounts));
         Ok(Self { fd, pagemap, huge, small: huge + HUGE * BLOCK, copies })
     }
 
@@ -199,6 +201,19 @@ impl Mover {
     }
 }
 
+/// File systems whose direct reads pin the pages that they go to (which are then never taken out of view), or that have no direct
+/// reads. Others (NFS, Lustre, FUSE, ...) may hold pages by reference only.
+const PINNING: &[&str] = &[
+    "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs", "ramfs", "devtmpfs", "overlay", "squashfs", "iso9660", "vfat", "proc",
+    "sysfs", "cgroup", "cgroup2", "devpts", "mqueue", "hugetlbfs", "debugfs", "tracefs", "securityfs", "pstore", "bpf", "configfs",
+    "binfmt_misc", "efivarfs", "fusectl", "autofs", "rpc_pipefs", "nsfs", "selinuxfs", "rootfs",
+];
+
+/// True when every mounted file system is one of those; `mounts` as in /proc/self/mounts.
+fn all_pin(mounts: &str) -> bool {
+    mounts.lines().filter_map(|line| line.split(' ').nth(2)).all(|kind| PINNING.contains(&kind))
+}
+
 fn discard(range: Extent) -> bool {
     // SAFETY: memory of ours, whose content is of no more worth.
     let discard = |advice| unsafe { map::madvise(range, advice) };
@@ -241,5 +256,18 @@ impl Tries {
     /// How many there were.
     pub fn times(&self) -> u32 {
         self.times
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_systems_that_hold_pages_by_reference() {
+        let local = "/dev/vda / ext4 rw 0 0\nproc /proc proc rw 0 0\n";
+        assert!(all_pin(local) && all_pin(""));
+        assert!(!all_pin(&format!("{local}server:/home /home nfs4 rw 0 0\n")));
+        assert!(!all_pin("x /mnt fuse.sshfs rw 0 0") && !all_pin("x /scratch lustre rw 0 0"));
     }
 }
