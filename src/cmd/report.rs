@@ -4,10 +4,10 @@ use crate::args::ReportArgs;
 use crate::exit::refuse;
 use crate::node_file::{self, Document};
 use crate::target::Target;
-use crate::{chart, presets, profile_file, report};
+use crate::{chart, presets, profile_file, profile_table, report, say};
 use nearfar_core::node::Node;
 use std::ffi::OsStr;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -19,6 +19,11 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         return Err(refuse("--compare needs a machine description (node.json) to compare with; there are only run files"));
     }
     let target = target(&args)?;
+    for document in &documents {
+        if let Document::Profile(summary) = document {
+            say::raw(&profile_table::table(summary, std::io::stderr().is_terminal()));
+        }
+    }
     let page = report::render(&documents, published.as_ref());
     match target {
         None => {
@@ -27,7 +32,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         }
         Some(target) => {
             target.write(&page)?;
-            crate::say::line(format_args!("wrote {}", target.path().display()));
+            say::line(format_args!("wrote {}", target.path().display()));
         }
     }
     if let Some(dir) = &args.svg {

@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(run(&mut book, &[(What::Map, 1000, 1000, 0), (What::Map, 1200, 100, 0)]), ["object 1 1000+1000"]);
         assert_eq!(run(&mut book, &[(What::Unmap, 1200, 100, 0)]), ["resized 1 1000+200", "object 2 1300+700"]);
         assert_eq!(run(&mut book, &[(What::MapTake, 1000, 200, 0), (What::MapPut, 5000, 400, 0)]), ["resized 1 5000+400"]);
-        assert_eq!(run(&mut book, &[(What::Unmap, 0, 9000, 0)]), ["gone 1", "gone 2"]);
+        assert_eq!(run(&mut book, &[(What::Unmap, 0, 9000, 0)]), ["gone 2", "gone 1"]);
     }
 
     #[test]

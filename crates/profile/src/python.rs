@@ -254,7 +254,8 @@ impl Python {
                 }
             }
         };
-        raw.iter().filter(|(code, _)| *code != 0).map(named).collect()
+        // From 3.12 on the frame by which C enters the interpreter has code as well.
+        raw.iter().filter(|(code, _)| *code != 0).map(named).filter(|frame| frame.file != "<shim>").collect()
     }
 }
 
