@@ -64,14 +64,25 @@ impl Profiled {
         self.records().filter_map(|(_, record)| if let Record::Start(start) = record { Some(start) } else { None }).collect()
     }
 
-    fn objects(&self) -> Vec<(u32, &Object)> {
-        self.records()
-            .filter_map(|(pid, record)| if let Record::Object(object) = record { Some((pid, object)) } else { None })
-            .collect()
+    /// All objects, each with its last place and size.
+    fn objects(&self) -> Vec<(u32, Object)> {
+        let mut found: Vec<(u32, Object)> = Vec::new();
+        for (pid, record) in self.records() {
+            match record {
+                Record::Object(object) => found.push((pid, object.clone())),
+                Record::Resized { id, addr, len, .. } => {
+                    let object = found.iter_mut().rev().find(|(of, object)| (*of, object.id) == (pid, *id));
+                    let (_, object) = object.expect("begun before");
+                    (object.addr, object.len) = (*addr, *len);
+                }
+                _ => {}
+            }
+        }
+        found
     }
 
     /// The objects of `kind` with `len` bytes.
-    fn of(&self, kind: Kind, len: u64) -> Vec<(u32, &Object)> {
+    fn of(&self, kind: Kind, len: u64) -> Vec<(u32, Object)> {
         self.objects().into_iter().filter(|(_, object)| object.kind == kind && object.len == len).collect()
     }
 
@@ -109,14 +120,14 @@ fn objects_have_their_sizes_and_places() {
     let one = |kind: Kind, len: u64| {
         let found = run.of(kind, len);
         assert_eq!(found.len(), 1, "{kind:?} {len}: {:?}", run.objects());
-        found[0]
+        found[0].clone()
     };
     let (pid, matrix) = one(Kind::Heap, 8_000_000);
-    assert_eq!(run.functions(pid, matrix, &program)[0], "make_matrix");
+    assert_eq!(run.functions(pid, &matrix, &program)[0], "make_matrix");
     let (pid, aligned) = one(Kind::Heap, 560_000);
-    assert_eq!(run.functions(pid, aligned, &program)[0], "make_aligned");
+    assert_eq!(run.functions(pid, &aligned, &program)[0], "make_aligned");
     let (pid, grown) = one(Kind::Heap, 3_000_000);
-    assert_eq!(run.functions(pid, grown, &program)[0], "make_grown");
+    assert_eq!(run.functions(pid, &grown, &program)[0], "make_grown");
     assert!(run.of(Kind::Heap, 300_000).is_empty());
     assert_eq!(run.of(Kind::Heap, 1 << 20).len(), 3, "of the threads");
     let (_, table) = one(Kind::Static, 1_600_000);
@@ -132,7 +143,7 @@ fn pages_are_watched_where_they_can_be() {
     if format!("{:?}", run.starts()[0].method) == "None" {
         return;
     }
-    let matrix = run.of(Kind::Heap, 8_000_000)[0].1;
+    let matrix = run.of(Kind::Heap, 8_000_000)[0].1.clone();
     let watches = run
         .records()
         .filter(|(_, record)| matches!(record, Record::Watch(watch) if watch.object == matrix.id && watch.touched != 0));
@@ -209,8 +220,8 @@ fn objects_of_cpp() {
     let program = compile("profiled_vectors.cpp").canonicalize().expect("compiled");
     let run = profiled(&[], &[program.clone().into()]).ok();
     for len in [2_400_000, 1_200_000] {
-        let (pid, object) = run.of(Kind::Heap, len)[0];
-        let functions = run.functions(pid, object, &program);
+        let (pid, object) = run.of(Kind::Heap, len)[0].clone();
+        let functions = run.functions(pid, &object, &program);
         assert!(functions.iter().any(|name| name.contains("main") || name.contains("build")), "{functions:?}");
     }
 }
@@ -220,8 +231,8 @@ fn objects_of_fortran() {
     needs!("gfortran");
     let program = compile("profiled_fields.f90").canonicalize().expect("compiled");
     let run = profiled(&[], &[program.clone().into()]).ok();
-    let (pid, psi) = run.of(Kind::Heap, 3_200_000)[0];
-    assert!(!run.functions(pid, psi, &program).is_empty());
+    let (pid, psi) = run.of(Kind::Heap, 3_200_000)[0].clone();
+    assert!(!run.functions(pid, &psi, &program).is_empty());
     assert_eq!(run.of(Kind::Static, 800_000)[0].1.name, "fields_");
 }
 

@@ -242,6 +242,11 @@ impl Book {
         }
     }
 
+    /// Objects that live and have no record of their own yet.
+    pub fn unwritten(&self) -> u64 {
+        self.live.all().filter(|object| !object.written).count() as u64
+    }
+
     /// What is to be written now, in order of time; `last`: also of what still lives and was not told of by itself.
     pub fn take(&mut self, thin: Thin, at: u64, last: bool) -> Vec<Record> {
         self.thin = thin;

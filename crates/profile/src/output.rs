@@ -67,10 +67,10 @@ impl Output {
         self.file.as_ref().map(AsRawFd::as_raw_fd)
     }
 
-    /// What is left out now.
-    pub fn thin(&self) -> Thin {
-        match self.size {
-            size if self.broken || self.full || size >= self.limit => Thin::Full,
+    /// What is left out now, if so many bytes more are to be written.
+    pub fn thin(&self, more: u64) -> Thin {
+        match self.size.saturating_add(more) {
+            _ if self.broken || self.full || self.size >= self.limit => Thin::Full,
             size if size >= self.limit / 4 * 3 => Thin::Most,
             size if size >= self.limit / 2 => Thin::Small,
             _ => Thin::No,
@@ -155,13 +155,13 @@ mod tests {
         let path = std::env::temp_dir().join(format!("nearfar-output-{}", std::process::id()));
         std::fs::write(&path, file::head()).unwrap();
         let mut output = Output::open(&path, 100_000).unwrap();
-        assert_eq!(output.thin(), Thin::No);
+        assert_eq!(output.thin(0), Thin::No);
         output.write(7, &[note(60_000)], false);
-        assert_eq!(output.thin(), Thin::Small);
+        assert_eq!(output.thin(0), Thin::Small);
         // SAFETY: the number of the file under test, which checks that it is still its own.
         unsafe { libc::close(output.fd().unwrap()) };
         output.write(7, &[note(50_000)], false);
-        assert_eq!((output.thin(), output.left_out), (Thin::Full, 1));
+        assert_eq!((output.thin(0), output.left_out), (Thin::Full, 1));
         output.write(7, &[note(100)], false);
         output.write(7, &[note(200)], true);
         let content = file::read(&std::fs::read(&path).unwrap()).unwrap();

@@ -87,6 +87,8 @@ pub struct Queue {
     /// Changes when places have become free.
     drained: AtomicU32,
     waiting: AtomicU32,
+    /// Time that hooks waited for room.
+    waited_ns: AtomicU64,
     /// Events that found no place.
     lost: AtomicU64,
     /// The process that it is of: a copy that the kernel made of it behind our back is drained by nobody.
@@ -112,6 +114,7 @@ impl Queue {
             bell: AtomicU32::new(0),
             drained: AtomicU32::new(0),
             waiting: AtomicU32::new(0),
+            waited_ns: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             pid: process::pid(),
             stuck: AtomicU64::new(u64::MAX),
@@ -181,6 +184,7 @@ impl Queue {
             }
         }
         self.waiting.fetch_sub(1, Ordering::SeqCst);
+        self.waited_ns.fetch_add(event::now_ns() - since, Ordering::Relaxed);
         room
     }
 
@@ -259,6 +263,11 @@ impl Queue {
     #[inline]
     pub fn next(&self) -> u64 {
         self.tail.load(Ordering::Relaxed)
+    }
+
+    /// Time that hooks waited for room, together.
+    pub fn waited_ns(&self) -> u64 {
+        self.waited_ns.load(Ordering::Relaxed)
     }
 
     /// Events that were lost.

@@ -26,11 +26,18 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, 
 const TICK_NS: u64 = 20_000_000;
 /// One hook in so many is timed.
 const TIMED: u64 = 32;
+/// A hook takes no longer by itself: else it has waited for a CPU, or for room, which is counted apart.
+const LONGEST_NS: u64 = 20_000;
 
 /// Blocks of at least so many bytes are objects; more than there are while nothing is recorded.
 static LEAST: AtomicUsize = AtomicUsize::new(usize::MAX);
 static RECORDER: AtomicPtr<Recorder> = AtomicPtr::new(null_mut());
 static HOOKS_NS: AtomicU64 = AtomicU64::new(0);
+
+/// Time within hooks.
+fn hooks_ns(queue: &Queue) -> u64 {
+    HOOKS_NS.load(Ordering::Relaxed) + queue.waited_ns()
+}
 
 struct Recorder {
     queue: AtomicPtr<Queue>,
@@ -136,7 +143,7 @@ impl Recorder {
         loop {
             let bell = self.queue().bell();
             self.with(|writer, queue, sites| {
-                writer.spent(Some(facts::thread_cpu_ns()), HOOKS_NS.load(Ordering::Relaxed));
+                writer.spent(Some(facts::thread_cpu_ns()), hooks_ns(queue));
                 if self.ended.load(Ordering::Relaxed) {
                     while queue.pop().is_some() {}
                     queue.release();
@@ -196,7 +203,7 @@ pub fn allocated(addr: usize, len: usize, caller: usize) {
     let site = recorder.site(caller);
     recorder.push(What::Alloc, site, addr, len as u64, 0);
     if timed {
-        HOOKS_NS.fetch_add((event::now_ns() - start) * TIMED, Ordering::Relaxed);
+        HOOKS_NS.fetch_add((event::now_ns() - start).min(LONGEST_NS) * TIMED, Ordering::Relaxed);
     }
 }
 
@@ -342,15 +349,16 @@ pub fn before_exec() {
 /// At exit: everything, and the end.
 pub fn finish() {
     let Some(recorder) = get().filter(|recorder| is_on() && recorder.is_this_process()) else { return };
-    if recorder.ended.swap(true, Ordering::Relaxed) {
-        return;
-    }
     LEAST.store(usize::MAX, Ordering::Relaxed);
     recorder.with(|writer, queue, sites| {
+        // Under the lock: what the own thread drains afterwards is thrown away.
+        if recorder.ended.swap(true, Ordering::Relaxed) {
+            return;
+        }
         if let Some(sampler) = writer.sampler() {
             sampler.pause();
         }
-        writer.spent(None, HOOKS_NS.load(Ordering::Relaxed));
+        writer.spent(None, hooks_ns(queue));
         writer.begin(sites);
         writer.drain(queue);
         writer.write(queue, sites, true);

@@ -28,6 +28,8 @@ const SORT_NS: u64 = 15_000_000;
 const LONGEST: Duration = Duration::from_secs(4);
 /// Stacks and heaps below this are not worth a record. Our own threads have a heap each of the least size, 132 KiB.
 const LEAST_REGION: usize = 256 << 10;
+/// Bytes that the record of an object has, and that of its end.
+const OBJECT: u64 = 40;
 /// Bytes of code told of on each side of an instruction.
 const CODE: u64 = 512;
 
@@ -313,7 +315,7 @@ impl Writer {
     /// Appends what there is; `last`: the process ends.
     pub fn write(&mut self, queue: &Queue, sites: &Sites, last: bool) {
         let now = event::now_ns();
-        let thin = self.output.thin();
+        let thin = self.output.thin(OBJECT * self.book.unwritten());
         if thin < Thin::Most {
             for region in self.regions.iter_mut().filter(|region| !region.written) {
                 region.written = true;
@@ -347,9 +349,9 @@ impl Writer {
         if whole {
             self.output.left_out += records.len() as u64;
         } else {
-            head.extend(records);
+            head.extend(records.into_iter().filter(|record| thin < Thin::Full || matches!(record, Record::Brief(_))));
         }
-        self.output.write(self.pid, &head, false);
+        self.output.write(self.pid, &head, last && thin == Thin::Full);
         let mut tail = vec![Record::Cost(self.cost(now))];
         if last {
             tail.push(facts::end());
