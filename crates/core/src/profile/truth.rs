@@ -24,7 +24,7 @@ fn compare(run: &Simulated, summary: &Summary) -> Vec<(f64, f64, bool)> {
 /// Errors of shares in points, and how many intervals hold the truth, over some seeds.
 fn judge(name: &str, program: impl Fn(&mut Run), looks: usize, points: f64) {
     let (mut worst, mut late, mut held, mut all) = (0.0_f64, 0, 0, 0);
-    const SEEDS: u64 = 10;
+    const SEEDS: u64 = 5;
     let mut ratios = [(0.0_f64, 0.0_f64); SITES];
     for seed in 0..SEEDS {
         let run = simulate(&program, CACHE, &[], looks, 100 + seed);
