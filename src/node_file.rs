@@ -69,7 +69,7 @@ pub fn load(path: &Path) -> anyhow::Result<Node> {
     match read(path)? {
         Document::Node(node) => Ok(*node),
         Document::Run(_) | Document::Profile(_) => Err(refuse(format_args!(
-            "{} is not a machine description, which is wanted (nearfar probe -o node.json)",
+            "{} is a run file; a machine description is wanted (nearfar probe -o node.json)",
             path.display()
         ))),
     }

@@ -105,7 +105,7 @@ fn a_plan_that_matches_nothing_is_told_of() {
         .expect("scratch can be written");
     let mut command = Command::new(nearfar_bin());
     command.args(["run", "--near", "64M", "--far"]).arg(scratch.far()).args(["--mode", "flat", "--place"]);
-    command.arg(format!("plan:{}", plan.display())).arg("--").arg(compile("touch.c")).args(["4M"]);
+    command.arg(format!("plan:{}", plan.display())).args(["--force", "--"]).arg(compile("touch.c")).args(["4M"]);
     let _beside = shared_machine();
     let output = command.current_dir(scratch.work()).stdin(Stdio::null()).output().expect("nearfar runs");
     let said = String::from_utf8_lossy(&output.stderr);

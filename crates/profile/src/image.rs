@@ -13,8 +13,11 @@ const MOST_CODE: u64 = 256 << 10;
 /// A function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
+    /// Address in the file's own space.
     pub start: u64,
+    /// Behind its last byte.
     pub end: u64,
+    /// As the symbol table has it.
     pub name: String,
 }
 

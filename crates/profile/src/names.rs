@@ -26,11 +26,14 @@ struct Space {
 /// A file, and what was found out about it.
 type Opened = Result<Image, Missing>;
 
+/// Path and build id of a file.
+type FileId = (String, Vec<u8>);
+
 /// Answers from the files on this machine.
 #[derive(Default)]
 pub struct FileNames {
     spaces: Vec<Space>,
-    images: RefCell<HashMap<(String, Vec<u8>), Rc<Opened>>>,
+    images: RefCell<HashMap<FileId, Rc<Opened>>>,
     frames: RefCell<HashMap<(usize, u64), Vec<NamedFrame>>>,
     accesses: RefCell<HashMap<(usize, u64), Option<Access>>>,
 }

@@ -222,7 +222,7 @@ impl Python {
                 }
                 let code = word(frame + layout.code);
                 // The second word of every object is its type; the interpreter's own frames have something else here.
-                if code != 0 && code % 8 == 0 && word(code + 8) == code_type {
+                if code != 0 && code.is_multiple_of(8) && word(code + 8) == code_type {
                     let instruction = word(frame + layout.instruction);
                     let text = word(code + layout.filename).rotate_left(17) ^ word(code + layout.name);
                     raw[count] = (code, if layout.is_index { instruction & 0xffff_ffff } else { instruction }, text);

@@ -51,7 +51,7 @@ mod tests {
 
     fn machine(files: &[(&str, &str)]) -> Root {
         let text: String = files.iter().map(|(path, content)| format!("=== {DEVICES}/{path}\n {content}\n")).collect();
-        Root::captured(&text).unwrap()
+        Root::captured(&text).expect("a capture")
     }
 
     #[test]

@@ -116,7 +116,7 @@ mod tests {
             let local = 0u8;
             static DATA: u8 = 0;
             let ranges = ranges();
-            for addr in [(&raw const local).addr(), (&raw const DATA).addr(), libc::poll as usize] {
+            for addr in [(&raw const local).addr(), (&raw const DATA).addr(), libc::poll as *const () as usize] {
                 assert!(ranges.iter().any(|range| range.contains(addr)), "{addr:x} in {ranges:x?}");
             }
             // SAFETY: the calling thread's own descriptor.

@@ -29,8 +29,9 @@ pub struct Holds {
 impl Holds {
     /// None; the sampler does not run yet.
     pub const fn new() -> Self {
-        const RANGE: Range = Range { state: AtomicU32::new(FREE), start: AtomicUsize::new(0), end: AtomicUsize::new(0) };
-        Self { pausing: AtomicU32::new(0), quiet: AtomicBool::new(true), ranges: [RANGE; RANGES] }
+        let ranges =
+            [const { Range { state: AtomicU32::new(FREE), start: AtomicUsize::new(0), end: AtomicUsize::new(0) } }; RANGES];
+        Self { pausing: AtomicU32::new(0), quiet: AtomicBool::new(true), ranges }
     }
 
     /// Asks that all pages be in view.

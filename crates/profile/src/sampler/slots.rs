@@ -170,7 +170,8 @@ impl Slots {
     /// Frees the used slots when there are many, or no others, once `clear` has emptied the places of these (in ascending order).
     /// `false` from it: they cannot be used any more.
     pub fn reuse(&mut self, clear: impl FnOnce(&[u16]) -> bool) {
-        if self.used.len() < TOGETHER && !(self.free_small.is_empty() && !self.used.is_empty()) {
+        let none_left = self.free_small.is_empty() && !self.used.is_empty();
+        if self.used.len() < TOGETHER && !none_left {
             return;
         }
         self.used.sort_unstable();

@@ -65,7 +65,7 @@ impl Feed {
 
     /// Looks at `range` from now on.
     pub fn add(&self, range: Extent) {
-        self.shared.ranges.lock().unwrap().push(range);
+        self.shared.ranges.lock().expect("as planned").push(range);
     }
 
     /// Looks at all writable private memory of the process.
@@ -75,7 +75,7 @@ impl Feed {
 
     pub fn clear(&self) {
         self.shared.everything.store(false, Ordering::Relaxed);
-        self.shared.ranges.lock().unwrap().clear();
+        self.shared.ranges.lock().expect("as planned").clear();
         // What was offered before is not looked at any more after that.
         let round = self.shared.rounds.load(Ordering::Relaxed);
         while self.shared.rounds.load(Ordering::Relaxed) < round + 2 {
@@ -87,7 +87,7 @@ impl Feed {
     }
 
     pub fn counts(&self) -> Counts {
-        *self.shared.counts.lock().unwrap()
+        *self.shared.counts.lock().expect("as planned")
     }
 
     /// Repeats `act` for the time of a scenario.
@@ -105,7 +105,7 @@ fn work(sampler: &Sampler, shared: &Shared) {
     let mut random = Random::new(4);
     loop {
         let everything = shared.everything.load(Ordering::Relaxed);
-        let ranges = if everything { own_memory() } else { shared.ranges.lock().unwrap().clone() };
+        let ranges = if everything { own_memory() } else { shared.ranges.lock().expect("as planned").clone() };
         let wanted = sampler.wanted().min(if ranges.is_empty() { 0 } else { 4096 });
         for _ in 0..wanted {
             let range = ranges[random.below(ranges.len() as u64) as usize];
@@ -113,7 +113,7 @@ fn work(sampler: &Sampler, shared: &Shared) {
             let block = page & !(BLOCK - 1);
             sampler.offer(Look { object: 7, page, huge: range.contains_extent(Extent::new(block, BLOCK)) });
         }
-        let mut counts = *shared.counts.lock().unwrap();
+        let mut counts = *shared.counts.lock().expect("as planned");
         while let Some(watch) = sampler.take() {
             assert_eq!(watch.object, 7);
             *match watch.end {
@@ -132,7 +132,7 @@ fn work(sampler: &Sampler, shared: &Shared) {
             counts.wrote += u64::from(watch.end == WatchEnd::Read && watch.wrote == Some(true));
             counts.huge += u64::from(watch.pages > 1);
         }
-        *shared.counts.lock().unwrap() = counts;
+        *shared.counts.lock().expect("as planned") = counts;
         shared.rounds.fetch_add(1, Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(5));
     }

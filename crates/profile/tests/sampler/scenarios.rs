@@ -51,7 +51,7 @@ pub fn churn(feed: &Feed) {
                     let first = thread as usize * 512 + random.below(256) as usize;
                     let pages = 1 + random.below(200) as usize;
                     let range = Extent::new(home.range.start + first * PAGE, pages * PAGE);
-                    let hole = holes.write().unwrap();
+                    let hole = holes.write().expect("as planned");
                     if round % 2 == 0 {
                         // SAFETY: our own mapping, and this thread's part of it.
                         unsafe { map::munmap(range) }.expect("munmap");
@@ -65,7 +65,7 @@ pub fn churn(feed: &Feed) {
                     home.check_part(from, to, |index| value(index, round));
                     // The C library's own: the top of its heap moves, large blocks come and go.
                     let block = {
-                        let _no_hole = holes.read().unwrap();
+                        let _no_hole = holes.read().expect("as planned");
                         vec![round; 1 + random.below(60_000) as usize]
                     };
                     assert!(block.iter().all(|&word| word == round));

@@ -64,7 +64,7 @@ impl Watcher {
             let page = self.slots.get(slot);
             page.spoilt |= page.run().is_some();
             page.set_away(range, false);
-            self.to_restore(slot);
+            self.mark_for_restoring(slot);
             from = slot + 1;
         }
     }
@@ -77,14 +77,14 @@ impl Watcher {
             if start >= from.start {
                 self.slots.relocate(slot, start - from.start + to);
             }
-            self.to_restore(slot);
+            self.mark_for_restoring(slot);
             first = slot + 1;
         }
         self.mover.fd.wake(from);
     }
 
     /// A look ends since the program did something to the page's mapping.
-    fn to_restore(&mut self, slot: usize) {
+    fn mark_for_restoring(&mut self, slot: usize) {
         let page = self.slots.get(slot);
         page.restore = true;
         if page.state == State::Away {
