@@ -1,9 +1,10 @@
 //! Lines of a Python script: which of them asked for memory.
 //!
 //! Asking the interpreter would make frame objects, which allocates, and may collect garbage, within an allocation. So its structures
-//! are read where they lie, which the GIL keeps still: for the versions whose layout is known (CPython 3.9 to 3.13 with a GIL), when
-//! this thread holds the GIL; all others have no script frames. The only calls are ones that look at memory: the state of the thread,
-//! and the line of an instruction. A code object that was seen is kept for ever, so that its address means nothing else later.
+//! are read where they lie, for the versions whose layout is known (CPython 3.9 to 3.13 with a GIL); all others have no script frames.
+//! The GIL is not needed, and often not held (numpy lets go of it where it allocates zeros): the frames of a thread are changed by that
+//! thread alone, they keep their code, and what is read of code never changes. The only calls are ones that look at memory. While the
+//! interpreter shuts down nothing is looked at: it frees the states of threads that still run.
 
 use nearfar_core::profile::record::ScriptFrame;
 use std::ffi::{CStr, c_char, c_int};
@@ -88,14 +89,12 @@ const fn inner(minor: u32, to_frame: [usize; 2], steps: usize) -> Layout {
 /// The functions of the interpreter that are called; addresses, since symbols are found without the loader (`modules`).
 #[derive(Debug, Default)]
 pub struct Found {
-    /// `_PyThreadState_UncheckedGet` or `PyThreadState_GetUnchecked`.
-    pub current: usize,
+    /// `_Py_IsFinalizing` or `Py_IsFinalizing`.
+    pub finalizing: usize,
     /// `PyGILState_GetThisThreadState`.
     pub this_thread: usize,
     /// `PyCode_Addr2Line`.
     pub line: usize,
-    /// `Py_IncRef`.
-    pub keep: usize,
     /// `PyCode_Type`.
     pub code_type: usize,
     /// `Py_GetVersion`.
@@ -106,10 +105,9 @@ impl Found {
     /// Takes note of a symbol.
     pub fn see(&mut self, name: &[u8], addr: usize) {
         match name {
-            b"_PyThreadState_UncheckedGet" | b"PyThreadState_GetUnchecked" => self.current = addr,
+            b"_Py_IsFinalizing" | b"Py_IsFinalizing" => self.finalizing = addr,
             b"PyGILState_GetThisThreadState" => self.this_thread = addr,
             b"PyCode_Addr2Line" => self.line = addr,
-            b"Py_IncRef" => self.keep = addr,
             b"PyCode_Type" => self.code_type = addr,
             b"Py_GetVersion" => self.version = addr,
             _ => {}
@@ -117,7 +115,7 @@ impl Found {
     }
 
     fn is_whole(&self) -> bool {
-        [self.current, self.this_thread, self.line, self.keep, self.code_type, self.version].iter().all(|&addr| addr != 0)
+        [self.finalizing, self.this_thread, self.line, self.code_type, self.version].iter().all(|&addr| addr != 0)
     }
 }
 
@@ -126,15 +124,15 @@ impl Found {
 pub struct Python {
     known: AtomicBool,
     layout: AtomicUsize,
-    current: AtomicUsize,
+    finalizing: AtomicUsize,
     this_thread: AtomicUsize,
     line: AtomicUsize,
-    keep: AtomicUsize,
     code_type: AtomicUsize,
 }
 
-/// A frame as it is told from others: the code object and the instruction.
-pub type Raw = [(usize, usize); DEPTH];
+/// A frame as it is told from others: the code object, the instruction, and the code's file and name mixed, since another code object
+/// may come to lie at the same place.
+pub type Raw = [(usize, usize, usize); DEPTH];
 
 /// # Safety
 /// `addr` is readable for a word.
@@ -149,10 +147,9 @@ impl Python {
         Self {
             known: AtomicBool::new(false),
             layout: AtomicUsize::new(0),
-            current: AtomicUsize::new(0),
+            finalizing: AtomicUsize::new(0),
             this_thread: AtomicUsize::new(0),
             line: AtomicUsize::new(0),
-            keep: AtomicUsize::new(0),
             code_type: AtomicUsize::new(0),
         }
     }
@@ -177,16 +174,15 @@ impl Python {
             return Err(text.split_whitespace().next().unwrap_or_default().to_owned());
         };
         self.layout.store(layout, Ordering::Relaxed);
-        self.current.store(found.current, Ordering::Relaxed);
+        self.finalizing.store(found.finalizing, Ordering::Relaxed);
         self.this_thread.store(found.this_thread, Ordering::Relaxed);
         self.line.store(found.line, Ordering::Relaxed);
-        self.keep.store(found.keep, Ordering::Relaxed);
         self.code_type.store(found.code_type, Ordering::Relaxed);
         self.known.store(true, Ordering::Release);
         Ok(())
     }
 
-    /// The innermost frames of the script that runs in this thread, if it holds the GIL.
+    /// The innermost frames of the script that runs in this thread, or waits for a call of C.
     #[inline]
     pub fn frames(&self) -> Option<Raw> {
         if !self.known.load(Ordering::Acquire) {
@@ -199,15 +195,18 @@ impl Python {
     fn walk(&self) -> Option<Raw> {
         let layout = &LAYOUTS[self.layout.load(Ordering::Relaxed)];
         let code_type = self.code_type.load(Ordering::Relaxed);
-        let mut raw = [(0, 0); DEPTH];
+        let mut raw = [(0, 0, 0); DEPTH];
         let mut count = 0;
-        // SAFETY: functions of the interpreter without arguments, which only look (`begin`). The state is this thread's only if it
-        // holds the GIL; then its frames and their code objects stay while it is here.
+        // SAFETY: functions of the interpreter without arguments, which only look (`begin`). The state is this thread's own, which
+        // stays unless the interpreter shuts down; so do its frames and their code while the thread is here.
         unsafe {
-            let current: extern "C" fn() -> usize = std::mem::transmute(self.current.load(Ordering::Relaxed));
+            let finalizing: extern "C" fn() -> c_int = std::mem::transmute(self.finalizing.load(Ordering::Relaxed));
             let this_thread: extern "C" fn() -> usize = std::mem::transmute(self.this_thread.load(Ordering::Relaxed));
-            let state = current();
-            if state == 0 || state != this_thread() {
+            if finalizing() != 0 {
+                return None;
+            }
+            let state = this_thread();
+            if state == 0 {
                 return None;
             }
             let mut frame = state;
@@ -225,7 +224,8 @@ impl Python {
                 // The second word of every object is its type; the interpreter's own frames have something else here.
                 if code != 0 && code.is_multiple_of(8) && word(code + 8) == code_type {
                     let instruction = word(frame + layout.instruction);
-                    raw[count] = (code, if layout.is_index { instruction & 0xffff_ffff } else { instruction });
+                    let text = word(code + layout.filename).rotate_left(17) ^ word(code + layout.name);
+                    raw[count] = (code, if layout.is_index { instruction & 0xffff_ffff } else { instruction }, text);
                     count += 1;
                 }
                 frame = word(frame + layout.previous);
@@ -234,15 +234,13 @@ impl Python {
         (count > 0).then_some(raw)
     }
 
-    /// What the frames are called, for people. Their code objects are kept.
+    /// What the frames are called, for people.
     pub fn names(&self, raw: &Raw) -> Vec<ScriptFrame> {
         let layout = &LAYOUTS[self.layout.load(Ordering::Relaxed)];
-        let named = |&(code, instruction): &(usize, usize)| {
-            // SAFETY: a live code object, since the GIL is held; functions as in `begin`, which do not call back.
+        let named = |&(code, instruction, _): &(usize, usize, usize)| {
+            // SAFETY: the code of a frame of this thread; a function as in `begin`, which does not call back.
             unsafe {
-                let keep: extern "C" fn(usize) = std::mem::transmute(self.keep.load(Ordering::Relaxed));
                 let line: extern "C" fn(usize, c_int) -> c_int = std::mem::transmute(self.line.load(Ordering::Relaxed));
-                keep(code);
                 let at = match layout.is_index {
                     true => instruction as u32 as i32 * layout.unit,
                     false => instruction.wrapping_sub(code + layout.adaptive) as i32,
@@ -255,14 +253,14 @@ impl Python {
             }
         };
         // From 3.12 on the frame by which C enters the interpreter has code as well.
-        raw.iter().filter(|(code, _)| *code != 0).map(named).filter(|frame| frame.file != "<shim>").collect()
+        raw.iter().filter(|(code, ..)| *code != 0).map(named).filter(|frame| frame.file != "<shim>").collect()
     }
 }
 
 /// The characters of a string object, without asking for its UTF-8, which would allocate.
 ///
 /// # Safety
-/// `object` is null or a live string object, and the GIL is held.
+/// `object` is null or a live string object.
 unsafe fn text(layout: &Layout, object: usize) -> String {
     const MOST: usize = 4096;
     if object == 0 {

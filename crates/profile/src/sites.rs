@@ -156,7 +156,7 @@ impl Sites {
 
     /// The site for a stack and a script.
     fn with_script(&self, native: SiteId, raw: &Raw) -> SiteId {
-        let hash = raw.iter().fold(u64::from(native), |hash, &(code, at)| mix(hash as usize ^ code, at));
+        let hash = raw.iter().fold(u64::from(native), |hash, &(code, at, text)| mix(hash as usize ^ code ^ text, at));
         // Upper 40 bits of the hash, and the number of the site in the lower 24, which never is 0 here.
         // SAFETY: within the mapping, zeroed, aligned.
         let pair = unsafe { &*(self.pairs.start as *const AtomicU64).add(hash as usize % PAIRS) };
@@ -164,10 +164,10 @@ impl Sites {
         if word >> 24 == hash >> 24 && word & 0xff_ffff != 0 {
             return (word & 0xff_ffff) as SiteId;
         }
-        let mut key = [0u64; 2 * SCRIPT_DEPTH + 2];
+        let mut key = [0u64; 3 * SCRIPT_DEPTH + 2];
         key[1] = u64::from(native);
-        for (at, &(code, instruction)) in raw.iter().enumerate() {
-            (key[2 + 2 * at], key[3 + 2 * at]) = (code as u64, instruction as u64);
+        for (key, &(code, instruction, text)) in key[2..].chunks_exact_mut(3).zip(raw) {
+            key.copy_from_slice(&[code as u64, instruction as u64, text as u64]);
         }
         let site = self.intern_script(native, raw, &key);
         if site != 0 {
