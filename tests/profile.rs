@@ -144,11 +144,11 @@ fn pages_are_watched_where_they_can_be() {
         return;
     }
     let matrix = run.of(Kind::Heap, 8_000_000)[0].1.clone();
-    let watches = run
-        .records()
-        .filter(|(_, record)| matches!(record, Record::Watch(watch) if watch.object == matrix.id && watch.touched != 0));
+    let watches = || run.records().filter_map(|(_, record)| if let Record::Watch(watch) = record { Some(watch) } else { None });
+    let seen = watches().filter(|watch| watch.object == matrix.id && watch.touched != 0).count();
     // On a busy machine they are few.
-    assert!(watches.count() > 0);
+    let all = || watches().map(|watch| (watch.object, watch.end)).collect::<Vec<_>>();
+    assert!(seen > 0, "{matrix:?} {:?} {:?}", all(), run.records().filter(|(_, record)| matches!(record, Record::Cost(_))).last());
     assert!(
         run.records().any(|(_, record)| matches!(record, Record::Code { ip, start, bytes } if ip >= start && !bytes.is_empty()))
     );
