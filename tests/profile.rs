@@ -137,21 +137,28 @@ fn objects_have_their_sizes_and_places() {
     assert_eq!((run.starts().len(), run.ended()), (1, 1));
 }
 
+/// Looks are random, and few in a program that is soon over on a busy machine: one of several runs must see something.
 #[test]
 fn pages_are_watched_where_they_can_be() {
-    let run = profiled(&["--budget", "20%"], &objects_program("plain")).ok();
-    if format!("{:?}", run.starts()[0].method) == "None" {
-        return;
+    let mut said = Vec::new();
+    for _ in 0..5 {
+        let run = profiled(&["--budget", "20%"], &objects_program("plain")).ok();
+        if format!("{:?}", run.starts()[0].method) == "None" {
+            return println!("skipped: pages cannot be watched here");
+        }
+        let matrix = run.of(Kind::Heap, 8_000_000)[0].1.clone();
+        let watches: Vec<_> =
+            run.records().filter_map(|(_, record)| if let Record::Watch(watch) = record { Some(*watch) } else { None }).collect();
+        let is_code = |record: &Record| matches!(record, Record::Code { ip, start, bytes } if ip >= start && !bytes.is_empty());
+        if watches.iter().any(|watch| watch.object == matrix.id && watch.touched != 0)
+            && run.records().any(|(_, record)| is_code(record))
+        {
+            return;
+        }
+        let cost = run.records().filter(|(_, record)| matches!(record, Record::Cost(_))).last();
+        said.push(format!("{matrix:?} {watches:?} {cost:?}"));
     }
-    let matrix = run.of(Kind::Heap, 8_000_000)[0].1.clone();
-    let watches = || run.records().filter_map(|(_, record)| if let Record::Watch(watch) = record { Some(watch) } else { None });
-    let seen = watches().filter(|watch| watch.object == matrix.id && watch.touched != 0).count();
-    // On a busy machine they are few.
-    let all = || watches().map(|watch| (watch.object, watch.end)).collect::<Vec<_>>();
-    assert!(seen > 0, "{matrix:?} {:?} {:?}", all(), run.records().filter(|(_, record)| matches!(record, Record::Cost(_))).last());
-    assert!(
-        run.records().any(|(_, record)| matches!(record, Record::Code { ip, start, bytes } if ip >= start && !bytes.is_empty()))
-    );
+    panic!("no touch of the matrix was seen: {said:#?}");
 }
 
 #[test]
