@@ -6,12 +6,11 @@
 
 use dlmalloc::Dlmalloc;
 use nearfar_core::addr::{Extent, PAGE};
-use nearfar_sys::errno::call;
+use nearfar_sys::futex::Lock;
 use nearfar_sys::map;
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 #[cfg_attr(not(test), global_allocator)]
 static INTERNAL: Internal = Internal { lock: Lock::new(), heap: UnsafeCell::new(Dlmalloc::new_with_allocator(RawPages)) };
@@ -55,42 +54,6 @@ unsafe impl dlmalloc::Allocator for RawPages {
 
     fn page_size(&self) -> usize {
         PAGE
-    }
-}
-
-const FREE: u32 = 0;
-const HELD: u32 = 1;
-const CONTENDED: u32 = 2;
-
-/// A futex lock: std's mutex would do, but it cannot be given up by a thread of another process (the child of fork).
-struct Lock {
-    word: AtomicU32,
-}
-
-impl Lock {
-    const fn new() -> Self {
-        Self { word: AtomicU32::new(FREE) }
-    }
-
-    fn futex(&self, operation: i32, value: u32) {
-        let word = self.word.as_ptr() as usize;
-        // SAFETY: the word lives as long as the process; waiting reads it, waking does not touch it.
-        let _ = unsafe { call(libc::SYS_futex, [word, operation as usize, value as usize, 0, 0, 0]) };
-    }
-
-    fn acquire(&self) {
-        if self.word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-            return;
-        }
-        while self.word.swap(CONTENDED, Ordering::Acquire) != FREE {
-            self.futex(libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, CONTENDED);
-        }
-    }
-
-    fn release(&self) {
-        if self.word.swap(FREE, Ordering::Release) == CONTENDED {
-            self.futex(libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1);
-        }
     }
 }
 
@@ -147,7 +110,7 @@ pub fn fork_parent() {
 
 /// After fork, in the child: the only thread is the one that took the lock.
 pub fn fork_child() {
-    INTERNAL.lock.word.store(FREE, Ordering::Release);
+    INTERNAL.lock.reset();
 }
 
 #[cfg(test)]
