@@ -65,12 +65,12 @@ impl Clock {
         self.ours = ours;
     }
 
-    /// Hands over `(ip, tid)` of each sample since the last call. In the child of a fork there are none: it starts its own clock.
-    pub fn drain(&mut self, each: &mut dyn FnMut(u64, u32)) {
+    /// Hands over `(ip, tid, time)` of each sample since the last call. In the child of a fork there are none: it starts its own clock.
+    pub fn drain(&mut self, each: &mut dyn FnMut(u64, u32, u64)) {
         let Self { rings, pid, ours, lost } = self;
         for ring in rings {
             ring.drain(&mut |found| match found {
-                Found::Sample { ip, pid: of, tid } if of == *pid && !ours.contains(&tid) => each(ip, tid),
+                Found::Sample { ip, pid: of, tid, at } if of == *pid && !ours.contains(&tid) => each(ip, tid, at),
                 Found::Sample { .. } => {}
                 Found::Lost(count) => *lost += count,
             });
@@ -138,7 +138,7 @@ mod tests {
         clock.leave_out(tids[0]);
         let (mut busy, mut idle, mut within) = (0u64, 0u64, 0u64);
         let place = spin_here as fn(Duration) -> u64 as usize as u64;
-        clock.drain(&mut |ip, tid| {
+        clock.drain(&mut |ip, tid, _| {
             busy += u64::from(tid == tids[1]);
             idle += u64::from(tid == tids[0]);
             within += u64::from(tid == tids[1] && (place..place + 4096).contains(&ip));
@@ -149,7 +149,7 @@ mod tests {
         assert!(within * 10 > busy * 5, "{within} of {busy} in the function that works");
         assert_eq!(clock.lost(), 0);
         let mut again = 0;
-        clock.drain(&mut |_, tid| again += u64::from(tids.contains(&tid)));
+        clock.drain(&mut |_, tid, _| again += u64::from(tids.contains(&tid)));
         assert_eq!(again, 0, "samples are handed over once");
     }
 }

@@ -21,3 +21,14 @@ pub fn access(bytes: &[u8], start: u64, ip: u64, aligned: bool) -> Option<Access
         None
     }
 }
+
+/// Where the innermost loop around `ip` begins, in the code of a function that begins at `start`; `None`: in no loop, or not known.
+pub fn inner_loop(bytes: &[u8], start: u64, ip: u64) -> Option<u64> {
+    #[cfg(target_arch = "x86_64")]
+    return machine::inner_loop(bytes, start, ip);
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = (bytes, start, ip);
+        None
+    }
+}

@@ -12,6 +12,7 @@ pub mod modules;
 pub mod live;
 pub mod output;
 pub mod facts;
+pub mod idle;
 pub mod book;
 pub mod ring;
 pub mod sampler;

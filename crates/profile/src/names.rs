@@ -157,6 +157,13 @@ impl Names for FileNames {
         self.accesses.borrow_mut().insert((process, ip), access);
         access
     }
+
+    fn inner_loop(&self, process: usize, ip: u64) -> Option<u64> {
+        let module = self.module(process, ip)?;
+        let opened = self.image(module);
+        let (bytes, start) = opened.as_ref().as_ref().ok()?.function_code(ip.wrapping_sub(module.bias))?;
+        code::inner_loop(&bytes, start.wrapping_add(module.bias), ip)
+    }
 }
 
 /// Not `[vdso]` and the like, and not a file that was deleted while it was mapped.

@@ -14,6 +14,7 @@ use crate::settings::Settings;
 use crate::sites::Sites;
 use crate::writer::Writer;
 use nearfar_core::addr::{Extent, PAGE};
+use nearfar_core::profile::choice::Random;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::futex::Lock;
 use nearfar_sys::signal::Blocked;
@@ -140,6 +141,7 @@ impl Recorder {
             writer.begin(sites);
             self.keep_sampler(writer);
         });
+        let mut random = Random::new(event::now_ns());
         loop {
             let bell = self.queue().bell();
             self.with(|writer, queue, sites| {
@@ -152,7 +154,9 @@ impl Recorder {
                     self.fd.store(writer.fd().unwrap_or(-1), Ordering::Relaxed);
                 }
             });
-            self.queue().wait(bell, TICK_NS);
+            // Not in step with what the program repeats.
+            let tick = TICK_NS / 2 + random.below(TICK_NS);
+            self.queue().wait(bell, tick);
         }
     }
 }

@@ -4,6 +4,7 @@
 use crate::book::Book;
 use crate::clock::{Clock, PERIOD_NS};
 use crate::facts;
+use crate::idle::Idle;
 use crate::modules::{self, Mapped};
 use crate::output::{Output, Thin};
 use crate::queue::Queue;
@@ -24,10 +25,14 @@ const WRITE_NS: u64 = 250_000_000;
 const MAPS_NS: u64 = 1_000_000_000;
 /// Which groups are worth looking at is asked again after so long.
 const SORT_NS: u64 = 15_000_000;
+/// Looks of so much time at once at most.
+const LATE_NS: u64 = 60_000_000;
 /// A page that nobody touches is given up after so long.
 const LONGEST: Duration = Duration::from_secs(4);
 /// Stacks and heaps below this are not worth a record. Our own threads have a heap each of the least size, 132 KiB.
 const LEAST_REGION: usize = 256 << 10;
+/// Moments at which something ran are told of at this distance.
+const MOMENTS_NS: u64 = 800_000;
 /// Bytes that the record of an object has, and that of its end.
 const OBJECT: u64 = 40;
 /// Bytes of code told of on each side of an instruction.
@@ -62,13 +67,23 @@ pub struct Writer {
     clock: Option<Clock>,
     /// Samples by instruction and thread since the last write.
     samples: HashMap<(u64, u32), u32>,
+    /// When they were, and the time of the last write.
+    moments: Vec<(u64, u64, u32)>,
+    written: u64,
     /// The own thread has begun.
     begun: bool,
     next_write: u64,
     next_maps: u64,
     next_sort: u64,
+    /// Looks that are due, and since when they are counted.
+    owed: f64,
+    last_look: u64,
+    idle: Option<Idle>,
     random: Random,
     cpu_ns: u64,
+    /// What of it the program would have had, and up to which `cpu_ns` that is known.
+    taken_ns: f64,
+    counted_ns: u64,
     hooks_ns: u64,
     notes: Vec<String>,
     lost_said: u64,
@@ -94,11 +109,18 @@ impl Writer {
             sampler: None,
             clock: None,
             samples: HashMap::new(),
+            moments: Vec::new(),
+            written: event::now_ns(),
             begun: false,
             next_write: event::now_ns() + WRITE_NS,
             next_maps: 0,
             next_sort: 0,
+            owed: 0.0,
+            last_look: event::now_ns(),
+            idle: None,
             cpu_ns: 0,
+            taken_ns: 0.0,
+            counted_ns: 0,
             hooks_ns: 0,
             notes: Vec::new(),
             lost_said: 0,
@@ -132,6 +154,7 @@ impl Writer {
         if let (Some(start), Some(_)) = (&mut self.start, self.sampler) {
             start.method = Method::PageFaults;
         }
+        self.idle = Idle::new();
         self.start_clock();
         self.read_maps(sites);
     }
@@ -152,7 +175,11 @@ impl Writer {
         self.look();
         if let Some(clock) = &mut self.clock {
             let samples = &mut self.samples;
-            clock.drain(&mut |ip, tid| *samples.entry((ip, tid)).or_default() += 1);
+            let moments = &mut self.moments;
+            clock.drain(&mut |ip, tid, at| {
+                *samples.entry((ip, tid)).or_default() += 1;
+                moments.push((at, ip, tid));
+            });
         }
         let now = event::now_ns();
         if now >= self.next_maps {
@@ -160,7 +187,20 @@ impl Writer {
         }
         if now >= self.next_write {
             self.next_write = now + WRITE_NS;
+            self.tell_idle(now);
             self.write(queue, sites, false);
+        }
+    }
+
+    /// Tells how much of our CPU time is taken from the program.
+    fn tell_idle(&mut self, now: u64) {
+        let spent = self.sampler.map(Sampler::cost).unwrap_or_default();
+        let own = self.cpu_ns + spent.cpu_ns;
+        let contended = self.idle.as_mut().map_or(1.0, |idle| idle.contended(now, own));
+        self.taken_ns += (self.cpu_ns - self.counted_ns) as f64 * contended;
+        self.counted_ns = self.cpu_ns;
+        if let Some(sampler) = self.sampler {
+            sampler.set_contended(contended);
         }
     }
 
@@ -197,7 +237,12 @@ impl Writer {
             self.next_sort = now + (self.book.live.groups() as u64 * 20_000).max(SORT_NS);
             self.book.live.sort();
         }
-        for _ in 0..sampler.wanted() {
+        // What a round comes to late for is not made up for in a burst.
+        self.owed += sampler.rate() * (now - self.last_look.max(now.saturating_sub(LATE_NS))) as f64 * 1e-9;
+        self.last_look = now;
+        let count = self.owed as usize;
+        self.owed -= count as f64;
+        for _ in 0..count {
             let random = &mut self.random;
             // Heaps of the C library have their share of the looks, as the groups have theirs.
             let heaps: Vec<usize> =
@@ -222,9 +267,10 @@ impl Writer {
             let Some(look) = drawn else { continue };
             if !sampler.offer(look) {
                 self.book.not_looked(look.object);
-                return;
+                break;
             }
         }
+        sampler.begin_looks();
     }
 
     /// Reads the mappings: modules that are new, their static arrays, heaps, the main stack.
@@ -340,9 +386,10 @@ impl Writer {
             });
         }
         if !self.samples.is_empty() && thin < Thin::Full {
-            let samples = self.samples.drain().map(|((ip, tid), count)| (ip, tid, count)).collect();
-            middle.push(Record::Time(TimeSamples { at: now, period_ns: PERIOD_NS, samples }));
+            middle.push(Record::Time(self.time(now, thin == Thin::No)));
         }
+        self.moments.clear();
+        self.written = now;
         head.extend(middle);
         head.extend(codes);
         let whole = thin == Thin::Full && !last;
@@ -359,11 +406,32 @@ impl Writer {
         self.output.write(self.pid, &tail, last);
     }
 
+    /// What has run since the last write; `when`: with the order in which it ran.
+    fn time(&mut self, at: u64, when: bool) -> TimeSamples {
+        let samples: Vec<_> = self.samples.drain().map(|((ip, tid), count)| (ip, tid, count)).collect();
+        let mut moments = Vec::new();
+        if when {
+            let index: HashMap<_, _> = samples.iter().enumerate().map(|(at, &(ip, tid, _))| ((ip, tid), at as u32)).collect();
+            // The rings of the CPUs come one after the other.
+            self.moments.sort_unstable();
+            let mut last = self.written;
+            for &(at, ip, tid) in &self.moments {
+                let spaced = moments.is_empty() || at >= last + MOMENTS_NS;
+                if let Some(&which) = index.get(&(ip, tid)).filter(|_| spaced) {
+                    moments.push(((at.saturating_sub(last) / 1000) as u32, which));
+                    last += at.saturating_sub(last) / 1000 * 1000;
+                }
+            }
+        }
+        TimeSamples { at, period_ns: PERIOD_NS, samples, since: self.written, moments }
+    }
+
     fn cost(&self, at: u64) -> Cost {
         let spent = self.sampler.map(Sampler::cost).unwrap_or_default();
         Cost {
             at,
             cpu_ns: self.cpu_ns + spent.cpu_ns,
+            taken_ns: (self.taken_ns as u64 + self.cpu_ns - self.counted_ns) + spent.taken_ns,
             stall_ns: spent.stall_ns,
             hooks_ns: self.hooks_ns,
             watches: spent.watches,
@@ -439,6 +507,8 @@ impl Writer {
         self.regions.iter_mut().for_each(|region| region.written = false);
         (self.clock, self.begun) = (None, false);
         self.samples.clear();
+        self.moments.clear();
+        self.written = event::now_ns();
         if let Some(sampler) = self.sampler
             && sampler.fork_child().is_err()
         {
@@ -447,7 +517,8 @@ impl Writer {
         if let (Some(start), Some(_)) = (&mut self.start, self.sampler) {
             start.method = Method::PageFaults;
         }
-        (self.cpu_ns, self.lost_said) = (0, 0);
+        (self.cpu_ns, self.counted_ns, self.taken_ns, self.lost_said) = (0, 0, 0.0, 0);
+        (self.owed, self.last_look) = (0.0, event::now_ns());
         self.random = Random::new(self.random.next() ^ u64::from(self.pid));
         self.next_write = event::now_ns() + WRITE_NS;
     }

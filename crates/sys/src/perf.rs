@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 const SOFTWARE: u32 = 1;
 /// PERF_COUNT_SW_CPU_CLOCK.
 const CPU_CLOCK: u64 = 0;
-/// PERF_SAMPLE_IP | PERF_SAMPLE_TID.
-const IP_AND_TID: u64 = 0b11;
+/// PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME.
+const IP_TID_TIME: u64 = 0b111;
 /// Bits of the flags: inherit, exclude_kernel, exclude_hv, inherit_thread.
 const INHERIT: u64 = 1 << 1;
 const NO_KERNEL: u64 = 1 << 5;
@@ -66,7 +66,15 @@ struct Attributes {
 impl Attributes {
     /// The software clock, each `period_ns` of user-mode CPU time.
     fn clock(period_ns: u64) -> Self {
-        Self { kind: SOFTWARE, config: CPU_CLOCK, period: period_ns, sample: IP_AND_TID, ..Self::default() }
+        Self {
+            kind: SOFTWARE,
+            config: CPU_CLOCK,
+            period: period_ns,
+            sample: IP_TID_TIME,
+            flags: USE_CLOCK,
+            clock: libc::CLOCK_MONOTONIC,
+            ..Self::default()
+        }
     }
 
     /// Memory samples, one of `period` events.
@@ -96,6 +104,8 @@ pub enum Found {
         pid: u32,
         /// The thread.
         tid: u32,
+        /// When, in ns of CLOCK_MONOTONIC.
+        at: u64,
     },
     /// So many samples found the ring full.
     Lost(u64),
@@ -170,7 +180,12 @@ impl Ring {
             match kind {
                 RECORD_SAMPLE => {
                     let task = self.word(at + 16);
-                    each(Found::Sample { ip: self.word(at + 8), pid: task as u32, tid: (task >> 32) as u32 });
+                    each(Found::Sample {
+                        ip: self.word(at + 8),
+                        pid: task as u32,
+                        tid: (task >> 32) as u32,
+                        at: self.word(at + 24),
+                    });
                 }
                 RECORD_LOST => each(Found::Lost(self.word(at + 16))),
                 _ => {}

@@ -1,10 +1,11 @@
 //! Records to conclusions: a whole profile, or several of one job, as a [`Summary`].
 
 use super::file::Content;
-use super::groups::{self, seconds};
+use super::groups::{self, Group, seconds};
 use super::interval::{REPLICATES, Xorshift, finite, interval};
 use super::misses::{self, PageVisits};
 use super::names::Names;
+use super::pace::Phases;
 use super::process::{Process, split};
 use super::record::{Cost, Method, Record, Start};
 use super::recurrence::{POSSIBLE, SIGNIFICANT};
@@ -45,8 +46,10 @@ pub fn analyse<N: Names + ?Sized>(content: &Content, names: &N, options: &Option
     let hosts = starts.iter().map(|start| &start.host).collect::<HashSet<_>>().len().max(1);
     let groups = groups::collect(&processes);
     let mut code = Code::new(names);
-    let mut studied: Vec<_> = groups.iter().map(|group| study(group, &mut code, (begin, end, bin_s))).collect();
     let lines = cache_bytes as f64 / LINE * hosts as f64;
+    let paced = paced(&groups, &processes, names, &mut code, lines, (begin, end, bin_s));
+    let study = |(group, paced)| study(group, paced, &mut code, (begin, end, bin_s));
+    let mut studied: Vec<_> = groups.iter().zip(&paced).map(study).collect();
     let kept = traffic(&mut studied, lines, wall);
     let mut routines = Routines::new(names);
     let sampled: f64 = processes.iter().enumerate().map(|(at, process)| routines.time(at, process, &mut code)).sum();
@@ -88,6 +91,47 @@ pub fn analyse<N: Names + ?Sized>(content: &Content, names: &N, options: &Option
     summary
 }
 
+/// How often the clock is made anew from what it says.
+const ROUNDS: usize = 3;
+
+/// The groups with times of the clock that goes by memory. What moves memory is what the caches do not hold, which that clock tells:
+/// so it is made from visits of any gap at first, and then from those that miss by the last clock.
+fn paced<N: Names + ?Sized>(
+    groups: &[Group],
+    processes: &[Process<'_>],
+    names: &N,
+    code: &mut Code<'_, N>,
+    lines: f64,
+    (begin, end, bin): (f64, f64, f64),
+) -> Vec<Group> {
+    let mut paced = groups.to_vec();
+    let mut phases = Phases::of(processes, names);
+    if phases.is_empty() {
+        return paced;
+    }
+    for round in 0..ROUNDS {
+        let studied: Vec<_> =
+            groups.iter().zip(&paced).map(|(group, paced)| study(group, paced, code, (begin, end, bin))).collect();
+        let wall = (end - begin).max(1e-9);
+        let lines = if round == 0 { lines / 64.0 } else { lines };
+        let kept = kept(lines, wall, studied.iter().map(|one| &one.flows));
+        let moved = studied.iter().flat_map(|one| {
+            let lines = one.flows.lines(kept);
+            let amounts =
+                one.paced.looks.iter().zip(&one.visits).filter_map(|(look, visit)| {
+                    Some((look.process, look.watch.ip, describe::amount(look, visit.as_ref()?, kept)))
+                });
+            let amounts: Vec<_> = amounts.collect();
+            let sum: f64 = amounts.iter().map(|one| one.2).sum();
+            let scale = if sum > 0.0 { (lines.read + lines.written) / sum } else { 0.0 };
+            amounts.into_iter().map(move |(process, ip, amount)| (process, ip, amount * scale))
+        });
+        let pace = phases.pace(moved.collect::<Vec<_>>().into_iter(), names, (begin, end));
+        paced = groups.iter().map(|group| pace.group(group, (begin, end))).collect();
+    }
+    paced
+}
+
 /// Lines to bytes; memory that is touched first is written back once, if the cache does not hold everything.
 fn bytes(lines: Lines, fresh: f64, kept: f64) -> (f64, f64) {
     (lines.read * LINE, lines.written * LINE + if kept.is_finite() { fresh } else { 0.0 })
@@ -96,7 +140,7 @@ fn bytes(lines: Lines, fresh: f64, kept: f64) -> (f64, f64) {
 /// Estimates the traffic of all groups; returns for how long the cache keeps a line.
 fn traffic(studied: &mut [Studied<'_>], lines: f64, wall: f64) -> f64 {
     let time = kept(lines, wall, studied.iter().map(|one| &one.flows));
-    let orders: Vec<_> = studied.iter().map(|one| order(one.group)).collect();
+    let orders: Vec<_> = studied.iter().map(|one| order(one.paced)).collect();
     let mut again = vec![[const { Vec::new() }; 3]; studied.len()];
     for replicate in 0..REPLICATES {
         // Every other time with what may be there but is not sure, so that intervals cover it.
@@ -105,8 +149,8 @@ fn traffic(studied: &mut [Studied<'_>], lines: f64, wall: f64) -> f64 {
         for (at, one) in studied.iter().enumerate() {
             let mut random = Xorshift::new((replicate * 1_000_003 + at + 1) as u64);
             let factors: Vec<f64> = one.group.looks.iter().map(|_| random.exponential()).collect();
-            let flows = Flows::of(one.group, &one.visits, &orders[at], price, |look| factors[look]);
-            let page_visits = PageVisits::of(one.group, &one.visits, one.page_visits.pages, |look| factors[look]);
+            let flows = Flows::of(one.paced, &one.visits, &orders[at], price, |look| factors[look]);
+            let page_visits = PageVisits::of(one.paced, &one.visits, one.page_visits.pages, |look| factors[look]);
             drawn.push((flows, page_visits));
         }
         let time = kept(lines, wall, drawn.iter().map(|(flows, _)| flows));
@@ -164,7 +208,7 @@ fn cost(processes: &[Process<'_>], sampled: f64) -> (f64, f64) {
             }
         }
         ours += seconds(last.cpu_ns);
-        spent += seconds(last.cpu_ns) + seconds(last.stall_ns) + seconds(last.hooks_ns);
+        spent += seconds(last.taken_ns) + seconds(last.stall_ns) + seconds(last.hooks_ns);
     }
     let own = cpu - ours;
     let cpu = if own > 0.0 { own } else { sampled };

@@ -44,8 +44,17 @@ fn record() -> impl Strategy<Value = Record> {
     let brief = (0..3_u32, number(), number(), number(), number(), number()).prop_map(
         |(site, at, count, bytes, largest, lifetime_ns)| Record::Brief(Brief { site, at, count, bytes, largest, lifetime_ns }),
     );
-    let time = (number(), number(), proptest::collection::vec((0x10..0x16_u64, 0..3_u32, any::<u32>()), 0..4))
-        .prop_map(|(at, period_ns, samples)| Record::Time(TimeSamples { at, period_ns, samples }));
+    let time = (number(), number(), proptest::collection::vec((0x10..0x16_u64, 0..3_u32, any::<u32>()), 0..4)).prop_map(
+        |(at, period_ns, samples)| {
+            Record::Time(TimeSamples {
+                at,
+                period_ns,
+                since: at.wrapping_sub(samples.len() as u64 * 1000),
+                moments: (0..samples.len() as u32 + 1).map(|which| (which * 700, which)).collect(),
+                samples,
+            })
+        },
+    );
     let cost = (number(), number()).prop_map(|(at, cpu_ns)| Record::Cost(Cost { at, cpu_ns, ..Cost::default() }));
     let last =
         (number(), number()).prop_map(|(at, cpu)| Record::End { at, cpu_user_ns: cpu, cpu_system_ns: cpu / 2, peak_resident: 0 });

@@ -13,7 +13,7 @@ use super::traffic::wait_of;
 use super::visits::{Code, LINES, Visit, Way};
 
 /// How many bytes from and to memory a look's visit is a sample of; only proportions matter.
-fn amount(look: &Look, visit: &Visit, kept: f64) -> f64 {
+pub fn amount(look: &Look, visit: &Visit, kept: f64) -> f64 {
     let scattered = visit.way == Way::Scatter;
     let kept = if scattered { kept * visit.lines / LINES } else { kept };
     let missed = if wait_of(look, scattered) >= kept { 1.0 } else { visit.fresh };
@@ -26,7 +26,7 @@ fn timeline(one: &Studied<'_>, kept: f64, (begin, end, bin): (f64, f64, f64)) ->
     let mut line = Timeline::with_bin(begin, end, bin);
     let total = one.read.value + one.written.value;
     for (at, (look, visit)) in looks.iter().zip(&one.visits).enumerate() {
-        let amount = visit.map_or(0.0, |visit| amount(look, &visit, kept));
+        let amount = visit.map_or(0.0, |visit| amount(&one.paced.looks[at], &visit, kept));
         if amount > 0.0 {
             let (first, last) = (looks[at.saturating_sub(3)].at, looks[(at + 3).min(looks.len() - 1)].at);
             let (from, to) =
@@ -70,7 +70,7 @@ pub(super) fn object<N: Names + ?Sized>(
         true => Vec::new(),
         false => title::asking(names.frames(group.origin.0, &group.origin.1)),
     };
-    let seen = || group.looks.iter().zip(&one.visits).filter_map(|(look, visit)| Some((look, visit.as_ref()?)));
+    let seen = || one.paced.looks.iter().zip(&one.visits).filter_map(|(look, visit)| Some((look, visit.as_ref()?)));
     let missing = seen().any(|(look, visit)| amount(look, visit, kept) > 0.0);
     let visits: Vec<_> = seen()
         .map(|(look, visit)| {

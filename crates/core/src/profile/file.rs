@@ -6,7 +6,7 @@ use super::record::Record;
 /// First bytes of a file.
 pub const MAGIC: [u8; 8] = *b"nfprof\r\n";
 /// Version of the format. Readers refuse another.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// First bytes of a batch.
 const BATCH: u32 = u32::from_le_bytes(*b"batc");
 /// MAGIC, VERSION, four bytes of nothing.

@@ -149,7 +149,11 @@ pub fn collect(processes: &[Process<'_>]) -> Vec<Group> {
     let (begin, end) = period(processes);
     for group in &mut groups {
         group.looks.sort_by(|one, other| one.at.total_cmp(&other.at));
-        weigh(group, begin, end);
+        for look in &mut group.looks {
+            let gone = group.items.get(look.item).map_or(f64::INFINITY, |item| item.end);
+            look.died = look.watch.end == WatchEnd::Lost && look.at + look.waited >= gone - 0.05;
+        }
+        group.weigh(begin, end);
     }
     groups
 }
@@ -247,36 +251,34 @@ fn place(addr: u64, modules: &[&super::record::Module]) -> (String, String, u64)
     }
 }
 
-/// Gives every look the page-seconds that it stands for.
-fn weigh(group: &mut Group, begin: f64, end: f64) {
-    for look in &mut group.looks {
-        let gone = group.items.get(look.item).map_or(f64::INFINITY, |item| item.end);
-        look.died = look.watch.end == WatchEnd::Lost && look.at + look.waited >= gone - 0.05;
-    }
-    let of_items: f64 = group.items.iter().map(|item| item.page_seconds(f64::NEG_INFINITY, f64::INFINITY)).sum();
-    let of_briefs: f64 = group.briefs.iter().map(|(_, brief)| brief_page_seconds(brief)).sum();
-    group.page_seconds = of_items + of_briefs;
-    let mut looks_at: HashMap<usize, Vec<usize>> = HashMap::new();
-    for (at, look) in group.looks.iter().enumerate() {
-        looks_at.entry(look.item).or_default().push(at);
-    }
-    let mut pooled = Timeline::new(begin, end, 1024);
-    for (at, item) in group.items.iter().enumerate() {
-        match looks_at.get(&at) {
-            Some(looks) if looks.len() >= 2 * STRATUM => {
-                strata(&mut group.looks, looks, |from, to| item.page_seconds(from, to));
-            }
-            _ => item.spans().for_each(|(from, to, len)| pooled.add(from, to, pages(len) * (to - from))),
+impl Group {
+    /// Gives every look the page-seconds that it stands for.
+    pub fn weigh(&mut self, begin: f64, end: f64) {
+        let of_items: f64 = self.items.iter().map(|item| item.page_seconds(f64::NEG_INFINITY, f64::INFINITY)).sum();
+        let of_briefs: f64 = self.briefs.iter().map(|(_, brief)| brief_page_seconds(brief)).sum();
+        self.page_seconds = of_items + of_briefs;
+        let mut looks_at: HashMap<usize, Vec<usize>> = HashMap::new();
+        for (at, look) in self.looks.iter().enumerate() {
+            looks_at.entry(look.item).or_default().push(at);
         }
-    }
-    let mut rest: Vec<usize> = looks_at.into_values().filter(|looks| looks.len() < 2 * STRATUM).flatten().collect();
-    rest.sort_unstable();
-    let sums = pooled.running();
-    strata(&mut group.looks, &rest, |from, to| sums.between(from, to));
-    // Objects without looks are spoken for by the others.
-    let total: f64 = group.looks.iter().map(|look| look.weight).sum();
-    if total > 0.0 {
-        group.looks.iter_mut().for_each(|look| look.weight *= group.page_seconds / total);
+        let mut pooled = Timeline::new(begin, end, 1024);
+        for (at, item) in self.items.iter().enumerate() {
+            match looks_at.get(&at) {
+                Some(looks) if looks.len() >= 2 * STRATUM => {
+                    strata(&mut self.looks, looks, |from, to| item.page_seconds(from, to));
+                }
+                _ => item.spans().for_each(|(from, to, len)| pooled.add(from, to, pages(len) * (to - from))),
+            }
+        }
+        let mut rest: Vec<usize> = looks_at.into_values().filter(|looks| looks.len() < 2 * STRATUM).flatten().collect();
+        rest.sort_unstable();
+        let sums = pooled.running();
+        strata(&mut self.looks, &rest, |from, to| sums.between(from, to));
+        // Objects without looks are spoken for by the others.
+        let total: f64 = self.looks.iter().map(|look| look.weight).sum();
+        if total > 0.0 {
+            self.looks.iter_mut().for_each(|look| look.weight *= self.page_seconds / total);
+        }
     }
 }
 

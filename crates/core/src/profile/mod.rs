@@ -24,6 +24,7 @@ mod timeline;
 mod recurrence;
 mod cache;
 mod groups;
+mod pace;
 mod visits;
 mod traffic;
 mod misses;

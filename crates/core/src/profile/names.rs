@@ -41,6 +41,11 @@ pub trait Names {
 
     /// What the instruction at `ip` does with memory; `None`: not known.
     fn access(&self, process: usize, ip: u64) -> Option<Access>;
+
+    /// Where the innermost loop around an instruction begins; `None`: not known, or there is none.
+    fn inner_loop(&self, _process: usize, _ip: u64) -> Option<u64> {
+        None
+    }
 }
 
 /// Knows nothing.

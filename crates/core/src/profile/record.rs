@@ -266,6 +266,11 @@ pub struct TimeSamples {
     pub period_ns: u64,
     /// Instruction, thread, number of samples.
     pub samples: Vec<(u64, u32, u32)>,
+    /// The time they are of begins here.
+    pub since: u64,
+    /// When what ran: microseconds since the one before (the first: since `since`), and which of `samples`. One in about a
+    /// millisecond, of whichever thread. Empty: not told.
+    pub moments: Vec<(u32, u32)>,
 }
 
 /// What observing has cost.
@@ -275,6 +280,8 @@ pub struct Cost {
     pub at: u64,
     /// CPU time of our threads.
     pub cpu_ns: u64,
+    /// What of it the program would have had: little where a CPU is idle.
+    pub taken_ns: u64,
     /// Time that threads of the program waited for us: faults, mapping calls.
     pub stall_ns: u64,
     /// Time within our hooks.

@@ -14,6 +14,8 @@ use super::visits::{Code, LINES, Visit, visits};
 /// A group with what was concluded of its looks.
 pub struct Studied<'a> {
     pub group: &'a Group,
+    /// The same with times of the clock that goes by memory: what concerns caches is in those.
+    pub paced: &'a Group,
     pub visits: Vec<Option<Visit>>,
     pub flows: Flows,
     pub page_visits: PageVisits,
@@ -46,9 +48,14 @@ pub fn peak<'a>(items: impl Iterator<Item = &'a groups::Item>) -> u64 {
 }
 
 /// What can be said of a group without the others.
-pub fn study<'a, N: Names + ?Sized>(group: &'a Group, code: &mut Code<'_, N>, (begin, end, bin): (f64, f64, f64)) -> Studied<'a> {
+pub fn study<'a, N: Names + ?Sized>(
+    group: &'a Group,
+    paced: &'a Group,
+    code: &mut Code<'_, N>,
+    (begin, end, bin): (f64, f64, f64),
+) -> Studied<'a> {
     let visits = visits(group, code);
-    let flows = Flows::of(group, &visits, &order(group), SIGNIFICANT, |_| 1.0);
+    let flows = Flows::of(paced, &visits, &order(paced), SIGNIFICANT, |_| 1.0);
     let mut live = Timeline::with_bin(begin, end, bin);
     let mut alive = Timeline::new(begin, end, 1024);
     for item in &group.items {
@@ -64,10 +71,22 @@ pub fn study<'a, N: Names + ?Sized>(group: &'a Group, code: &mut Code<'_, N>, (b
     let pages = if lived > 0.0 { group.page_seconds / lived } else { 0.0 };
     let largest = group.briefs.iter().map(|(_, brief)| brief.largest).max().unwrap_or(0);
     let peak = peak(group.items.iter()).max(largest);
-    let page_visits = PageVisits::of(group, &visits, pages, |_| 1.0);
+    let page_visits = PageVisits::of(paced, &visits, pages, |_| 1.0);
     let fresh = fresh(group, flows.present, peak);
     let none = Estimate::default();
-    Studied { group, visits, flows, page_visits, peak, live: live.bins, fresh, read: none, written: none, page_visit_count: none }
+    Studied {
+        group,
+        paced,
+        visits,
+        flows,
+        page_visits,
+        peak,
+        live: live.bins,
+        fresh,
+        read: none,
+        written: none,
+        page_visit_count: none,
+    }
 }
 
 /// The C library maps every block of more bytes by itself, whatever was freed before.

@@ -54,6 +54,11 @@ pub fn access(bytes: &[u8], start: u64, ip: u64, aligned: bool) -> Option<Access
     })
 }
 
+/// Where the innermost loop around `ip` begins, in the code of a function.
+pub fn inner_loop(bytes: &[u8], start: u64, ip: u64) -> Option<u64> {
+    innermost(&decode(bytes, start), ip)?.first().map(Instruction::ip)
+}
+
 fn is_near(one: &Place, other: &Place, reach: u64) -> bool {
     one.value.is_beside(&other.value) && one.value.constant.abs_diff(other.value.constant) < reach
 }

@@ -22,7 +22,7 @@ use nearfar_sys::process;
 use nearfar_sys::uffd_watch::WatchFd;
 use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How a sampler works.
@@ -53,6 +53,8 @@ pub struct Look {
 pub struct Spent {
     /// CPU time of the sampler's thread.
     pub cpu_ns: u64,
+    /// What of it the program would have had.
+    pub taken_ns: u64,
     /// Time that threads of the program waited for it.
     pub stall_ns: u64,
     /// Looks that have ended.
@@ -65,9 +67,12 @@ pub struct Spent {
 pub struct Sampler {
     looks: Ring<(u64, Look), 1024>,
     watches: Ring<Watch, 4096>,
-    /// Looks it would take, less those that wait.
-    wanted: AtomicUsize,
+    /// Looks a second it would take, as the bits of a number; 0: none now.
+    rate: AtomicU64,
+    /// Share of our CPU time that the program would have had, as the bits of a number.
+    contended: AtomicU64,
     cpu_ns: AtomicU64,
+    taken_ns: AtomicU64,
     stall_ns: AtomicU64,
     ended: AtomicU64,
     touched: AtomicU64,
@@ -86,8 +91,10 @@ pub struct Sampler {
 static SAMPLER: Sampler = Sampler {
     looks: Ring::new(),
     watches: Ring::new(),
-    wanted: AtomicUsize::new(0),
+    rate: AtomicU64::new(0),
+    contended: AtomicU64::new(0x3ff0_0000_0000_0000),
     cpu_ns: AtomicU64::new(0),
+    taken_ns: AtomicU64::new(0),
     stall_ns: AtomicU64::new(0),
     ended: AtomicU64::new(0),
     touched: AtomicU64::new(0),
@@ -161,15 +168,28 @@ impl Sampler {
         self.process.load(Ordering::Acquire) == process::pid()
     }
 
-    /// How many looks it would take now.
-    pub fn wanted(&self) -> usize {
-        self.wanted.load(Ordering::Relaxed).saturating_sub(self.looks.len())
+    /// How many looks a second it would take; 0 while it takes none. Several at a time are cheaper than one by one: what the kernel
+    /// does for the first is in the processor's caches for the others.
+    pub fn rate(&self) -> f64 {
+        let waiting = self.looks.len();
+        if waiting > 0 { 0.0 } else { f64::from_bits(self.rate.load(Ordering::Relaxed)) }
     }
 
-    /// Gives it a page to look at; false when it has enough. It is looked at a little later (up to some 0.1 s), whatever is there
-    /// then: the caller drops a watch whose `at` is after the object's end.
+    /// Gives it a page to look at; false when it has enough. Looks begin with the next [`begin_looks`](Self::begin_looks).
     pub fn offer(&self, look: Look) -> bool {
         self.looks.push((now_ns(), look))
+    }
+
+    /// Has the offered pages looked at now.
+    pub fn begin_looks(&self) {
+        if self.runs() && !self.looks.is_empty() {
+            self.wake_thread();
+        }
+    }
+
+    /// Tells how much of our CPU time the program would have had otherwise, 0..=1: little where a CPU is idle.
+    pub fn set_contended(&self, share: f64) {
+        self.contended.store(share.clamp(0.0, 1.0).to_bits(), Ordering::Relaxed);
     }
 
     /// The next result.
@@ -181,6 +201,7 @@ impl Sampler {
     pub fn cost(&self) -> Spent {
         Spent {
             cpu_ns: self.cpu_ns.load(Ordering::Relaxed),
+            taken_ns: self.taken_ns.load(Ordering::Relaxed),
             stall_ns: self.stall_ns.load(Ordering::Relaxed),
             watches: self.ended.load(Ordering::Relaxed),
             touched: self.touched.load(Ordering::Relaxed),
@@ -235,8 +256,8 @@ impl Sampler {
         self.process.store(0, Ordering::Release);
         self.looks.reset();
         self.watches.reset();
-        self.wanted.store(0, Ordering::Relaxed);
-        for count in [&self.cpu_ns, &self.stall_ns, &self.ended, &self.touched] {
+        self.rate.store(0, Ordering::Relaxed);
+        for count in [&self.cpu_ns, &self.taken_ns, &self.stall_ns, &self.ended, &self.touched] {
             count.store(0, Ordering::Relaxed);
         }
         self.holds.reset();

@@ -20,6 +20,8 @@ pub enum State {
     Away,
     /// It is back, and the first write is waited for.
     Protected,
+    /// It is back; only its registration is still to be ended.
+    Back,
 }
 
 /// A page that is looked at.

@@ -103,16 +103,20 @@ impl Feed {
 
 fn work(sampler: &Sampler, shared: &Shared) {
     let mut random = Random::new(4);
+    let mut owed = 0.0;
     loop {
         let everything = shared.everything.load(Ordering::Relaxed);
         let ranges = if everything { own_memory() } else { shared.ranges.lock().expect("as planned").clone() };
-        let wanted = sampler.wanted().min(if ranges.is_empty() { 0 } else { 4096 });
+        owed = (owed + sampler.rate() * 0.005).min(200.0);
+        let wanted = if ranges.is_empty() { 0 } else { owed as usize };
+        owed = owed.fract();
         for _ in 0..wanted {
             let range = ranges[random.below(ranges.len() as u64) as usize];
             let page = range.start + random.below((range.len() / PAGE) as u64) as usize * PAGE;
             let block = page & !(BLOCK - 1);
             sampler.offer(Look { object: 7, page, huge: range.contains_extent(Extent::new(block, BLOCK)) });
         }
+        sampler.begin_looks();
         let mut counts = *shared.counts.lock().expect("as planned");
         while let Some(watch) = sampler.take() {
             assert_eq!(watch.object, 7);

@@ -55,10 +55,11 @@ fn sampled(feed: &Feed, memory: &Memory, salt: u64) -> bool {
     memory.fill(salt + 9);
     let mut random = Random::new(salt);
     for _ in 0..40 {
-        for _ in 0..feed.sampler.wanted().min(100) {
+        for _ in 0..(feed.sampler.rate() * 0.001).ceil().min(100.0) as usize {
             let page = memory.range.start + random.below(memory.pages() as u64) as usize * PAGE;
             feed.sampler.offer(Look { object: 1, page, huge: false });
         }
+        feed.sampler.begin_looks();
         std::thread::sleep(Duration::from_millis(1));
         if !holds(memory, salt + 9) {
             return false;

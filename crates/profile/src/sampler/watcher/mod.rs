@@ -24,8 +24,6 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// How often costs are counted and old looks are given up.
 const TICK_NS: u64 = 40_000_000;
-/// A look that should have begun so long ago begins, and those after it are late too.
-const BEHIND_NS: u64 = 20_000_000;
 /// Share of the looks that, when they end with a read, go on to see whether the visit writes; each costs as much again.
 const FOLLOWED: f64 = 0.25;
 /// So many at a time.
@@ -34,14 +32,12 @@ const VISITS: usize = 64;
 const VISIT_NS: u64 = 2_000_000;
 /// It may stay so for that much longer, so that a wake-up for something else can end it.
 const VISIT_SLACK_NS: u64 = 3_000_000;
-/// A look begins with the next wake-up after its moment; none comes for a look alone before so many looks are due, or it has waited so
-/// long. What waits is not the program.
-const TOGETHER: f64 = 3.0;
-const LATE_NS: f64 = 3e6;
-/// Looks that begin with one wake-up at most.
-const AT_ONCE: usize = 8;
 /// A page that was offered so long ago may not be the object's any more.
-const STALE_NS: u64 = 150_000_000;
+const STALE_NS: u64 = 20_000_000;
+/// A page that is back in view may stay registered for so long, so that many are unregistered together.
+const BACK_NS: u64 = 50_000_000;
+/// So many pages.
+const BACKS: usize = 256;
 /// What a thread waits before we know of it and after we are done with it.
 const WAKING_NS: u64 = 10_000;
 /// Faults that were read while something else was being done.
@@ -72,6 +68,8 @@ struct Watcher {
     restores: bool,
     /// When visits end: time, slot, and when its look began.
     protected: VecDeque<(u64, usize, u64)>,
+    /// Pages that are in view again and still registered: until when, slot, and when its look began.
+    backs: VecDeque<(u64, usize, u64)>,
     threads: BlockedThreads,
     spare: Option<OwnedFd>,
     forbidden: Vec<Extent>,
@@ -79,7 +77,9 @@ struct Watcher {
     governor: Governor,
     longest: u64,
     begun: u64,
-    next: u64,
+    /// CPU time that the program would have had, ns.
+    taken: f64,
+    own: u64,
     tick: u64,
     splits: u32,
     next_split: u64,
@@ -118,6 +118,7 @@ pub fn spawn(sampler: &'static Sampler) -> Result<(), Errno> {
         overflow: false,
         restores: false,
         protected: VecDeque::with_capacity(VISITS),
+        backs: VecDeque::with_capacity(BACKS),
         threads: BlockedThreads::new(),
         spare,
         forbidden: Vec::new(),
@@ -125,7 +126,8 @@ pub fn spawn(sampler: &'static Sampler) -> Result<(), Errno> {
         governor: Governor::new(options.budget, Counted { now: now_ns(), ..Counted::default() }),
         longest: options.longest.as_nanos() as u64,
         begun: 0,
-        next: 0,
+        taken: 0.0,
+        own: 0,
         tick: 0,
         splits: SPLITS,
         next_split: 0,
@@ -155,9 +157,10 @@ impl Watcher {
         self.forbidden.extend(self.slots.memory());
         self.forbidden.push(self.mover.memory());
         self.forbidden.push(Extent::new(std::ptr::from_ref(self).addr(), size_of::<Self>()));
-        let (faults, protected) = (self.pending.as_slices().0, self.protected.as_slices().0);
+        let (faults, protected, backs) = (self.pending.as_slices().0, self.protected.as_slices().0, self.backs.as_slices().0);
         self.forbidden.push(Extent::new(faults.as_ptr().addr(), PENDING * size_of::<Fault>()));
         self.forbidden.push(Extent::new(protected.as_ptr().addr(), VISITS * 24));
+        self.forbidden.push(Extent::new(backs.as_ptr().addr(), BACKS * 24));
         self.forbidden.push(Extent::new((&raw const *self.mover.fd).addr(), size_of::<WatchFd>()));
         self.forbidden.push(Extent::new((&raw const *self.event).addr(), size_of::<Event>()));
         self.forbidden.reserve(1);
@@ -181,7 +184,7 @@ impl Watcher {
                     // What is wanted is told at once.
                     self.tick = now;
                 }
-                self.begin_due();
+                self.begin_offered();
             } else {
                 self.put_all_back();
                 self.pauses += u32::from(!self.paused);
@@ -198,11 +201,11 @@ impl Watcher {
         }
         let now = now_ns();
         let mut until = self.tick;
-        if self.has_room() && !self.sampler.looks.is_empty() {
-            until = until.min(self.next + self.lateness());
-        }
         if let Some(&(at, ..)) = self.protected.front() {
             until = until.min(at + VISIT_SLACK_NS);
+        }
+        if let Some(&(at, ..)) = self.backs.front() {
+            until = until.min(at);
         }
         let left = until.saturating_sub(now);
         let time = libc::timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as i64 };
@@ -237,6 +240,9 @@ impl Watcher {
     }
 
     fn end_visits(&mut self, now: u64) {
+        if self.backs.front().is_some_and(|&(until, ..)| until <= now) {
+            self.finish_backs();
+        }
         while let Some(&(until, slot, at)) = self.protected.front() {
             let page = self.slots.get(slot);
             let current = page.state == State::Protected && page.watch.at == at;
@@ -263,54 +269,46 @@ impl Watcher {
 
     fn count(&mut self, now: u64) {
         let own = clock(libc::CLOCK_THREAD_CPUTIME_ID);
+        self.taken += own.saturating_sub(self.own) as f64 * f64::from_bits(self.sampler.contended.load(Ordering::Relaxed));
+        self.own = own;
         self.sampler.cpu_ns.store(own, Ordering::Relaxed);
+        self.sampler.taken_ns.store(self.taken as u64, Ordering::Relaxed);
         self.governor.update(Counted {
             now,
             process: clock(libc::CLOCK_PROCESS_CPUTIME_ID),
             own,
+            taken: self.taken as u64,
             stall: self.sampler.stall_ns.load(Ordering::Relaxed),
             looks: self.begun,
         });
         // Every pause puts all pages back, which the pausing thread waits for.
         let pauses = std::mem::take(&mut self.pauses);
         self.most = if pauses == 0 { (self.most + self.most / 8).min(SMALL) } else { (self.most / 2).max(LEAST_AT_A_TIME) };
-        let wanted = (self.governor.rate() * 0.06).ceil() as usize;
-        self.sampler.wanted.store(if self.has_room() { wanted.min(1000) } else { 0 }, Ordering::Relaxed);
+        let rate = if self.has_room() { self.governor.rate() } else { 0.0 };
+        self.sampler.rate.store(rate.to_bits(), Ordering::Relaxed);
     }
 
     fn has_room(&self) -> bool {
         !self.paused && self.slots.in_use() < self.most
     }
 
-    /// How late a look may begin, for the sake of fewer wake-ups.
-    fn lateness(&self) -> u64 {
-        (TOGETHER / self.governor.rate() * 1e9).min(LATE_NS) as u64
-    }
-
-    fn begin_due(&mut self) {
-        let mut now = now_ns();
-        // Late by much: we had no CPU, or nothing to look at. Nothing is made up for in a burst.
-        if now > self.next + BEHIND_NS {
-            self.next = now;
-        }
-        for _ in 0..AT_ONCE {
-            if now < self.next || !self.has_room() {
-                return;
-            }
-            let Some((offered, look)) = self.sampler.looks.pop() else { return };
-            if offered + STALE_NS < now {
+    /// Begins the looks that were offered.
+    fn begin_offered(&mut self) {
+        let mut begun = false;
+        while let Some((offered, look)) = self.sampler.looks.pop() {
+            if offered + STALE_NS < now_ns() || !self.has_room() {
                 continue;
             }
-            let gap = -(1.0 - self.random.unit()).ln() / self.governor.rate();
-            self.next += (gap * 1e9) as u64 + 1;
+            if std::mem::replace(&mut begun, true) {
+                // The program does not wait for the rest.
+                self.read_messages();
+                self.serve_pending();
+            }
             self.begun += 1;
             self.begin(look);
-            now = now_ns();
-            if now >= self.next {
-                // Not the last: the program does not wait for the rest.
-                self.read_messages();
-            }
-            self.serve_pending();
+        }
+        if begun {
+            self.finish_backs();
         }
     }
 

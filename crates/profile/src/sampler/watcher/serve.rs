@@ -2,7 +2,7 @@
 
 use super::super::mover::{Step, Tries};
 use super::super::slots::{After, SMALL, State};
-use super::{Fault, PENDING, VISIT_NS, VISITS, WAKING_NS, Watcher};
+use super::{BACK_NS, BACKS, Fault, PENDING, VISIT_NS, VISITS, WAKING_NS, Watcher};
 use nearfar_core::addr::{BLOCK, Extent, PAGE};
 use nearfar_core::profile::record::{Watch, WatchEnd};
 use nearfar_sys::errno::Errno;
@@ -120,8 +120,8 @@ impl Watcher {
         if page.restore {
             return self.end(slot, None);
         }
-        if page.state == State::Protected {
-            if fault.protected && fault.write {
+        if matches!(page.state, State::Protected | State::Back) {
+            if page.state == State::Protected && fault.protected && fault.write {
                 page.watch.wrote = Some(true);
             }
             self.stalled(WAKING_NS);
@@ -149,7 +149,7 @@ impl Watcher {
         let served = now_ns();
         self.stalled(served - now + WAKING_NS);
         if !protected {
-            return self.finish(slot);
+            return self.finish_later(slot, served);
         }
         let page = self.slots.get(slot);
         page.state = State::Protected;
@@ -198,6 +198,28 @@ impl Watcher {
             page.watch.waited = now.saturating_sub(page.watch.at);
         }
         self.finish(slot);
+    }
+
+    /// As `finish`, when it costs least: with others.
+    fn finish_later(&mut self, slot: usize, now: u64) {
+        let page = self.slots.get(slot);
+        // In a child that is forked unseen the page would be missing as long as it is registered.
+        if page.range.len() != PAGE || self.backs.len() >= BACKS || !self.mover.fd.sees_forks() {
+            return self.finish(slot);
+        }
+        page.state = State::Back;
+        let at = page.watch.at;
+        self.backs.push_back((now + BACK_NS, slot, at));
+    }
+
+    /// Ends what `finish_later` left.
+    pub(super) fn finish_backs(&mut self) {
+        while let Some((_, slot, at)) = self.backs.pop_front() {
+            let page = self.slots.get(slot);
+            if page.state == State::Back && page.watch.at == at {
+                self.finish(slot);
+            }
+        }
     }
 
     /// Ends a look whose pages are in view.

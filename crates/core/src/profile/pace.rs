@@ -1,0 +1,250 @@
+//! A clock that goes by memory instead of by time. How long a cache keeps a line depends on what runs meanwhile: while a loop sweeps through
+//! memory it is gone soon, while one computes it stays. With one figure for a whole run, data that are used in one phase only are
+//! wrong. So times are counted in memory that was moved: each loop moves memory at its own rate, and samples of the running threads
+//! tell which loop ran when. In that clock a run of several phases is as even as one of a single phase.
+
+use super::groups::{Group, seconds};
+use super::names::Names;
+use super::process::Process;
+use super::record::Record;
+use std::collections::HashMap;
+
+/// A loop, or a function outside of loops: function, module, offset in its page of where the loop begins.
+type Place = (String, String, u64);
+
+/// A stretch of time in which one place was seen to run.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    from: f64,
+    to: f64,
+    place: usize,
+}
+
+/// Between two samples of a busy thread there is no more time than this; beyond it nothing ran, or the kernel did.
+const NEXT: f64 = 0.003;
+/// Without samples for so long, none were recorded.
+const UNRECORDED: f64 = 0.3;
+/// Memory moves a little even while nothing seems to: of the mean rate.
+const LEAST: f64 = 0.03;
+/// A place's rate is drawn to the mean as if it had run for so long at that.
+const PRIOR: f64 = 0.01;
+/// The loops of so many instructions are looked for; of rarer ones their function counts.
+const MOST_LOOPS: usize = 400;
+
+/// What ran when.
+#[derive(Clone, Debug, Default)]
+pub struct Phases {
+    stretches: Vec<Stretch>,
+    places: HashMap<Place, usize>,
+    of_ip: HashMap<(usize, u64), usize>,
+}
+
+impl Phases {
+    /// From the samples of all processes.
+    pub fn of<N: Names + ?Sized>(processes: &[Process<'_>], names: &N) -> Self {
+        let mut phases = Self::default();
+        let mut number: HashMap<(usize, u64), u32> = HashMap::new();
+        let times = |process: &Process<'_>| {
+            let of = |record: &&Record| if let Record::Time(time) = record { Some(time.clone()) } else { None };
+            process.records.iter().filter_map(|record| of(record)).collect::<Vec<_>>()
+        };
+        for (index, process) in processes.iter().enumerate() {
+            for time in times(process) {
+                time.samples.iter().for_each(|&(ip, _, count)| *number.entry((index, ip)).or_default() += count);
+            }
+        }
+        let mut frequent: Vec<_> = number.into_iter().collect();
+        frequent.sort_unstable_by_key(|&(place, count)| (std::cmp::Reverse(count), place));
+        for (at, &((process, ip), _)) in frequent.iter().enumerate() {
+            phases.learn(process, ip, names, at < MOST_LOOPS);
+        }
+        for (index, process) in processes.iter().enumerate() {
+            for time in times(process) {
+                let mut at = seconds(time.since);
+                for &(after, which) in &time.moments {
+                    let from = at;
+                    at += f64::from(after) * 1e-6;
+                    if let Some(&(ip, ..)) = time.samples.get(which as usize)
+                        && let Some(&place) = phases.of_ip.get(&(index, ip))
+                    {
+                        phases.stretches.push(Stretch { from: from.max(at - NEXT), to: at, place });
+                    }
+                }
+            }
+        }
+        phases.stretches.sort_by(|one, other| one.from.total_cmp(&other.from));
+        phases
+    }
+
+    fn learn<N: Names + ?Sized>(&mut self, process: usize, ip: u64, names: &N, with_loop: bool) -> usize {
+        if let Some(&known) = self.of_ip.get(&(process, ip)) {
+            return known;
+        }
+        let (function, module) = names.function(process, ip).unwrap_or_default();
+        // Programs are mapped at whole pages, so this much of an address is the same in all processes.
+        let begin = if with_loop { names.inner_loop(process, ip).map_or(1, |begin| begin & 0xfff) } else { 1 };
+        let next = self.places.len();
+        let place = *self.places.entry((function, module, begin)).or_insert(next);
+        self.of_ip.insert((process, ip), place);
+        place
+    }
+
+    /// True when nothing is known of what ran.
+    pub fn is_empty(&self) -> bool {
+        self.stretches.is_empty()
+    }
+
+    /// The clock that goes by the memory that places move. `moved`: process and instruction of each visit, and what it moves, in any
+    /// unit.
+    pub fn pace<N: Names + ?Sized>(
+        &mut self,
+        moved: impl Iterator<Item = (usize, u64, f64)>,
+        names: &N,
+        (begin, end): (f64, f64),
+    ) -> Pace {
+        let mut amounts = Vec::new();
+        for (process, ip, amount) in moved.filter(|one| one.1 != 0 && one.2 > 0.0 && one.2.is_finite()) {
+            let place = self.learn(process, ip, names, true);
+            amounts.resize(amounts.len().max(place + 1), 0.0);
+            amounts[place] += amount;
+        }
+        amounts.resize(self.places.len(), 0.0);
+        let mut ran = vec![0.0; amounts.len()];
+        self.stretches.iter().for_each(|stretch| ran[stretch.place] += stretch.to - stretch.from);
+        // What is moved by places that were never seen to run makes no rate.
+        let seen: f64 = amounts.iter().zip(&ran).filter(|(_, ran)| **ran > 0.0).map(|(amount, _)| amount).sum();
+        let all: f64 = ran.iter().sum();
+        if seen <= 0.0 || all <= 0.0 {
+            return Pace::even(begin, end);
+        }
+        let mean = seen / all;
+        let rate = |place: usize| ((amounts[place] + mean * PRIOR) / (ran[place] + PRIOR) / mean).max(LEAST);
+        Pace::of(self.stretches.iter().map(|stretch| (stretch.from, stretch.to, rate(stretch.place))), begin, end)
+    }
+}
+
+/// The clock.
+#[derive(Clone, Debug)]
+pub struct Pace {
+    /// Seconds, and what the clock shows then.
+    knots: Vec<(f64, f64)>,
+}
+
+impl Pace {
+    /// It shows seconds.
+    pub fn even(begin: f64, end: f64) -> Self {
+        Self { knots: vec![(begin, begin), (end.max(begin + 1e-9), end.max(begin + 1e-9))] }
+    }
+
+    /// From stretches in order of their beginnings, with rates of which 1 is the mean. It shows as many seconds from `begin` to `end` as
+    /// there are.
+    fn of(stretches: impl Iterator<Item = (f64, f64, f64)>, begin: f64, end: f64) -> Self {
+        let mut course = Course { knots: vec![(begin, 0.0)], rate: f64::NAN };
+        let pause = |course: &mut Course, to: f64| {
+            let unknown = to - course.now().0 > UNRECORDED;
+            course.advance(to, if unknown { 1.0 } else { LEAST });
+        };
+        for (from, to, rate) in stretches {
+            pause(&mut course, from.clamp(begin, end));
+            course.advance(to.clamp(begin, end), rate);
+        }
+        pause(&mut course, end);
+        let shown = course.now().1;
+        if course.knots.len() < 2 || shown <= 0.0 {
+            return Self::even(begin, end);
+        }
+        let scale = (end - begin) / shown;
+        course.knots.iter_mut().for_each(|knot| knot.1 = begin + knot.1 * scale);
+        Self { knots: course.knots }
+    }
+
+    /// What it shows at a second.
+    pub fn at(&self, second: f64) -> f64 {
+        let next = self.knots.partition_point(|knot| knot.0 <= second);
+        let (Some(&one), Some(&other)) = (self.knots.get(next.wrapping_sub(1)), self.knots.get(next)) else {
+            // Outside it goes as real time does.
+            let edge = if next == 0 { self.knots.first() } else { self.knots.last() };
+            return edge.map_or(second, |edge| edge.1 + second - edge.0);
+        };
+        one.1 + (other.1 - one.1) * (second - one.0) / (other.0 - one.0).max(1e-12)
+    }
+
+    /// A group with all times as this clock shows them.
+    pub fn group(&self, group: &Group, (begin, end): (f64, f64)) -> Group {
+        let mut paced = group.clone();
+        for item in &mut paced.items {
+            item.sizes.iter_mut().for_each(|(at, _)| *at = self.at(*at));
+            item.end = self.at(item.end);
+        }
+        for (at, brief) in &mut paced.briefs {
+            // They lived within the quarter of a second before.
+            let (from, to) = ((*at - 0.25).max(begin), *at);
+            let factor = if to > from { (self.at(to) - self.at(from)) / (to - from) } else { 1.0 };
+            brief.lifetime_ns = (brief.lifetime_ns as f64 * factor) as u64;
+            *at = self.at(*at);
+        }
+        for look in &mut paced.looks {
+            let at = self.at(look.at);
+            look.waited = self.at(look.at + look.waited) - at;
+            look.at = at;
+        }
+        paced.weigh(begin, end);
+        paced
+    }
+}
+
+/// The clock as it is made.
+struct Course {
+    knots: Vec<(f64, f64)>,
+    /// Of the last stretch.
+    rate: f64,
+}
+
+impl Course {
+    fn now(&self) -> (f64, f64) {
+        self.knots.last().copied().unwrap_or_default()
+    }
+
+    fn advance(&mut self, to: f64, rate: f64) {
+        let (at, shown) = self.now();
+        if to <= at {
+            return;
+        }
+        let next = (to, shown + (to - at) * rate);
+        match self.knots.last_mut() {
+            Some(last) if self.rate == rate => *last = next,
+            _ => self.knots.push(next),
+        }
+        self.rate = rate;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_goes_faster_where_memory_moves() {
+        // A second at rate 3, one at rate 1, again and again; a pause of a quarter of a second between.
+        let stretches = (0..4).flat_map(|round| {
+            let at = 10.0 + 2.25 * f64::from(round);
+            [(at, at + 1.0, 3.0), (at + 1.0, at + 2.0, 1.0)]
+        });
+        let pace = Pace::of(stretches, 10.0, 19.0);
+        assert!((pace.at(10.0) - 10.0).abs() < 1e-9 && (pace.at(19.0) - 19.0).abs() < 1e-9);
+        let of = |from: f64, to: f64| pace.at(to) - pace.at(from);
+        assert!((of(10.2, 10.4) / of(11.2, 11.4) - 3.0).abs() < 1e-6);
+        assert!((of(12.0, 12.2) / of(11.2, 11.4) - LEAST).abs() < 1e-6, "nothing ran");
+        assert!((0..900).all(|at| of(10.0 + f64::from(at) * 0.01, 10.01 + f64::from(at) * 0.01) >= 0.0));
+        assert!((pace.at(9.0) - 9.0).abs() < 1e-9 && (pace.at(20.0) - 20.0).abs() < 1e-9, "outside as time does");
+    }
+
+    #[test]
+    fn without_samples_it_is_time() {
+        for pace in [Pace::of(std::iter::empty(), 1.0, 5.0), Pace::even(1.0, 5.0)] {
+            assert!((0..50).all(|at| (pace.at(0.1 * f64::from(at)) - 0.1 * f64::from(at)).abs() < 1e-6));
+        }
+        assert!(Pace::even(1.0, 1.0).at(1.0).is_finite());
+        assert!(Phases::default().is_empty());
+    }
+}
