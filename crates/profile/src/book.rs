@@ -382,6 +382,7 @@ mod tests {
             pages: 1,
             at,
             waited: 5,
+            stalled: 0,
             end: nearfar_core::profile::record::WatchEnd::Read,
             touched: 0,
             ip: 0,

@@ -115,6 +115,12 @@ fn paced<N: Names + ?Sized>(
         let wall = (end - begin).max(1e-9);
         let lines = if round == 0 { lines / 64.0 } else { lines };
         let kept = kept(lines, wall, studied.iter().map(|one| &one.flows));
+        if std::env::var_os("PACE").is_some() {
+            eprintln!("kept {kept}");
+            for one in &studied {
+                eprintln!("{:?} {:?} lines {:?}", one.peak, one.group.looks.len(), one.flows.lines(kept));
+            }
+        }
         let moved = studied.iter().flat_map(|one| {
             let lines = one.flows.lines(kept);
             let amounts =
@@ -127,7 +133,7 @@ fn paced<N: Names + ?Sized>(
             amounts.into_iter().map(move |(process, ip, amount)| (process, ip, amount * scale))
         });
         let pace = phases.pace(moved.collect::<Vec<_>>().into_iter(), names, (begin, end));
-        paced = groups.iter().map(|group| pace.group(group, (begin, end))).collect();
+        paced = groups.iter().map(|group| pace.group(group)).collect();
     }
     paced
 }

@@ -80,6 +80,9 @@ struct Watcher {
     /// CPU time that the program would have had, ns.
     taken: f64,
     own: u64,
+    /// CPU time of the process and the clock at the last count, and how many of its threads run, 1 at least.
+    counted: (u64, u64),
+    running: f64,
     tick: u64,
     splits: u32,
     next_split: u64,
@@ -128,6 +131,8 @@ pub fn spawn(sampler: &'static Sampler) -> Result<(), Errno> {
         begun: 0,
         taken: 0.0,
         own: 0,
+        counted: (0, 0),
+        running: 1.0,
         tick: 0,
         splits: SPLITS,
         next_split: 0,
@@ -273,9 +278,15 @@ impl Watcher {
         self.own = own;
         self.sampler.cpu_ns.store(own, Ordering::Relaxed);
         self.sampler.taken_ns.store(self.taken as u64, Ordering::Relaxed);
+        let process = clock(libc::CLOCK_PROCESS_CPUTIME_ID);
+        let (cpu, then) = std::mem::replace(&mut self.counted, (process.saturating_sub(own), now));
+        if then != 0 && now > then {
+            let running = self.counted.0.saturating_sub(cpu) as f64 / (now - then) as f64;
+            self.running += 0.2 * (running.max(1.0) - self.running);
+        }
         self.governor.update(Counted {
             now,
-            process: clock(libc::CLOCK_PROCESS_CPUTIME_ID),
+            process,
             own,
             taken: self.taken as u64,
             stall: self.sampler.stall_ns.load(Ordering::Relaxed),
@@ -323,6 +334,7 @@ impl Watcher {
             pages: (range.len() / PAGE) as u16,
             at: now_ns(),
             waited: 0,
+            stalled: 0,
             end: WatchEnd::Lost,
             touched: 0,
             ip: 0,
@@ -368,6 +380,7 @@ impl Watcher {
         };
         let page = self.slots.get(slot);
         page.watch.at = now_ns();
+        page.stalled = self.sampler.stall_ns.load(Ordering::Relaxed);
         if !taken || self.has_thread(slot) {
             self.end(slot, Some(WatchEnd::Lost));
         }
