@@ -13,9 +13,11 @@ use crate::sites::Sites;
 use nearfar_core::addr::Extent;
 use nearfar_core::profile::choice::Random;
 use nearfar_core::profile::record::{self, Cost, Kind, Method, ObjectId, Record, Start, TimeSamples};
+use nearfar_sys::pagemap::Pagemap;
 use nearfar_sys::proc_maps::{self, Mapping};
 use nearfar_sys::{call_memory, event, process, task};
 use std::collections::{HashMap, HashSet};
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 /// Records are written once in so long.
@@ -24,16 +26,19 @@ const WRITE_NS: u64 = 250_000_000;
 const MAPS_NS: u64 = 1_000_000_000;
 /// Which groups are worth looking at is asked again after so long.
 const SORT_NS: u64 = 15_000_000;
+/// How deep stacks are used is looked up once in so long, or so many times what it takes.
+const STACKS_NS: u64 = 20_000_000;
+const STACKS_REST: u64 = 200;
 /// A page that nobody touches is given up after so long.
 const LONGEST: Duration = Duration::from_secs(4);
-/// Stacks and heaps below this are not worth a record. Our own threads have a heap each of the least size, 132 KiB.
+/// Heaps below this are not worth a record. Our own threads have a heap each of the least size, 132 KiB.
 const LEAST_REGION: usize = 256 << 10;
 /// Bytes that the record of an object has, and that of its end.
 const OBJECT: u64 = 40;
 /// Bytes of code told of on each side of an instruction.
 const CODE: u64 = 512;
 
-/// Memory that is no single object: heaps of the C library, the main stack.
+/// Memory that is no single object: heaps of the C library.
 struct Region {
     id: ObjectId,
     kind: Kind,
@@ -67,6 +72,8 @@ pub struct Writer {
     next_write: u64,
     next_maps: u64,
     next_sort: u64,
+    next_stacks: u64,
+    pagemap: Option<Pagemap>,
     random: Random,
     cpu_ns: u64,
     hooks_ns: u64,
@@ -98,6 +105,8 @@ impl Writer {
             next_write: event::now_ns() + WRITE_NS,
             next_maps: 0,
             next_sort: 0,
+            next_stacks: 0,
+            pagemap: None,
             cpu_ns: 0,
             hooks_ns: 0,
             notes: Vec::new(),
@@ -108,8 +117,8 @@ impl Writer {
     }
 
     /// Descriptors that are ours.
-    pub fn fd(&self) -> Option<i32> {
-        self.output.fd()
+    pub fn fds(&self) -> [Option<i32>; 2] {
+        [self.output.fd(), self.pagemap.as_ref().map(AsRawFd::as_raw_fd)]
     }
 
     /// The sampler, where there is one.
@@ -133,6 +142,7 @@ impl Writer {
             start.method = Method::PageFaults;
         }
         self.start_clock();
+        self.pagemap = Pagemap::open().ok();
         self.read_maps(sites);
     }
 
@@ -149,6 +159,7 @@ impl Writer {
     /// One round: everything that has come; records when it is time.
     pub fn round(&mut self, queue: &Queue, sites: &Sites) {
         self.drain(queue);
+        self.measure_stacks();
         self.look();
         if let Some(clock) = &mut self.clock {
             let samples = &mut self.samples;
@@ -227,6 +238,21 @@ impl Writer {
         }
     }
 
+    fn measure_stacks(&mut self) {
+        let now = event::now_ns();
+        if now < self.next_stacks {
+            return;
+        }
+        let pagemap = &mut self.pagemap;
+        self.book.measure_stacks(now, &mut |start, end| {
+            let range = Extent { start: start as usize, end: end as usize };
+            let found = pagemap.as_mut().map_or(Ok(None), |pagemap| pagemap.next_present(range));
+            found.ok().flatten().map(|addr| addr as u64)
+        });
+        let took = event::now_ns() - now;
+        self.next_stacks = now + STACKS_NS.max(STACKS_REST * took);
+    }
+
     /// Reads the mappings: modules that are new, their static arrays, heaps, the main stack.
     fn read_maps(&mut self, sites: &Sites) {
         let now = event::now_ns();
@@ -272,18 +298,18 @@ impl Writer {
     }
 
     fn read_regions(&mut self, maps: &[Mapping], now: u64) {
-        let stack = maps.iter().find(|mapping| mapping.name == "[stack]" && mapping.range.len() >= LEAST_REGION);
-        let stack = stack.map(|mapping| (mapping.range, Kind::MainStack));
+        if let Some(stack) = maps.iter().find(|mapping| mapping.name == "[stack]") {
+            self.book.stacks.main(stack.range.start as u64, stack.range.end as u64, now);
+        }
+        let dead = self.book.stacks.gone(task::lives);
+        self.book.stacks_gone(dead, now);
         let heaps = modules::heaps(maps).into_iter().filter(|(range, _)| range.len() >= LEAST_REGION);
-        let heaps = heaps.map(|(range, _)| (range, Kind::SmallBlocks));
-        let found: Vec<(Extent, Kind)> = stack.into_iter().chain(heaps).collect();
+        let found: Vec<(Extent, Kind)> = heaps.map(|(range, _)| (range, Kind::SmallBlocks)).collect();
         for &(range, kind) in &found {
             let inside = self.book.live.bytes_in(range.start as u64, range.end as u64);
             let len = (range.len() as u64).saturating_sub(inside);
-            // A heap begins where it began, and a stack ends where it ended.
-            let same = |region: &&mut Region| {
-                region.kind == kind && (region.range.start == range.start || region.range.end == range.end)
-            };
+            // A heap begins where it began.
+            let same = |region: &&mut Region| region.kind == kind && region.range.start == range.start;
             match self.regions.iter_mut().find(same) {
                 Some(region) => {
                     region.range = range;
@@ -432,12 +458,13 @@ impl Writer {
         let parent = self.pid;
         self.pid = process::pid();
         self.start = Some(facts::start(&self.settings, parent));
-        self.book.forked();
+        let here = 0u8;
+        self.book.forked((&raw const here).addr() as u64, process::tid());
         self.modules_written = 0;
         self.sites_written.clear();
         self.codes.clear();
         self.regions.iter_mut().for_each(|region| region.written = false);
-        (self.clock, self.begun) = (None, false);
+        (self.clock, self.pagemap, self.begun) = (None, None, false);
         self.samples.clear();
         if let Some(sampler) = self.sampler
             && sampler.fork_child().is_err()
