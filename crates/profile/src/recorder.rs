@@ -51,8 +51,8 @@ struct Recorder {
     pid: AtomicU32,
     /// Null: none.
     sampler: AtomicPtr<Sampler>,
-    /// The descriptor of the file.
-    fd: AtomicI32,
+    /// The descriptors of the file and of the page tables.
+    fds: [AtomicI32; 2],
     ended: AtomicBool,
 }
 
@@ -128,6 +128,12 @@ impl Recorder {
         self.sampler.store(sampler, Ordering::Release);
     }
 
+    fn keep_fds(&self, writer: &Writer) {
+        for (place, fd) in self.fds.iter().zip(writer.fds()) {
+            place.store(fd.unwrap_or(-1), Ordering::Relaxed);
+        }
+    }
+
     fn is_this_process(&self) -> bool {
         process::pid() == self.pid.load(Ordering::Relaxed)
     }
@@ -140,6 +146,7 @@ impl Recorder {
         self.with(|writer, _, sites| {
             writer.begin(sites);
             self.keep_sampler(writer);
+            self.keep_fds(writer);
         });
         let mut random = Random::new(event::now_ns());
         loop {
@@ -151,7 +158,7 @@ impl Recorder {
                     queue.release();
                 } else {
                     writer.round(queue, sites);
-                    self.fd.store(writer.fd().unwrap_or(-1), Ordering::Relaxed);
+                    self.keep_fds(writer);
                 }
             });
             // Not in step with what the program repeats.
@@ -167,7 +174,7 @@ impl Recorder {
 /// The file cannot be opened, or there is no memory.
 pub fn start(settings: Settings, own: Extent) -> Result<(), Errno> {
     let output = Output::open(&settings.file, settings.limit)?;
-    let fd = AtomicI32::new(output.fd().unwrap_or(-1));
+    let fds = [AtomicI32::new(output.fd().unwrap_or(-1)), AtomicI32::new(-1)];
     let mut first = facts::start(&settings, std::os::unix::process::parent_id());
     first.rank = facts::rank(|name| std::env::var(name).ok());
     let least = usize::try_from(settings.least).unwrap_or(usize::MAX - 1);
@@ -180,7 +187,7 @@ pub fn start(settings: Settings, own: Extent) -> Result<(), Errno> {
         least,
         pid: AtomicU32::new(process::pid()),
         sampler: AtomicPtr::new(null_mut()),
-        fd,
+        fds,
         ended: AtomicBool::new(false),
     }));
     RECORDER.store(std::ptr::from_ref(recorder).cast_mut(), Ordering::Release);
@@ -192,8 +199,8 @@ pub fn start(settings: Settings, own: Extent) -> Result<(), Errno> {
 /// True of a descriptor that is ours, which the program must not close.
 pub fn owns(fd: i32) -> bool {
     get().filter(|_| fd >= 0).is_some_and(|recorder| {
-        let is_file = recorder.fd.load(Ordering::Relaxed) == fd && recorder.is_this_process();
-        is_file || recorder.sampler().is_some_and(|sampler| sampler.owns(fd))
+        let is_writers = recorder.fds.iter().any(|own| own.load(Ordering::Relaxed) == fd) && recorder.is_this_process();
+        is_writers || recorder.sampler().is_some_and(|sampler| sampler.owns(fd))
     })
 }
 
@@ -261,6 +268,20 @@ pub fn mapped(addr: usize, len: usize) {
 pub fn unmapped(addr: usize, len: usize) {
     if let Some(recorder) = get().filter(|_| addr.is_multiple_of(PAGE) && len > 0 && !thread::is_inside()) {
         recorder.push(What::Unmap, 0, addr, len.next_multiple_of(PAGE) as u64, 0);
+    }
+}
+
+/// The calling thread begins; its stack may have `start..end`.
+pub fn stack_begun(start: usize, end: usize) {
+    if let Some(recorder) = get().filter(|_| is_on() && !thread::is_inside()) {
+        recorder.push(What::StackBegin, 0, start, (end - start) as u64, process::tid().into());
+    }
+}
+
+/// The calling thread, whose stack has that end, ends.
+pub fn stack_ended(end: usize) {
+    if let Some(recorder) = get().filter(|_| is_on() && !thread::is_inside()) {
+        recorder.push(What::StackEnd, 0, end, 0, 0);
     }
 }
 

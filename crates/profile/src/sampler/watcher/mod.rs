@@ -342,6 +342,11 @@ impl Watcher {
             wrote: None,
             lines: None,
         };
+        let taken = if range == small { self.slots.find(small.start) } else { self.slots.overlapping(range, 0) };
+        if taken.is_some() || self.sampler.holds.covers(range) {
+            // Not absent: aside.
+            return;
+        }
         if state == PageState::Absent {
             watch.end = WatchEnd::Absent;
         }
@@ -349,10 +354,6 @@ impl Watcher {
         let splits = state == PageState::Huge && range == small && !self.may_split(watch.at);
         if !matches!(state, PageState::Small | PageState::Huge) || ours || splits {
             return self.report(watch);
-        }
-        let taken = if range == small { self.slots.find(small.start) } else { self.slots.overlapping(range, 0) };
-        if taken.is_some() || self.sampler.holds.covers(range) {
-            return;
         }
         self.slots.reuse(|used| self.mover.clear_slots(used));
         let Some(slot) = self.slots.claim(range, watch) else { return };
