@@ -25,6 +25,8 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, 
 
 /// Between two rounds of the writer.
 const TICK_NS: u64 = 20_000_000;
+/// Looks that begin together, if that is sooner: while they do, the program has a CPU less, and its visits come later.
+const TOGETHER: f64 = 8.0;
 /// One hook in so many is timed.
 const TIMED: u64 = 32;
 /// A hook takes no longer by itself: else it has waited for a CPU, or for room, which is counted apart.
@@ -162,7 +164,9 @@ impl Recorder {
                 }
             });
             // Not in step with what the program repeats.
-            let tick = TICK_NS / 2 + random.below(TICK_NS);
+            let tick = self.sampler().map_or(TICK_NS, |sampler| (TOGETHER / sampler.rate() * 1e9) as u64);
+            let tick = tick.clamp(TICK_NS / 10, TICK_NS);
+            let tick = tick / 2 + random.below(tick);
             self.queue().wait(bell, tick);
         }
     }

@@ -29,6 +29,7 @@ fn watch() -> impl Strategy<Value = Watch> {
         pages,
         at,
         waited,
+        stalled: waited / 3,
         end,
         touched,
         ip,

@@ -121,12 +121,6 @@ impl Phases {
         }
         let mean = seen / all;
         let rate = |place: usize| ((amounts[place] + mean * PRIOR) / (ran[place] + PRIOR) / mean).max(LEAST);
-        if std::env::var_os("PACE").is_some() {
-            for (place, at) in &self.places {
-                eprintln!("{place:?} moved {:.3e} ran {:.3} rate {:.3}", amounts[*at], ran[*at], rate(*at));
-            }
-            eprintln!();
-        }
         Pace::of(self.stretches.iter().map(|stretch| (stretch.from, stretch.to, rate(stretch.place))), begin, end)
     }
 }
