@@ -183,7 +183,8 @@ fn bad_input_is_told() {
     let (scratch, _beside) = (Scratch::new(), shared_machine());
     let program = built(&scratch.work(), &["-O2"]);
     let write = |name: &str, text: &str| fs::write(scratch.work().join(name), text).expect("written");
-    write("app.json", &profile(&program, 100.0));
+    let right = profile(&program, 100.0);
+    write("app.json", &right);
     write("idle.json", &profile(&program, 0.0));
     write("text", "not a profile at all");
     write("empty", "");
@@ -202,9 +203,9 @@ fn bad_input_is_told() {
     told(&["app.json", "--near", "64M", "--machine", "knl-flta"], "did you mean knl-flat");
     told(&["app.json", "--near", "64M", "--machine", "genoa-9004"], "one kind of memory");
     told(&["app.json", "--near", "17G", "--machine", "knl-flat"], "--near 17G: that is 17.0 GiB, and knl-flat has 16.0 GiB");
-    fs::write(scratch.work().join("bins.json"), right.replace("\"bin_s\": 0.25", "\"bin_s\": 1e-9")).expect("written");
+    write("bins.json", &right.replace("\"bin_s\": 0.25", "\"bin_s\": 1e-9"));
     told(&["bins.json", "--near", "64M", emu[0], emu[1]], "no summary of a profile: bin_s");
-    fs::write(scratch.work().join("other.json"), right.replace("\"format\": 1", "\"format\": 9")).expect("written");
+    write("other.json", &right.replace("\"format\": 1", "\"format\": 9"));
     told(&["other.json", "--near", "64M", emu[0], emu[1]], "format 9");
     told(&["app.json", "--near", "node:1", emu[0], emu[1]], "name a size");
     told(&["app.json", "--near", "64M", "--far", "node:0"], "--machine node.json");
