@@ -126,7 +126,7 @@ fn predictions(advice: &Advice) -> String {
 }
 
 fn best(advice: &Advice) -> &'static str {
-    if advice.exact { "; no other set of objects is better under the model" } else { "" }
+    if advice.exact { "; no other set of objects is better by 1 % under the model" } else { "" }
 }
 
 fn by_near(advice: &Advice, near: f64) -> String {

@@ -1,7 +1,7 @@
 //! All of it for one question: so much near memory on this machine, what is put there, what does it give, and how does the run time go
 //! with the bytes of near?
 
-use super::choose::{Chosen, Room, choose};
+use super::choose::{Chosen, Room, Seconds, choose};
 use super::demand::{Demand, Demands};
 use super::heuristic::{self, Case};
 use super::interval::{draws, estimate};
@@ -243,7 +243,7 @@ fn flat(model: &Model<'_>, sets: &[Vec<usize>], near: f64, fractions: bool) -> C
     let cache = model.flat_cache();
     let printed = |shares: &[f64]| model.flat_time(shares, near);
     // Without a cache the search's own time is that.
-    let printed: Option<&dyn Fn(&[f64]) -> f64> = if cache > 0.0 { Some(&printed) } else { None };
+    let printed: Option<&Seconds<'_>> = if cache > 0.0 { Some(&printed) } else { None };
     choose(model, &Room { sets, bytes: (near - cache).max(0.0), fractions, printed })
 }
 
