@@ -427,6 +427,13 @@ impl Writer {
         self.output.write(self.pid, &head, last && thin == Thin::Full);
         let mut tail = vec![Record::Cost(self.cost(now))];
         if last {
+            if self.output.unwritten > 0 {
+                let text = format!(
+                    "the file could not be written for a while (disk full?): {} records are missing",
+                    self.output.unwritten
+                );
+                tail.push(Record::Note { text });
+            }
             tail.push(facts::end());
         }
         self.output.write(self.pid, &tail, last);

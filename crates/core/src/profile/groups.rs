@@ -112,6 +112,9 @@ pub fn period(processes: &[Process<'_>]) -> (f64, f64) {
         if let Some(start) = process.start {
             see(start.at);
         }
+        if let Some((_, at)) = process.became {
+            see(at);
+        }
         for record in &process.records {
             match record {
                 Record::Object(object) => see(object.at),
