@@ -465,6 +465,10 @@ pub struct AdviseArgs {
     #[arg(long, requires = "verify")]
     pub each: bool,
 
+    /// With --verify: also runs with every set of the up to six largest gains that fits near, to see whether the plan is the best
+    #[arg(long, requires = "verify")]
+    pub sets: bool,
+
     /// With --verify: the program and its arguments
     #[arg(value_name = "PROGRAM", last = true, requires = "verify")]
     pub program: Vec<OsString>,

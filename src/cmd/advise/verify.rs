@@ -1,6 +1,7 @@
 //! Runs the program as it was predicted: everything far, by the plan, everything near (and single objects), in turn, so that what changes
 //! on the machine meanwhile meets all of them; and prints what came of it beside what was predicted.
 
+use super::tiers;
 use super::words::{bar, seconds};
 use crate::args::AdviseArgs;
 use crate::exit::refuse;
@@ -45,6 +46,7 @@ pub struct Job {
     far: OsString,
     runs: usize,
     each: bool,
+    sets: bool,
 }
 
 /// One way to place, and what came of it.
@@ -70,7 +72,22 @@ pub struct Verified {
     pub gain_share: f64,
     /// Share of the program's bytes that it puts near.
     pub bytes_share: f64,
+    /// Every set of objects that fits, where that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sets: Vec<Set>,
 }
+
+/// A set of objects that was near.
+#[derive(Clone, Debug, Serialize)]
+pub struct Set {
+    /// Their names.
+    pub objects: Vec<String>,
+    /// Wall seconds, median.
+    pub median: f64,
+}
+
+/// Objects of which every set is run.
+const MOST_OF_SETS: usize = 6;
 
 /// A way to run: the name, the prediction, options of `nearfar run`.
 struct Case {
@@ -95,7 +112,7 @@ impl Job {
         program::check_preloadable(&path)?;
         same_program(&path, summary)?;
         let far = args.far.clone().unwrap_or_default();
-        Ok(Self { argv, near: args.near.clone(), far, runs: args.runs, each: args.each })
+        Ok(Self { argv, near: args.near.clone(), far, runs: args.runs, each: args.each, sets: args.sets })
     }
 
     /// Runs everything.
@@ -119,6 +136,10 @@ impl Job {
             let text = rules::text(&[], &rules);
             cases.push(self.flat(&format!("only {}", item.name), item.alone, &dir, &format!("only{}", item.group), &text)?);
         }
+        let compared = cases.len();
+        let sets = if self.sets { self.sets(advice, summary, &dir)? } else { Vec::new() };
+        let (objects, of_sets): (Vec<_>, Vec<_>) = sets.into_iter().unzip();
+        cases.extend(of_sets);
         let signals = Signals::catch().context("signals cannot be caught")?;
         let mut measured = vec![Vec::new(); cases.len()];
         for round in 0..self.runs {
@@ -127,13 +148,47 @@ impl Job {
                 measured.push(self.once(case, &signals)?);
             }
         }
-        let rows: Vec<Row> = cases.into_iter().zip(measured).map(|(case, measured)| Row::new(case, measured)).collect();
+        let mut rows: Vec<Row> = cases.into_iter().zip(measured).map(|(case, measured)| Row::new(case, measured)).collect();
+        let sets =
+            objects.into_iter().zip(rows.drain(compared..)).map(|(objects, row)| Set { objects, median: row.median }).collect();
         let of = |name: &str| rows.iter().find(|row| row.name == name).map(|row| row.median);
         let gain_share = match (of("All far"), of("Mixed"), of("All near")) {
             (Some(far), Some(mixed), Some(near)) if far > near => (far - mixed) / (far - near),
             _ => 0.0,
         };
-        Ok(Verified { rows, gain_share, bytes_share: advice.planned / (summary.peak_bytes as f64).max(1.0) })
+        Ok(Verified { rows, gain_share, bytes_share: advice.planned / (summary.peak_bytes as f64).max(1.0), sets })
+    }
+
+    /// A run for every set that fits of the objects that would gain most.
+    fn sets(&self, advice: &Advice, summary: &Summary, dir: &Dir) -> Result<Vec<(Vec<String>, Case)>> {
+        let room = tiers::near(&self.near)?;
+        let mut items: Vec<_> =
+            advice.items.iter().filter(|item| item.alone.value < advice.times.all_far.value && !item.nameless).collect();
+        items.sort_by(|one, other| one.alone.value.total_cmp(&other.alone.value));
+        let named = items.into_iter().filter_map(|item| {
+            let place = rules::place(summary.objects.get(item.group)?, &summary.objects, summary.least)?;
+            Some((item, place))
+        });
+        let named: Vec<_> = named.take(MOST_OF_SETS).collect();
+        let mut cases = Vec::new();
+        for set in 1..1usize << named.len() {
+            let members: Vec<_> =
+                named.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1).map(|(_, member)| member).collect();
+            if members.iter().map(|(item, _)| item.bytes as f64).sum::<f64>() > room {
+                continue;
+            }
+            let rules: Vec<_> = members.iter().map(|(item, place)| (place.clone(), item.name.clone())).collect();
+            let names: Vec<String> = members.iter().map(|(item, _)| item.name.clone()).collect();
+            let case = self.flat(
+                &format!("set {}", names.join(" + ")),
+                advice.times.plan,
+                dir,
+                &format!("set{set}"),
+                &rules::text(&[], &rules),
+            )?;
+            cases.push((names, case));
+        }
+        Ok(cases)
     }
 
     fn flat(&self, name: &str, predicted: Estimate, dir: &Dir, file: &str, plan: &str) -> Result<Case> {
@@ -258,6 +313,19 @@ impl Verified {
                 100.0 * self.bytes_share
             );
         }
+        if let (Some(plan), Some(best)) = (
+            self.rows.iter().find(|row| row.name == "Mixed"),
+            self.sets.iter().min_by(|one, other| one.median.total_cmp(&other.median)),
+        ) {
+            let _ = writeln!(
+                text,
+                "of {} sets that fit, the fastest took {:.2} s ({}): the plan takes {:+.1} % against it",
+                self.sets.len(),
+                best.median,
+                best.objects.join(", "),
+                100.0 * (plan.median / best.median - 1.0)
+            );
+        }
         text
     }
 }
@@ -291,7 +359,7 @@ mod tests {
         };
         let rows = vec![row("All far", 10.0, &[8.0, 12.0]), row("Mixed", 6.0, &[9.0, 5.0, 5.0]), row("All near", 4.0, &[2.0])];
         assert_eq!((rows[0].median, rows[1].median, rows[2].error), (10.0, 5.0, 1.0));
-        let text = Verified { rows, gain_share: 0.9, bytes_share: 0.3 }.text();
+        let text = Verified { rows, gain_share: 0.9, bytes_share: 0.3, sets: Vec::new() }.text();
         assert!(
             text.contains("+100 %, outside of the interval") && text.contains("90 % of the gain of all near with 30 %"),
             "{text}"

@@ -5,6 +5,7 @@
 mod programs;
 mod truth;
 mod overhead;
+mod verify;
 
 use crate::profile_file;
 use anyhow::{Context, Result};
@@ -16,7 +17,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use truth::{Row, Tally};
 
-/// Profile programs whose traffic is known, and compare; "overhead": what profiling costs three programs
+/// Profile programs whose traffic is known, and compare; "overhead": what profiling costs three programs; "verify": whether predicted run
+/// times come true
 #[derive(Debug, clap::Args)]
 pub struct ProfileArgs {
     /// Which
@@ -32,8 +34,17 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Pairs of runs for overhead
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 7)]
     pairs: u32,
+    /// Runs of each placement for verify
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    runs: u32,
+    /// For verify: also runs with every set of objects that fits
+    #[arg(long)]
+    sets: bool,
+    /// For verify: a directory on a disk that is a far tier too
+    #[arg(long, value_name = "DIR")]
+    disk: Option<PathBuf>,
     /// Write the figures here
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -49,6 +60,8 @@ enum What {
     Truth,
     /// How much longer programs take
     Overhead,
+    /// Whether run times come out as "nearfar advise" predicts them
+    Verify,
 }
 
 /// One program, as JSON has it.
@@ -68,6 +81,11 @@ pub fn run(args: &ProfileArgs) -> Result<ExitCode> {
     let scratch = Scratch::new()?;
     if args.what == What::Overhead {
         let found = overhead::measure(scratch.path(), args.pairs, &args.options, wanted)?;
+        save(args.json.as_deref(), &found)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.what == What::Verify {
+        let found = verify::measure(scratch.path(), args.runs, args.sets, args.disk.as_ref(), wanted)?;
         save(args.json.as_deref(), &found)?;
         return Ok(ExitCode::SUCCESS);
     }

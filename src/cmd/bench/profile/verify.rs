@@ -1,0 +1,213 @@
+//! Whether predicted run times come true: programs are profiled, advised and run as advised (`nearfar advise --verify`), over emulated far
+//! memory of a share of this machine's bandwidth and over a disk.
+
+use super::programs::{compile, numpy};
+use crate::cmd::bench::outside;
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+/// How predictions of one program over one far tier came out.
+#[derive(Serialize)]
+pub struct Outcome {
+    program: &'static str,
+    far: String,
+    near: String,
+    verified: Verified,
+    /// The plan's time over that of the best set of objects, less 1, where all sets were run.
+    beyond_best: Option<f64>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Document {
+    verified: Verified,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Verified {
+    rows: Vec<Row>,
+    gain_share: f64,
+    bytes_share: f64,
+    #[serde(default)]
+    sets: Vec<Set>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Set {
+    objects: Vec<String>,
+    median: f64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Row {
+    name: String,
+    predicted: Value,
+    median: f64,
+    error: f64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Value {
+    value: f64,
+    low: f64,
+    high: f64,
+}
+
+/// A program that always does the same.
+struct Job {
+    name: &'static str,
+    command: Vec<OsString>,
+    environment: Vec<(&'static str, String)>,
+    /// Near memory of all but "all near", as a share of its bytes.
+    near: &'static str,
+}
+
+const WAVE: &str = include_str!("../../../../tests/verify/wave.c");
+const PHASES: &str = include_str!("../../../../tests/verify/phases.c");
+const ARRAYS: &str = include_str!("../../../../tests/verify/arrays.py");
+const LAMMPS: (u64, usize) = (96 << 20, 4);
+
+fn jobs(dir: &Path, wanted: &impl Fn(&str) -> bool) -> Vec<(&'static str, Result<Job>)> {
+    let built = |name: &'static str, source: &str, arguments: &[&str], near| {
+        let (file, program) = (dir.join(format!("{name}.c")), dir.join(name));
+        std::fs::write(&file, source)?;
+        compile("gcc", &file, &program)?;
+        let command = [OsString::from(program)].into_iter().chain(arguments.iter().map(OsString::from)).collect();
+        Ok(Job { name, command, environment: Vec::new(), near })
+    };
+    let wave = || built("wave", WAVE, &["60", "64"], "160M");
+    let phases = || built("phases", PHASES, &["12", "96"], "224M");
+    let arrays = || {
+        let file = dir.join("arrays.py");
+        std::fs::write(&file, ARRAYS)?;
+        let python = numpy().context("no python3 here has numpy")?;
+        let command = vec![python.into(), file.into(), "24".into(), "64".into()];
+        Ok(Job { name: "arrays", command, environment: Vec::new(), near: "192M" })
+    };
+    let lammps = || {
+        let program = outside::Program::Lammps;
+        let found = outside::Outside::find();
+        let path = found.path(program).context("lmp")?.map_err(|why| anyhow::anyhow!("{why}"))?;
+        let input = dir.join("melt.in");
+        std::fs::write(&input, program.input(LAMMPS.0, LAMMPS.1).unwrap_or_default())?;
+        let mut command = vec![OsString::from(path)];
+        command.extend(program.arguments(LAMMPS.0, LAMMPS.1, &input));
+        Ok(Job { name: "lammps", command, environment: program.environment(1), near: "64M" })
+    };
+    let all: [(&'static str, &dyn Fn() -> Result<Job>); 4] =
+        [("wave", &wave), ("phases", &phases), ("arrays", &arrays), ("lammps", &lammps)];
+    all.into_iter().filter(|(name, _)| wanted(name)).map(|(name, job)| (name, job())).collect()
+}
+
+/// Bytes a second that one thread reads from memory here.
+fn bandwidth() -> f64 {
+    let memory = vec![1u64; 32 << 20];
+    let pass = || {
+        let start = Instant::now();
+        black_box(memory.iter().fold(0u64, |sum, word| sum.wrapping_add(*word)));
+        start.elapsed().as_secs_f64()
+    };
+    let fastest = (0..5).map(|_| pass()).fold(f64::INFINITY, f64::min);
+    (memory.len() * 8) as f64 / fastest
+}
+
+/// Far tiers: an eighth and a third of the bandwidth, and a disk.
+fn fars(disk: Option<&Path>) -> Vec<String> {
+    let bandwidth = bandwidth();
+    let emulated = |part: f64| format!("emu:bw={}M,lat=10us", (bandwidth / part / 1e6).round());
+    let mut fars = vec![emulated(8.0), emulated(3.0)];
+    fars.extend(disk.map(|path| path.display().to_string()));
+    fars
+}
+
+/// Profiles, advises and runs all of them.
+pub fn measure(dir: &Path, runs: u32, sets: bool, disk: Option<&PathBuf>, wanted: impl Fn(&str) -> bool) -> Result<Vec<Outcome>> {
+    let fars = fars(disk.map(PathBuf::as_path));
+    let mut outcomes = Vec::new();
+    println!("program  far                     run        predicted       measured   error");
+    for (name, job) in jobs(dir, &wanted) {
+        let profiled = job.and_then(|job| {
+            let profile = dir.join(format!("{name}.nfprof"));
+            nearfar(&job, ["profile", "-q", "-o"].map(OsString::from).into_iter().chain([profile.clone().into()]))?;
+            Ok((job, profile))
+        });
+        let (job, profile) = match profiled {
+            Ok(profiled) => profiled,
+            Err(error) => {
+                println!("{name:8} left out: {error:#}");
+                continue;
+            }
+        };
+        for far in &fars {
+            match verified(&job, &profile, far, runs, sets, dir) {
+                Ok(outcome) => outcomes.push(outcome),
+                Err(error) => println!("{name:8} {far}: {error:#}"),
+            }
+        }
+    }
+    summarise(&outcomes);
+    Ok(outcomes)
+}
+
+/// Runs `nearfar` on the program of a job.
+fn nearfar(job: &Job, arguments: impl Iterator<Item = OsString>) -> Result<String> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(arguments).arg("--").args(&job.command);
+    command.envs(job.environment.iter().map(|(name, value)| (name, value)));
+    let output = command.output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("{}: {}", output.status, said.lines().last().unwrap_or_default());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn verified(job: &Job, profile: &Path, far: &str, runs: u32, sets: bool, dir: &Path) -> Result<Outcome> {
+    let json = dir.join("verified.json");
+    let mut arguments: Vec<OsString> = vec!["advise".into(), profile.into()];
+    let options = ["--near", job.near, "--far", far, "--verify", "--runs", &runs.to_string()];
+    arguments.extend(options.map(OsString::from));
+    arguments.extend(sets.then(|| OsString::from("--sets")));
+    arguments.extend([OsString::from("--json"), json.clone().into()]);
+    nearfar(job, arguments.into_iter())?;
+    let document: Document = serde_json::from_slice(&std::fs::read(&json)?)?;
+    for row in &document.verified.rows {
+        println!(
+            "{:8} {far:22}  {:20} {:6.2} s ({:5.2} .. {:5.2})  {:6.2} s  {:+6.1} %",
+            job.name,
+            row.name,
+            row.predicted.value,
+            row.predicted.low,
+            row.predicted.high,
+            row.median,
+            100.0 * row.error
+        );
+    }
+    let Verified { gain_share, bytes_share, .. } = &document.verified;
+    println!(
+        "{:8} {far:22}  the plan has {:.0} % of the gain with {:.0} % of the bytes",
+        job.name,
+        100.0 * gain_share,
+        100.0 * bytes_share
+    );
+    let plan = document.verified.rows.iter().find(|row| row.name == "Mixed").map(|row| row.median);
+    let best = document.verified.sets.iter().map(|set| set.median).min_by(f64::total_cmp);
+    let beyond_best = plan.zip(best).map(|(plan, best)| plan / best - 1.0);
+    if let Some(beyond) = beyond_best {
+        println!("{:8} {far:22}  the plan takes {:+.1} % against the best of all sets that fit", job.name, 100.0 * beyond);
+    }
+    Ok(Outcome { program: job.name, far: far.to_owned(), near: job.near.to_owned(), verified: document.verified, beyond_best })
+}
+
+fn summarise(outcomes: &[Outcome]) {
+    let rows = || outcomes.iter().flat_map(|outcome| &outcome.verified.rows);
+    let all = rows().count();
+    let close = rows().filter(|row| row.error.abs() <= 0.1).count();
+    let held = rows().filter(|row| (row.predicted.low..=row.predicted.high).contains(&row.median)).count();
+    println!("\npredicted within 10 % of measured    {close} of {all}");
+    println!("measured within the 90 % interval    {held} of {all}");
+}
