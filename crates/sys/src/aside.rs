@@ -4,7 +4,7 @@
 //! Those that a process keeps are [`Kept`], which are known by their numbers: a program that closes everything must not close them,
 //! and where it has done so behind our back, we must not close what is the program's now.
 
-use crate::errno::call;
+use crate::errno::{Errno, call};
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,19 +45,19 @@ fn bit(fd: RawFd) -> Option<(&'static AtomicU64, u64)> {
 }
 
 /// Device and number of a file: of what has no file they are one for each kind.
-fn identity(fd: RawFd) -> Option<(u64, u64)> {
+fn identity(fd: RawFd) -> Result<(u64, u64), Errno> {
     // SAFETY: plain integers.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
     // SAFETY: writes into the local, which is laid out as the kernel has it on 64-bit machines.
-    let result = unsafe { call(libc::SYS_fstat, [fd as usize, (&raw mut stat).addr(), 0, 0, 0, 0]) };
-    result.is_ok().then_some((stat.st_dev, stat.st_ino))
+    unsafe { call(libc::SYS_fstat, [fd as usize, (&raw mut stat).addr(), 0, 0, 0, 0]) }?;
+    Ok((stat.st_dev, stat.st_ino))
 }
 
 /// A descriptor that is ours for as long as this lives, and known as such.
 #[derive(Debug)]
 pub struct Kept {
     fd: ManuallyDrop<OwnedFd>,
-    identity: Option<(u64, u64)>,
+    identity: Result<(u64, u64), Errno>,
 }
 
 impl Kept {
@@ -86,7 +86,12 @@ impl Kept {
     /// Still what it was when it was opened: false when the program has closed it, or has another file there. Of two that have no
     /// file (userfaultfd, eventfd) it cannot be told.
     pub fn is_ours(&self) -> bool {
-        self.identity.is_some() && identity(self.fd.as_raw_fd()) == self.identity
+        match (identity(self.fd.as_raw_fd()), self.identity) {
+            (Err(Errno(libc::EBADF)), _) => false,
+            (Ok(now), Ok(then)) => now == then,
+            // The program may not ask (seccomp).
+            _ => true,
+        }
     }
 
     fn forget(&self) {
@@ -135,6 +140,6 @@ mod tests {
         let again = Kept::new(theirs.into());
         let number = again.as_raw_fd();
         drop(again);
-        assert!(identity(number).is_none(), "ours is closed");
+        assert_eq!(identity(number), Err(Errno(libc::EBADF)), "ours is closed");
     }
 }
