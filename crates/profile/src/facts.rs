@@ -15,8 +15,8 @@ const FIRST_SPECIAL_STEP: u32 = 0xffff_fff0;
 pub fn rank(variable: impl Fn(&str) -> Option<String>) -> Option<(u32, u32)> {
     let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
     let is_told = |name: &str| name != "SLURM_PROCID" || number("SLURM_STEP_ID").is_some_and(|step| step < FIRST_SPECIAL_STEP);
-    let told = RANKS.iter().filter(|(rank, _)| is_told(rank));
-    { told }.find_map(|(rank, size)| Some((number(rank)?, number(size)?))).filter(|(rank, size)| *size > 1 && rank < size)
+    let mut told = RANKS.iter().filter(|(rank, _)| is_told(rank));
+    told.find_map(|(rank, size)| Some((number(rank)?, number(size)?))).filter(|(rank, size)| *size > 1 && rank < size)
 }
 
 fn text(path: &str) -> String {

@@ -207,6 +207,10 @@ mod tests {
             damaged[at] ^= 0x10;
             let content = read(&damaged).unwrap();
             assert_eq!(content.batches[0].records, records(), "what came before damage at {at} is whole");
+            if (first + 4..first + 8).contains(&at) {
+                // The number of the process, which has no checksum.
+                continue;
+            }
             assert_eq!((content.batches.len(), content.lost_bytes), (1, (bytes.len() - first) as u64), "{at}");
             // Nor is what comes after it lost.
             damaged.extend(batch(3, &records()));
