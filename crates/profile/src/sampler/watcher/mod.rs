@@ -316,6 +316,11 @@ impl Watcher {
     fn begin(&mut self, look: Look) {
         let small = Extent::new(look.page & !(PAGE - 1), PAGE);
         let block = Extent::new(look.page & !(BLOCK - 1), BLOCK);
+        // First of all: who asks from now on waits until this look has begun. Asked after the page was found, somebody whose turn is over
+        // by now may have moved the mapping away.
+        if self.sampler.holds.covers(if look.huge { block } else { small }) {
+            return;
+        }
         let state = self.mover.state(small.start).unwrap_or(PageState::File);
         let range = if state == PageState::Huge && look.huge { block } else { small };
         let mut watch = Watch {
@@ -340,7 +345,7 @@ impl Watcher {
             return self.report(watch);
         }
         let taken = if range == small { self.slots.find(small.start) } else { self.slots.overlapping(range, 0) };
-        if taken.is_some() || self.sampler.holds.covers(range) {
+        if taken.is_some() {
             return;
         }
         self.slots.reuse(|used| self.mover.clear_slots(used));
