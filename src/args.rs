@@ -448,7 +448,7 @@ pub struct AdviseArgs {
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
 
-    /// Parts of groups of objects may be near as well; what comes first is near then
+    /// Of a group that does not fit, some objects may be near as well; what is allocated first is near then
     #[arg(long)]
     pub fractions: bool,
 

@@ -2,6 +2,7 @@
 
 use crate::exit::refuse;
 use nearfar_core::profile::analyse::{Options, analyse};
+use nearfar_core::profile::clocks;
 use nearfar_core::profile::file::{self, Content};
 use nearfar_core::profile::summary::Summary;
 use nearfar_profile::names::FileNames;
@@ -33,6 +34,7 @@ pub fn read(paths: &[PathBuf]) -> anyhow::Result<Summary> {
         }
         all.batches.extend(content.batches);
     }
+    clocks::align(&mut all);
     let mut summary = estimated(&all);
     summary.notes.extend(notes);
     Ok(summary)
@@ -60,9 +62,10 @@ fn summary(path: &Path) -> anyhow::Result<Option<Summary>> {
         return Ok(None);
     }
     let shown = path.display();
-    serde_json::from_slice(&text)
-        .map(Some)
-        .map_err(|error| refuse(format_args!("{shown} is neither a profile nor the summary of one: {error}")))
+    let summary: Summary = serde_json::from_slice(&text)
+        .map_err(|error| refuse(format_args!("{shown} is neither a profile nor the summary of one: {error}")))?;
+    summary.check().map_err(|error| refuse(format_args!("{shown} is no summary of a profile: {error}")))?;
+    Ok(Some(summary))
 }
 
 fn bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
@@ -90,6 +93,20 @@ mod tests {
             std::fs::write(&path, bytes).expect("written");
             read(&[path]).expect_err(name).to_string()
         };
+        let mut summary = crate::chart::profile::tests::summary();
+        let json = |summary: &Summary| serde_json::to_vec(summary).expect("JSON");
+        read(&[{
+            let path = dir.join("right");
+            std::fs::write(&path, json(&summary)).expect("written");
+            path
+        }])
+        .expect("a summary");
+        (summary.wall_s, summary.bin_s) = (1e18, 1e-9);
+        assert!(told("bins", &json(&summary)).contains("bin_s"));
+        summary.wall_s = -1.0;
+        assert!(told("negative", &json(&summary)).contains("wall_s is -1"));
+        summary.format = 7;
+        assert!(told("other", &json(&summary)).contains("format 7"));
         assert!(told("elf", b"\x7fELF").contains("not a profile"));
         assert!(told("empty", b"").contains("holds nothing"));
         assert!(told("json", b"{\"format\": 1}").contains("neither a profile"));

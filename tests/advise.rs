@@ -68,7 +68,7 @@ fn profile(program: &Path, sweeps: f64) -> String {
     ];
     let path = program.display();
     format!(
-        r#"{{"program": "{path}", "args": ["{path}", "32", "64", "64", "16"], "processes": 1, "host": "h", "method": "PageFaults",
+        r#"{{"format": 1, "program": "{path}", "args": ["32", "64", "64", "16"], "processes": 1, "host": "h", "method": "PageFaults",
         "wall_s": 2.0, "cpu_s": 2.0, "bin_s": 0.25, "cache_bytes": 33554432, "peak_bytes": {}, "objects": [{}], "routines": [],
         "misses": {{"points": []}}, "overhead": 0.01, "notes": []}}"#,
         160 * MIB,
@@ -183,7 +183,8 @@ fn bad_input_is_told() {
     let (scratch, _beside) = (Scratch::new(), shared_machine());
     let program = built(&scratch.work(), &["-O2"]);
     let write = |name: &str, text: &str| fs::write(scratch.work().join(name), text).expect("written");
-    write("app.json", &profile(&program, 100.0));
+    let right = profile(&program, 100.0);
+    write("app.json", &right);
     write("idle.json", &profile(&program, 0.0));
     write("text", "not a profile at all");
     write("empty", "");
@@ -201,6 +202,11 @@ fn bad_input_is_told() {
     told(&["app.json", "--near", "64M"], "which machine?");
     told(&["app.json", "--near", "64M", "--machine", "knl-flta"], "did you mean knl-flat");
     told(&["app.json", "--near", "64M", "--machine", "genoa-9004"], "one kind of memory");
+    told(&["app.json", "--near", "17G", "--machine", "knl-flat"], "--near 17G: that is 17.0 GiB, and knl-flat has 16.0 GiB");
+    write("bins.json", &right.replace("\"bin_s\": 0.25", "\"bin_s\": 1e-9"));
+    told(&["bins.json", "--near", "64M", emu[0], emu[1]], "no summary of a profile: bin_s");
+    write("other.json", &right.replace("\"format\": 1", "\"format\": 9"));
+    told(&["other.json", "--near", "64M", emu[0], emu[1]], "format 9");
     told(&["app.json", "--near", "node:1", emu[0], emu[1]], "name a size");
     told(&["app.json", "--near", "64M", "--far", "node:0"], "--machine node.json");
     told(&["app.json", "--near", "64M", "--verify"], "--far emu");

@@ -161,6 +161,66 @@ fn pages_are_watched_where_they_can_be() {
     panic!("no touch of the matrix was seen: {said:#?}");
 }
 
+fn stacks_program(what: &str) -> Vec<OsString> {
+    vec![compile("profiled_stacks.c").into(), what.into()]
+}
+
+/// As above: looks are random.
+#[test]
+fn arrays_on_stacks_are_seen() {
+    let mut said = Vec::new();
+    for _ in 0..5 {
+        let run = profiled(&["--budget", "20%"], &stacks_program("plain")).ok();
+        let stack = |kind: Kind| {
+            let found: Vec<_> = run.objects().into_iter().filter(|(_, object)| object.kind == kind).collect();
+            assert_eq!(found.len(), 1, "{kind:?}: {:?}", run.objects());
+            assert!((4_000_000..4_400_000).contains(&found[0].1.len), "what was used: {found:?}");
+            found[0].1.clone()
+        };
+        let stacks = [Kind::MainStack, Kind::ThreadStack].map(stack);
+        if format!("{:?}", run.starts()[0].method) == "None" {
+            return println!("skipped: pages cannot be watched here");
+        }
+        let touched = |object: &Object| {
+            let is_one =
+                |record: &Record| matches!(record, Record::Watch(watch) if watch.object == object.id && watch.touched != 0);
+            run.records().filter(|(_, record)| is_one(record)).count()
+        };
+        let touches = stacks.each_ref().map(touched);
+        if touches.iter().all(|&touches| touches > 0) {
+            return;
+        }
+        said.push(touches);
+    }
+    panic!("no touch of one of them was seen: {said:?}");
+}
+
+#[test]
+fn stacks_end_with_their_threads() {
+    let run = profiled(&[], &stacks_program("ends")).ok();
+    let stacks: Vec<_> = run.objects().into_iter().filter(|(_, object)| object.kind == Kind::ThreadStack).collect();
+    assert_eq!(stacks.len(), 9, "{stacks:?}");
+    let mut alive = Vec::new();
+    for (_, stack) in &stacks {
+        let end = run.records().find_map(|(_, record)| match record {
+            Record::Gone { id, at } if *id == stack.id => Some(*at),
+            _ => None,
+        });
+        alive.push((end.expect("it ended") - stack.at) / 1_000_000);
+    }
+    alive.sort_unstable();
+    // Two in three end by themselves, the others when they are cancelled.
+    assert!(alive[0] >= 140 && alive[6] >= 340 && alive[8] < 5000, "{alive:?}");
+    assert_eq!(run.ended(), 1);
+}
+
+#[test]
+fn threads_that_do_little_leave_nothing() {
+    let run = profiled(&[], &stacks_program("many")).ok();
+    let stacks = run.objects().iter().filter(|(_, object)| object.kind == Kind::ThreadStack).count();
+    assert!(stacks == 0 && run.size < 64 << 10, "{stacks} {}", run.size);
+}
+
 #[test]
 fn without_any_means_objects_are_recorded() {
     let run = profiled(&["--deny", "faults,clock"], &objects_program("plain")).ok();

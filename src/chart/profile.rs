@@ -19,6 +19,7 @@ fn over_time(
     y_label: &str,
     words: fn(f64) -> String,
     values: impl Fn(&ObjectGroup) -> Vec<f64>,
+    what: &str,
 ) -> Option<String> {
     let series: Vec<(String, Vec<f64>)> = summary.objects.iter().map(|object| (object.name.clone(), values(object))).collect();
     let (first, rest) = series.split_at(series.len().min(LINES));
@@ -46,20 +47,24 @@ fn over_time(
         .collect();
     let x = Axis::new("seconds", Scale::Linear, 0.0, bins as f64 * summary.bin_s, axis::short);
     let y = Axis::new(y_label, Scale::Linear, 0.0, most * 1.05, words);
-    Some(draw(&Frame::new(x, y), title, &lines, &[format!("Each point is the mean of {:.2} s.", summary.bin_s)]))
+    Some(draw(&Frame::new(x, y), title, &lines, &[format!("Each point is {what} {:.2} s.", summary.bin_s)]))
+}
+
+/// Seconds of a bin: the run may end within the last one.
+fn seconds(summary: &Summary, at: u32) -> f64 {
+    let left = summary.wall_s - f64::from(at) * summary.bin_s;
+    if left > 1e-6 * summary.bin_s { left.min(summary.bin_s) } else { summary.bin_s }
 }
 
 /// Bytes per second from and to memory, over time. `None` without any.
 pub fn traffic(summary: &Summary) -> Option<String> {
-    let bin = summary.bin_s;
-    over_time(summary, "Memory traffic over time", "from and to memory", axis::rate, |object| {
-        object.traffic.iter().map(|bytes| bytes / bin).collect()
-    })
+    let rates = |object: &ObjectGroup| (0..).zip(&object.traffic).map(|(at, bytes)| bytes / seconds(summary, at)).collect();
+    over_time(summary, "Memory traffic over time", "from and to memory", axis::rate, rates, "the mean of")
 }
 
 /// Bytes of live objects, over time. `None` without any.
 pub fn live(summary: &Summary) -> Option<String> {
-    over_time(summary, "Bytes of live objects over time", "bytes", axis::size, |object| object.live_bytes.clone())
+    over_time(summary, "Bytes of live objects over time", "bytes", axis::size, |object| object.live_bytes.clone(), "the most in")
 }
 
 /// The share of page visits that miss, by bytes near (least recently used goes first): of the whole program. `None` when not known.
@@ -81,7 +86,7 @@ pub fn misses(summary: &Summary) -> Option<String> {
 pub mod tests {
     use super::*;
     use nearfar_core::profile::record::{Kind, Method};
-    use nearfar_core::profile::summary::{Curve, Estimate, NamedFrame, Pattern, Routine};
+    use nearfar_core::profile::summary::{Curve, Estimate, FORMAT, NamedFrame, Pattern, Routine};
 
     /// A group of 1 MiB with so much traffic in each of two bins.
     pub fn object(name: &str, traffic: f64) -> ObjectGroup {
@@ -121,6 +126,8 @@ pub mod tests {
             flops_per_access_byte: Some(0.1),
         };
         Summary {
+            format: FORMAT,
+            least: 4096,
             program: "a.out".into(),
             args: vec!["1".into()],
             processes: 1,

@@ -68,6 +68,7 @@ pub fn run(args: AdviseArgs) -> anyhow::Result<ExitCode> {
     // Before anything is measured or computed.
     let job = args.verify.then(|| verify::Job::new(&args, &summary)).transpose()?;
     let machine = tiers::machine(&args, request.near)?;
+    tiers::fits(&machine, &args.near, request.near)?;
     let advice = advice(&summary, &machine, Question { near: request.near, fractions: args.fractions }).map_err(|error| {
         let files = args.files.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
         refuse(format_args!("{files}: {error}"))
@@ -120,7 +121,7 @@ fn plan_text(summary: &Summary, machine: &Machine, advice: &Advice, near: f64) -
     let times = &advice.times;
     let about = [
         format!("nearfar advise, for {} of near on {}, far {}", Bytes(near as u64), machine.name, machine.far_name()),
-        format!("program: {} {}", summary.program, summary.args.get(1..).unwrap_or_default().join(" ")),
+        format!("program: {} {}", summary.program, summary.args.join(" ")),
         format!(
             "predicted: all far {}, this plan {}, all near {}",
             words::seconds(&times.all_far),

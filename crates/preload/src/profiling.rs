@@ -1,6 +1,6 @@
 //! How recording starts in a process of `nearfar profile`: memory stays the C library's, hooks only tell `nearfar_profile::recorder`.
 
-use crate::{exec, objects};
+use crate::{exec, objects, recorded_threads};
 use nearfar_core::addr::Extent;
 use nearfar_profile::recorder;
 use nearfar_profile::settings::{ENV_PROFILE, Settings};
@@ -29,6 +29,7 @@ pub fn start() -> bool {
     if let Err(errno) = recorder::start(settings, own_code()) {
         return unobserved(&format!("{} cannot be written ({errno})", file.display()));
     }
+    recorded_threads::start();
     exec::remember(ENV_PROFILE, &value);
     true
 }

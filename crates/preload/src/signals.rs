@@ -7,9 +7,10 @@
 use crate::lifecycle::managed;
 use crate::next::Next;
 use crate::user_mode::{self, SIGSYS_BIT, is_active};
-use crate::{errno, placing, signal_stacks};
+use crate::{errno, placing, recorded_threads, signal_stacks};
 use libc::{sigset_t, stack_t};
 use nearfar_core::addr::Extent;
+use nearfar_profile::recorder;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::signal::Blocked;
 use std::ffi::{c_int, c_void};
@@ -290,6 +291,10 @@ pub unsafe fn pthread_create(thread: Void, attr: *const libc::pthread_attr_t, en
         // Only in jobs without a pager.
         // SAFETY: passed on to the caller.
         return unsafe { placing::stacks::create(next, thread, attr, entry, arg) };
+    }
+    if recorder::is_on() && !nearfar_sys::thread::is_inside() {
+        // SAFETY: passed on to the caller.
+        return unsafe { recorded_threads::create(next, thread, attr, entry, arg) };
     }
     if !is_active() || managed().is_none() {
         // SAFETY: passed on to the caller.

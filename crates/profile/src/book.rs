@@ -3,6 +3,7 @@
 use crate::live::{Live, Object};
 use crate::output::Thin;
 use crate::queue::{Event, What};
+use crate::stacks::{Stack, Stacks};
 use nearfar_core::addr::PAGE;
 use nearfar_core::profile::choice::Random;
 use nearfar_core::profile::record::{self, Brief, Kind, ObjectId, Record, SiteId, Watch};
@@ -36,6 +37,8 @@ struct Looked {
 pub struct Book {
     /// What lives.
     pub live: Live,
+    /// Stacks of threads; those that were used enough are in `live` too.
+    pub stacks: Stacks,
     /// What is to be written next.
     pub records: Vec<Record>,
     briefs: HashMap<SiteId, Brief>,
@@ -102,6 +105,54 @@ impl Book {
                 }
             }
             What::Put | What::MapPut => self.put(event, of),
+            What::StackBegin => {
+                let over = self.stacks.begin(addr, end, of as u32, at);
+                self.stacks_gone(over, at);
+            }
+            What::StackEnd => {
+                let ended = self.stacks.end(addr);
+                self.stacks_gone(ended, at);
+            }
+        }
+    }
+
+    /// Ends the objects of these stacks.
+    pub fn stacks_gone(&mut self, stacks: impl IntoIterator<Item = Stack>, at: u64) {
+        for (id, addr) in stacks.into_iter().filter_map(|stack| stack.object) {
+            if self.live.at(addr).is_some_and(|object| object.id == id)
+                && let Some(object) = self.live.remove(addr)
+            {
+                self.gone(object, at);
+            }
+        }
+    }
+
+    /// Begins and enlarges the objects of stacks as they were used; `lowest` tells the first page of a range that is in memory.
+    pub fn measure_stacks(&mut self, at: u64, lowest: &mut dyn FnMut(u64, u64) -> Option<u64>) {
+        for stack in self.stacks.all_mut() {
+            let Some(low) = lowest(stack.start, stack.low).and_then(|low| stack.used_from(low)) else { continue };
+            let known = stack.object;
+            // A stack in memory that the program has made for it belongs to that object, and one that was mapped over is no more.
+            if !self.live.overlapping(low, known.map_or(stack.end, |(_, addr)| addr)).is_empty() {
+                continue;
+            }
+            let len = stack.end - low;
+            let Some((id, addr)) = known else {
+                let id = self.live.begin(stack.kind, low, len, 0, None, stack.at);
+                stack.object = Some((id, low));
+                continue;
+            };
+            if self.live.at(addr).is_none_or(|object| object.id != id) {
+                continue;
+            }
+            if let Some(mut object) = self.live.remove(addr) {
+                (object.addr, object.len) = (low, len);
+                if object.written {
+                    self.records.push(Record::Resized { id, addr: low, len, at });
+                }
+                self.live.insert(object);
+                stack.object = Some((id, low));
+            }
         }
     }
 
@@ -162,6 +213,14 @@ impl Book {
         }
         if object.written {
             self.records.push(Record::Gone { id: object.id, at });
+            return;
+        }
+        // What is told of together is blocks.
+        if object.kind == Kind::ThreadStack {
+            if self.thin < Thin::Most {
+                self.write_object(&object);
+                self.records.push(Record::Gone { id: object.id, at });
+            }
             return;
         }
         if object.len >= BRIEF && self.thin < Thin::Small {
@@ -298,8 +357,10 @@ impl Book {
         out
     }
 
-    /// In the child of a fork: nothing is written yet, and no look is under way.
-    pub fn forked(&mut self) {
+    /// In the child of a fork, on the stack that `here` lies in: nothing is written yet, and no look is under way.
+    pub fn forked(&mut self, here: u64, tid: u32) {
+        let gone = self.stacks.forked(here, tid);
+        self.stacks_gone(gone, 0);
         self.records.clear();
         self.briefs.clear();
         self.looked.clear();
@@ -385,6 +446,33 @@ mod tests {
     }
 
     #[test]
+    fn stacks_are_objects_once_they_are_used() {
+        const M: u64 = 1 << 20;
+        let mut book = Book::new(10);
+        let used = |book: &mut Book, low: u64| book.measure_stacks(0, &mut |start, end| Some(low.clamp(start, end)));
+        assert!(run(&mut book, &[(What::StackBegin, M, 8 * M, 77)]).is_empty());
+        used(&mut book, 9 * M - 4096);
+        assert!(run(&mut book, &[]).is_empty());
+        used(&mut book, 8 * M);
+        assert_eq!(run(&mut book, &[]), ["object 1 8388608+1048576"]);
+        used(&mut book, 6 * M);
+        assert_eq!(run(&mut book, &[(What::StackEnd, 9 * M, 0, 0)]), ["resized 1 6291456+3145728", "gone 1"]);
+        // One in a block is the block's; one that the C library has unmapped ends when there is something else.
+        assert!(run(&mut book, &[(What::StackBegin, 20 * M, M, 78)]).is_empty());
+        book.note(0, &event(What::Alloc, 20 * M, 2 * M, 5, 0));
+        used(&mut book, 20 * M);
+        assert_eq!(run(&mut book, &[(What::StackEnd, 21 * M, 0, 0)]), ["object 2 20971520+2097152"]);
+        book.note(0, &event(What::StackBegin, 40 * M, M, 0, 79));
+        used(&mut book, 40 * M);
+        assert_eq!(
+            run(&mut book, &[(What::Map, 40 * M, 8 * M, 0)]),
+            ["object 3 41943040+1048576", "gone 3", "object 4 41943040+8388608"]
+        );
+        used(&mut book, 40 * M);
+        assert!(run(&mut book, &[(What::StackEnd, 41 * M, 0, 0)]).is_empty());
+    }
+
+    #[test]
     fn looks_at_what_was_gone_are_not_told() {
         let mut book = Book::new(10);
         book.note(0, &event(What::Alloc, 0x1000, 0x4000, 0, 0));
@@ -394,6 +482,7 @@ mod tests {
             pages: 1,
             at,
             waited: 5,
+            stalled: 0,
             end: nearfar_core::profile::record::WatchEnd::Read,
             touched: 0,
             ip: 0,

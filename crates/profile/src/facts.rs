@@ -43,6 +43,7 @@ fn cache_bytes() -> u64 {
 pub fn start(settings: &Settings, parent: u32) -> Start {
     let args = std::fs::read("/proc/self/cmdline").unwrap_or_default();
     let args = args.strip_suffix(b"\0").unwrap_or(&args);
+    // The first is the program's own name, which is told apart.
     let unix = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     Start {
         at: event::now_ns(),
@@ -50,7 +51,7 @@ pub fn start(settings: &Settings, parent: u32) -> Start {
         pid: process::pid(),
         parent,
         program: std::fs::read_link("/proc/self/exe").map(|path| path.to_string_lossy().into_owned()).unwrap_or_default(),
-        args: args.split(|&byte| byte == 0).map(|arg| String::from_utf8_lossy(arg).into_owned()).collect(),
+        args: args.split(|&byte| byte == 0).skip(1).map(|arg| String::from_utf8_lossy(arg).into_owned()).collect(),
         rank: None,
         host: text("/proc/sys/kernel/hostname"),
         cpus: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
@@ -114,7 +115,8 @@ mod tests {
     fn this_process() {
         let start = start(&Settings::default(), 3);
         assert!(start.pid == std::process::id() && start.parent == 3 && start.cpus > 0 && start.memory_bytes > 1 << 20);
-        assert!(!start.args.is_empty() && start.program.starts_with('/'));
+        let args: Vec<String> = std::env::args().skip(1).collect();
+        assert!(start.args == args && start.program.starts_with('/'), "{:?}", start.args);
         let Record::End { cpu_user_ns, peak_resident, .. } = end() else { panic!("an end") };
         assert!(cpu_user_ns + thread_cpu_ns() > 0 && peak_resident > 0);
     }

@@ -11,6 +11,7 @@ pub mod python;
 pub mod sites;
 pub mod modules;
 pub mod live;
+pub mod stacks;
 pub mod output;
 pub mod facts;
 pub mod idle;

@@ -36,12 +36,16 @@ pub struct Output {
     identity: (u64, u64),
     limit: u64,
     size: u64,
-    /// Nothing more can be written.
+    /// Writing has failed: nothing more is written but what tells of it at the end.
     broken: bool,
+    /// The file ends within a batch: nobody reads what follows.
+    torn: bool,
     /// Something did not fit.
     full: bool,
-    /// Records that were left out.
+    /// Records that were left out because of the limit.
     pub left_out: u64,
+    /// And since the file could not be written: the disk is full, or the file has gone.
+    pub unwritten: u64,
 }
 
 fn facts(fd: i32) -> Option<((u64, u64), u64)> {
@@ -59,7 +63,18 @@ impl Output {
     pub fn open(path: &Path, limit: u64) -> Result<Self, Errno> {
         let file = AppendFile::open(path.as_os_str())?;
         let (identity, size) = facts(file.as_raw_fd()).ok_or(Errno(libc::EBADF))?;
-        Ok(Self { path: path.to_owned(), file: Some(file), identity, limit, size, broken: false, full: false, left_out: 0 })
+        Ok(Self {
+            path: path.to_owned(),
+            file: Some(file),
+            identity,
+            limit,
+            size,
+            broken: false,
+            torn: false,
+            full: false,
+            left_out: 0,
+            unwritten: 0,
+        })
     }
 
     /// Its descriptor.
@@ -100,42 +115,47 @@ impl Output {
         if records.is_empty() {
             return;
         }
-        if self.broken || !self.check() {
-            self.left_out += records.len() as u64;
+        // At the end the disk may have room again.
+        if self.torn || (self.broken && !last) || !self.check() {
+            self.unwritten += records.len() as u64;
             return;
         }
         let most = if last { self.limit + BEYOND } else { self.limit };
         let most = most.min(rlimit::limit(Limit::FileSize).unwrap_or(u64::MAX));
+        let mut left = records.len() as u64;
         for piece in records.chunks(PIECE) {
             let bytes = file::batch(pid, piece);
             if (self.full && !last) || self.size.saturating_add(bytes.len() as u64) > most {
                 self.left_out += piece.len() as u64;
                 self.full = true;
+                left -= piece.len() as u64;
                 continue;
             }
             let Some(file) = &self.file else { return };
-            if append(file.as_raw_fd(), &bytes).is_err() {
-                self.broken = true;
-                self.left_out += piece.len() as u64;
+            if let Err((errno, torn)) = append(file.as_raw_fd(), &bytes) {
+                if !self.broken {
+                    let text = format!("nearfar: the profile cannot be written ({errno}): it ends here\n");
+                    process::write_stderr(text.as_bytes());
+                }
+                (self.broken, self.torn) = (true, torn);
+                self.unwritten += left;
                 return;
             }
+            left -= piece.len() as u64;
             self.size += bytes.len() as u64;
         }
     }
 }
 
-/// In one write. What is cut off by a full disk ends the file for good, so nothing is tried again.
-fn append(fd: i32, bytes: &[u8]) -> Result<(), Errno> {
+/// In one write. The error, and whether a part of the bytes was written: what is cut off by a full disk ends the file for good.
+fn append(fd: i32, bytes: &[u8]) -> Result<(), (Errno, bool)> {
     loop {
         // SAFETY: the slice is valid for its length.
         match unsafe { call(libc::SYS_write, [fd as usize, bytes.as_ptr() as usize, bytes.len(), 0, 0, 0]) } {
             Ok(count) if count == bytes.len() => return Ok(()),
-            Ok(_) => return Err(Errno(libc::ENOSPC)),
+            Ok(count) => return Err((Errno(libc::ENOSPC), count > 0)),
             Err(Errno::EINTR) => {}
-            Err(errno) => {
-                process::write_stderr(format!("nearfar: the profile cannot be written ({errno}): it ends here\n").as_bytes());
-                return Err(errno);
-            }
+            Err(errno) => return Err((errno, false)),
         }
     }
 }
@@ -146,6 +166,14 @@ mod tests {
 
     fn note(len: usize) -> Record {
         Record::Note { text: "x".repeat(len) }
+    }
+
+    #[test]
+    fn a_full_disk_is_not_the_limit() {
+        let mut output = Output::open(Path::new("/dev/full"), 100_000).unwrap();
+        output.write(7, &[note(10), note(10)], false);
+        output.write(7, &[note(10)], false);
+        assert_eq!((output.thin(0), output.left_out, output.unwritten), (Thin::Full, 0, 3));
     }
 
     #[test]

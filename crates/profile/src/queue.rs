@@ -40,13 +40,18 @@ pub enum What {
     MapTake,
     /// Where it is now: address, bytes, ticket of the `MapTake`.
     MapPut,
+    /// A thread begins: lowest address of its stack, bytes, the thread in place of the ticket.
+    StackBegin,
+    /// It ends: end of its stack.
+    StackEnd,
 }
 
 impl What {
     fn from_word(word: u32) -> Option<Self> {
-        [Self::Alloc, Self::Free, Self::Take, Self::Put, Self::Map, Self::Unmap, Self::MapTake, Self::MapPut]
-            .into_iter()
-            .find(|what| *what as u32 == word)
+        let blocks = [Self::Alloc, Self::Free, Self::Take, Self::Put];
+        let mappings = [Self::Map, Self::Unmap, Self::MapTake, Self::MapPut];
+        let stacks = [Self::StackBegin, Self::StackEnd];
+        blocks.into_iter().chain(mappings).chain(stacks).find(|what| *what as u32 == word)
     }
 }
 

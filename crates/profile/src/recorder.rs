@@ -28,6 +28,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering}
 const LEAST_MAPPING: usize = 64 << 10;
 /// Between two rounds of the writer.
 const TICK_NS: u64 = 20_000_000;
+/// Looks that begin together, if that is sooner: while they do, the program has a CPU less, and its visits come later.
+const TOGETHER: f64 = 8.0;
 
 /// Blocks of at least so many bytes are objects; more than there are while nothing is recorded.
 static LEAST: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -149,7 +151,9 @@ impl Recorder {
                 }
             });
             // Not in step with what the program repeats.
-            let tick = TICK_NS / 2 + random.below(TICK_NS);
+            let tick = self.sampler().map_or(TICK_NS, |sampler| (TOGETHER / sampler.rate() * 1e9) as u64);
+            let tick = tick.clamp(TICK_NS / 10, TICK_NS);
+            let tick = tick / 2 + random.below(tick);
             self.queue().wait(bell, tick);
         }
     }
@@ -251,6 +255,20 @@ pub fn mapped(addr: usize, len: usize) {
 pub fn unmapped(addr: usize, len: usize) {
     if let Some(recorder) = get().filter(|_| addr.is_multiple_of(PAGE) && len > 0 && !thread::is_inside()) {
         timed(|| recorder.push(What::Unmap, 0, addr, len.next_multiple_of(PAGE) as u64, 0));
+    }
+}
+
+/// The calling thread begins; its stack may have `start..end`.
+pub fn stack_begun(start: usize, end: usize) {
+    if let Some(recorder) = get().filter(|_| is_on() && !thread::is_inside()) {
+        recorder.push(What::StackBegin, 0, start, (end - start) as u64, process::tid().into());
+    }
+}
+
+/// The calling thread, whose stack has that end, ends.
+pub fn stack_ended(end: usize) {
+    if let Some(recorder) = get().filter(|_| is_on() && !thread::is_inside()) {
+        recorder.push(What::StackEnd, 0, end, 0, 0);
     }
 }
 

@@ -14,6 +14,7 @@ use crate::sites::Sites;
 use nearfar_core::addr::Extent;
 use nearfar_core::profile::choice::Random;
 use nearfar_core::profile::record::{self, Cost, Kind, Method, ObjectId, Record, Start, TimeSamples};
+use nearfar_sys::pagemap::Pagemap;
 use nearfar_sys::proc_maps::{self, Mapping};
 use nearfar_sys::{call_memory, event, process, task};
 use std::collections::{HashMap, HashSet};
@@ -27,9 +28,12 @@ const MAPS_NS: u64 = 1_000_000_000;
 const SORT_NS: u64 = 15_000_000;
 /// Looks of so much time at once at most.
 const LATE_NS: u64 = 60_000_000;
+/// How deep stacks are used is looked up once in so long, or so many times what it takes.
+const STACKS_NS: u64 = 20_000_000;
+const STACKS_REST: u64 = 200;
 /// A page that nobody touches is given up after so long.
 const LONGEST: Duration = Duration::from_secs(4);
-/// Stacks and heaps below this are not worth a record. Our own threads have a heap each of the least size, 132 KiB.
+/// Heaps below this are not worth a record. Our own threads have a heap each of the least size, 132 KiB.
 const LEAST_REGION: usize = 256 << 10;
 /// Moments at which something ran are told of at this distance.
 const MOMENTS_NS: u64 = 800_000;
@@ -38,7 +42,7 @@ const OBJECT: u64 = 40;
 /// Bytes of code told of on each side of an instruction.
 const CODE: u64 = 512;
 
-/// Memory that is no single object: heaps of the C library, the main stack.
+/// Memory that is no single object: heaps of the C library.
 struct Region {
     id: ObjectId,
     kind: Kind,
@@ -79,6 +83,8 @@ pub struct Writer {
     owed: f64,
     last_look: u64,
     idle: Option<Idle>,
+    next_stacks: u64,
+    pagemap: Option<Pagemap>,
     random: Random,
     cpu_ns: u64,
     /// What of it the program would have had, and up to which `cpu_ns` that is known.
@@ -120,6 +126,8 @@ impl Writer {
             owed: 0.0,
             last_look: event::now_ns(),
             idle: None,
+            next_stacks: 0,
+            pagemap: None,
             cpu_ns: 0,
             taken_ns: 0.0,
             counted_ns: 0,
@@ -154,6 +162,7 @@ impl Writer {
         }
         self.idle = Idle::new();
         self.start_clock();
+        self.pagemap = Pagemap::open().ok();
         self.read_maps(sites);
     }
 
@@ -170,6 +179,7 @@ impl Writer {
     /// One round: everything that has come; records when it is time.
     pub fn round(&mut self, queue: &Queue, sites: &Sites) {
         self.drain(queue);
+        self.measure_stacks();
         self.look();
         if let Some(clock) = &mut self.clock {
             let samples = &mut self.samples;
@@ -262,6 +272,21 @@ impl Writer {
         sampler.begin_looks();
     }
 
+    fn measure_stacks(&mut self) {
+        let now = event::now_ns();
+        if now < self.next_stacks {
+            return;
+        }
+        let pagemap = &mut self.pagemap;
+        self.book.measure_stacks(now, &mut |start, end| {
+            let range = Extent { start: start as usize, end: end as usize };
+            let found = pagemap.as_mut().map_or(Ok(None), |pagemap| pagemap.next_present(range));
+            found.ok().flatten().map(|addr| addr as u64)
+        });
+        let took = event::now_ns() - now;
+        self.next_stacks = now + STACKS_NS.max(STACKS_REST * took);
+    }
+
     /// Reads the mappings: modules that are new, their static arrays, heaps, the main stack.
     fn read_maps(&mut self, sites: &Sites) {
         let now = event::now_ns();
@@ -307,18 +332,18 @@ impl Writer {
     }
 
     fn read_regions(&mut self, maps: &[Mapping], now: u64) {
-        let stack = maps.iter().find(|mapping| mapping.name == "[stack]" && mapping.range.len() >= LEAST_REGION);
-        let stack = stack.map(|mapping| (mapping.range, Kind::MainStack));
+        if let Some(stack) = maps.iter().find(|mapping| mapping.name == "[stack]") {
+            self.book.stacks.main(stack.range.start as u64, stack.range.end as u64, now);
+        }
+        let dead = self.book.stacks.gone(task::lives);
+        self.book.stacks_gone(dead, now);
         let heaps = modules::heaps(maps).into_iter().filter(|(range, _)| range.len() >= LEAST_REGION);
-        let heaps = heaps.map(|(range, _)| (range, Kind::SmallBlocks));
-        let found: Vec<(Extent, Kind)> = stack.into_iter().chain(heaps).collect();
+        let found: Vec<(Extent, Kind)> = heaps.map(|(range, _)| (range, Kind::SmallBlocks)).collect();
         for &(range, kind) in &found {
             let inside = self.book.live.bytes_in(range.start as u64, range.end as u64);
             let len = (range.len() as u64).saturating_sub(inside);
-            // A heap begins where it began, and a stack ends where it ended.
-            let same = |region: &&mut Region| {
-                region.kind == kind && (region.range.start == range.start || region.range.end == range.end)
-            };
+            // A heap begins where it began.
+            let same = |region: &&mut Region| region.kind == kind && region.range.start == range.start;
             match self.regions.iter_mut().find(same) {
                 Some(region) => {
                     region.range = range;
@@ -394,6 +419,13 @@ impl Writer {
         self.output.write(self.pid, &head, last && thin == Thin::Full);
         let mut tail = vec![Record::Cost(self.cost(now))];
         if last {
+            if self.output.unwritten > 0 {
+                let text = format!(
+                    "the file could not be written for a while (disk full?): {} records are missing",
+                    self.output.unwritten
+                );
+                tail.push(Record::Note { text });
+            }
             tail.push(facts::end());
         }
         self.output.write(self.pid, &tail, last);
@@ -493,12 +525,14 @@ impl Writer {
         let parent = self.pid;
         self.pid = process::pid();
         self.start = Some(facts::start(&self.settings, parent));
-        self.book.forked();
+        let here = 0u8;
+        self.book.forked((&raw const here).addr() as u64, process::tid());
         self.modules_written = 0;
         self.sites_written.clear();
         self.codes.clear();
         self.regions.iter_mut().for_each(|region| region.written = false);
-        (self.clock, self.begun, self.overflow_said) = (None, false, false);
+        (self.clock, self.pagemap) = (None, None);
+        (self.begun, self.overflow_said) = (false, false);
         self.samples.clear();
         self.moments.clear();
         self.written = event::now_ns();

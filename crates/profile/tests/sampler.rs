@@ -7,6 +7,8 @@ mod feed;
 mod memory;
 #[path = "sampler/scenarios.rs"]
 mod scenarios;
+#[path = "sampler/stacks.rs"]
+mod stacks;
 #[path = "sampler/processes.rs"]
 mod processes;
 
@@ -30,6 +32,7 @@ const SCENARIOS: &[Scenario] = &[
     ("system calls read and write", scenarios::pipes),
     ("huge pages", scenarios::huge),
     ("heap, stacks and threads that end", scenarios::everything),
+    ("stacks that recursion and signals use", stacks::stacks),
     ("forks", processes::forks),
     ("forks that nobody announces", processes::raw_forks),
     ("vfork and exec", processes::spawns),

@@ -43,6 +43,7 @@ extern "C" fn begin(body: *mut c_void) -> *mut c_void {
 /// that of setuid(2).
 pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), Errno> {
     const STACK: usize = 512 << 10;
+    const LARGEST: usize = 8 << 30;
     let _signals = crate::signal::Blocked::all();
     go_inside();
     let body: Body = Box::new(body);
@@ -52,9 +53,17 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), Err
         let mut attr: libc::pthread_attr_t = std::mem::zeroed();
         let mut thread: libc::pthread_t = std::mem::zeroed();
         libc::pthread_attr_init(&mut attr);
-        libc::pthread_attr_setstacksize(&mut attr, STACK);
         libc::pthread_attr_setdetachstate(&mut attr, libc::PTHREAD_CREATE_DETACHED);
-        let result = libc::pthread_create(&mut thread, &attr, begin, body.cast());
+        let mut size = STACK;
+        let result = loop {
+            libc::pthread_attr_setstacksize(&mut attr, size);
+            let result = libc::pthread_create(&mut thread, &attr, begin, body.cast());
+            // A stack also holds the program's thread-local arrays, and is refused when they do not fit.
+            if result != libc::EINVAL || size >= LARGEST {
+                break result;
+            }
+            size *= 4;
+        };
         libc::pthread_attr_destroy(&mut attr);
         if result == 0 {
             if let Ok(name) = CString::new(name) {

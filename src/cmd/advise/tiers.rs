@@ -8,6 +8,7 @@ use crate::{machine, say};
 use nearfar_core::advise::machine::{Machine, MachineError, Paged, Tier, home};
 use nearfar_core::node::{FarAccess, FarTier, Node};
 use nearfar_core::tier::{FarSpec, NearSpec};
+use nearfar_core::units::Bytes;
 use std::time::{Duration, Instant};
 
 /// What the pager takes for a page that a thread waits for, beside the device.
@@ -81,6 +82,16 @@ pub fn machine(args: &AdviseArgs, near: f64) -> anyhow::Result<Machine> {
              one of \"nearfar probe --list-machines\"; or --machine node.json of \"nearfar probe\"",
         )),
     }
+}
+
+/// Refuses more near memory than the machine has, where that is known.
+pub fn fits(machine: &Machine, text: &str, near: f64) -> anyhow::Result<()> {
+    let has = machine.near.bytes;
+    if !has.is_finite() || has <= 0.0 || near <= has {
+        return Ok(());
+    }
+    let (near, has) = (Bytes(near as u64), Bytes(has as u64));
+    Err(refuse(format_args!("--near {text}: that is {near}, and {} has {has} of near memory: name at most that", machine.name)))
 }
 
 fn of_node(node: &Node, at_home: Option<Tier>, this: Tier, near: f64) -> anyhow::Result<Machine> {

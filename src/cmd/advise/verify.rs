@@ -6,7 +6,7 @@ use crate::args::AdviseArgs;
 use crate::exit::refuse;
 use crate::{machine, program, say};
 use anyhow::{Context, Result};
-use nearfar_core::advise::advice::Advice;
+use nearfar_core::advise::advice::{Advice, LEAST_NEAR};
 use nearfar_core::advise::rules;
 use nearfar_core::placement::plan::{Place, TierName};
 use nearfar_core::profile::summary::{Estimate, Summary};
@@ -24,8 +24,6 @@ use std::time::Instant;
 
 /// Room beside the program's objects in the run with everything near: its cache and small change.
 const BESIDE: f64 = 320.0 * 1_048_576.0;
-/// What `nearfar run --mode flat` takes at the least.
-const LEAST_NEAR: &str = "32M";
 const MIB: f64 = 1_048_576.0;
 
 /// The program ended with an error: nothing can be compared.
@@ -91,7 +89,7 @@ impl Job {
         let mut argv = args.program.clone();
         if argv.is_empty() {
             argv.push(summary.program.clone().into());
-            argv.extend(summary.args.iter().skip(1).map(OsString::from));
+            argv.extend(summary.args.iter().map(OsString::from));
         }
         let path = program::find(&argv[0], std::env::var_os("PATH").as_deref())?;
         program::check_preloadable(&path)?;
@@ -108,9 +106,16 @@ impl Job {
             cases.push(self.flat("Mixed", advice.times.plan, &dir, "plan", plan)?);
         }
         cases.push(self.all_near(advice, summary)?);
-        let near = advice.items.iter().filter(|item| item.near > 0.0 && !item.nameless);
+        let near = advice.items.iter().filter(|item| item.near > 0.0);
+        let mut seen = Vec::new();
         for item in near.filter(|_| self.each) {
-            let rules: Vec<_> = advice.rules.iter().filter(|(place, _)| place.name == item.name).cloned().collect();
+            // What no rule tells apart is near together: one run for all of it.
+            let names: Vec<&String> = std::iter::once(&item.name).chain(&item.with).collect();
+            if seen.contains(&names[0]) {
+                continue;
+            }
+            seen.extend(&names);
+            let rules: Vec<_> = advice.rules.iter().filter(|(place, _)| names.contains(&&place.name)).cloned().collect();
             let text = rules::text(&[], &rules);
             cases.push(self.flat(&format!("only {}", item.name), item.alone, &dir, &format!("only{}", item.group), &text)?);
         }
@@ -140,10 +145,10 @@ impl Job {
         Ok(Case { name: name.to_owned(), predicted, options: options.into() })
     }
 
-    /// With as little cache as paging needs: near is what is measured against.
+    /// With as little cache as paging needs, and the prediction has: near is what is measured against.
     fn all_far(&self, advice: &Advice, dir: &Dir) -> Result<Case> {
         let mut case = self.flat("All far", advice.times.all_far, dir, "far", &nothing_near())?;
-        case.options[1] = LEAST_NEAR.into();
+        case.options[1] = format!("{}M", LEAST_NEAR / MIB).into();
         Ok(case)
     }
 
@@ -202,9 +207,7 @@ fn same_program(path: &Path, summary: &Summary) -> Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let resolved = path.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
     let profiled = file_name(&summary.program);
-    let argument = summary.args.first().map_or("", |name| file_name(name));
-    let is_same =
-        [Some(name.as_str()), resolved.as_deref()].into_iter().flatten().any(|name| name == profiled || name == argument);
+    let is_same = [Some(name.as_str()), resolved.as_deref()].into_iter().flatten().any(|name| name == profiled);
     if is_same {
         return Ok(());
     }

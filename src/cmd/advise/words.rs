@@ -47,7 +47,7 @@ fn short(text: &str, most: usize) -> String {
 
 fn tier(item: &Item) -> String {
     match item.near {
-        near if item.nameless && near > 0.0 => "near (!)".to_owned(),
+        _ if item.nameless => "far (!)".to_owned(),
         near if near >= 1.0 - 1e-9 => "near".to_owned(),
         near if near > 0.0 => format!("near {:.0} %", 100.0 * near),
         _ => "far".to_owned(),
@@ -102,8 +102,8 @@ fn objects(advice: &Advice) -> String {
     if advice.items.len() > ROWS {
         text += &format!("\nand {} more that gain less", advice.items.len() - ROWS);
     }
-    if advice.items.iter().any(|item| item.nameless && item.near > 0.0) {
-        text += "\n(!) no rule can name it, since where it is allocated is not known: it stays far";
+    if advice.items.iter().take(ROWS).any(|item| item.nameless) {
+        text += "\n(!) no rule can name it: it stays far, also in what is predicted";
     }
     text
 }
@@ -126,7 +126,7 @@ fn predictions(advice: &Advice) -> String {
 }
 
 fn best(advice: &Advice) -> &'static str {
-    if advice.exact { "; no other set of objects is better under the model" } else { "" }
+    if advice.exact { "; no other set of objects is better by 1 % under the model" } else { "" }
 }
 
 fn by_near(advice: &Advice, near: f64) -> String {

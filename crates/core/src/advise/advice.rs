@@ -1,7 +1,7 @@
 //! All of it for one question: so much near memory on this machine, what is put there, what does it give, and how does the run time go
 //! with the bytes of near?
 
-use super::choose::{Chosen, choose};
+use super::choose::{Chosen, Room, Seconds, choose};
 use super::demand::{Demand, Demands};
 use super::heuristic::{self, Case};
 use super::interval::{draws, estimate};
@@ -9,14 +9,19 @@ use super::machine::{Far, Machine};
 use super::model::{Guess, Model};
 use super::rules;
 use crate::placement::plan::Place;
+use crate::profile::record::Kind;
 use crate::profile::summary::{Estimate, ObjectGroup, Pattern, Summary};
 use crate::units::Bytes;
 use serde::Serialize;
 
+/// What gains a smaller share of the run gains nothing.
+const NO_GAIN: f64 = 1e-3;
 /// Sizes of near that the curve has.
 const POINTS: usize = 16;
 /// Share of near that hybrid mode uses as cache.
 pub const HYBRID: f64 = 0.25;
+/// Bytes of near that everything far is predicted with behind page faults, and verified with: the least that `nearfar run` takes.
+pub const LEAST_NEAR: f64 = 32.0 * 1_048_576.0;
 /// From this share on a group has a rule.
 const WORTH_A_RULE: f64 = 0.02;
 
@@ -25,7 +30,7 @@ const WORTH_A_RULE: f64 = 0.02;
 pub struct Question {
     /// Bytes of near.
     pub near: f64,
-    /// Parts of groups may be near.
+    /// Some objects of a group may be near, and others not.
     pub fractions: bool,
 }
 
@@ -46,14 +51,16 @@ pub struct Item {
     pub alone: Estimate,
     /// Why.
     pub why: String,
-    /// Near is said, but no rule can name it: its call site is not known.
+    /// It would gain, but stays far, since no rule can name it: its call site or symbol is not known.
     pub nameless: bool,
+    /// Other objects that no rule can tell from it: they are near together or not at all, and `gain` is of all.
+    pub with: Vec<String>,
 }
 
 /// Predicted seconds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Times {
-    /// Everything far; behind page faults, with no more cache than paging needs.
+    /// Everything far; behind page faults, with [`LEAST_NEAR`] as a cache.
     pub all_far: Estimate,
     /// The plan.
     pub plan: Estimate,
@@ -138,14 +145,22 @@ pub fn advice(summary: &Summary, machine: &Machine, question: Question) -> Resul
     let fits = summary.peak_bytes as f64 <= question.near - cache;
     let none = vec![0.0; demands.groups.len()];
     let all = vec![1.0; demands.groups.len()];
+    let sets = rules::sets(&summary.objects, least_recorded(summary));
+    let set_of = |group: usize| sets.iter().find(|set| set.contains(&group));
     let chosen = if fits {
-        Chosen { seconds: middle.time(&all, cache), shares: all.clone(), exact: true }
+        // Near is not better for all of them on every machine: nothing is claimed of other sets.
+        let shares: Vec<f64> = (0..all.len()).map(|group| f64::from(u8::from(set_of(group).is_some()))).collect();
+        Chosen { seconds: middle.flat_time(&shares, question.near), shares, exact: false }
     } else {
-        choose(&middle, (question.near - cache).max(0.0), question.fractions)
+        flat(&middle, &sets, question.near, question.fractions)
     };
-    let hybrid = choose(&middle, question.near * (1.0 - HYBRID), question.fractions);
+    let hybrid = {
+        let (bytes, cache) = (question.near * (1.0 - HYBRID), question.near * HYBRID);
+        let printed = |shares: &[f64]| middle.time(shares, cache);
+        choose(&middle, &Room { sets: &sets, bytes, fractions: question.fractions, printed: Some(&printed) })
+    };
     let times = Times {
-        all_far: ask(&|model| model.time(&none, cache)),
+        all_far: ask(&|model| model.time(&none, if cache > 0.0 { LEAST_NEAR } else { 0.0 })),
         plan: ask(&|model| model.flat_time(&chosen.shares, question.near)),
         all_near: ask(&|model| model.time(&all, cache)),
         cache: ask(&|model| model.time(&none, question.near)),
@@ -154,7 +169,10 @@ pub fn advice(summary: &Summary, machine: &Machine, question: Question) -> Resul
     let gain = |group: usize| {
         let with = |share: f64| {
             let mut shares = chosen.shares.clone();
-            shares[group] = share;
+            match set_of(group) {
+                Some(set) => set.iter().for_each(|&at| shares[at] = share),
+                None => shares[group] = share,
+            }
             shares
         };
         let (near, far) = (with(1.0), with(0.0));
@@ -163,17 +181,23 @@ pub fn advice(summary: &Summary, machine: &Machine, question: Question) -> Resul
     };
     let alone = |group: usize| {
         let mut shares = none.clone();
-        shares[group] = chosen.shares[group];
+        set_of(group).into_iter().flatten().for_each(|&at| shares[at] = chosen.shares[at]);
         ask(&|model| model.flat_time(&shares, question.near))
     };
     let total: f64 = summary.objects.iter().map(|group| group.total().value).sum();
     let mut items: Vec<Item> = Vec::new();
     for (at, group) in summary.objects.iter().enumerate() {
         let share = chosen.shares[at];
-        let gain = if demands.groups[at].is_idle() { Estimate::default() } else { gain(at) };
+        let others: Vec<usize> = set_of(at).into_iter().flatten().copied().filter(|&other| other != at).collect();
+        let is_idle = demands.groups[at].is_idle() && others.iter().all(|&other| demands.groups[other].is_idle());
+        let gain = if is_idle { Estimate::default() } else { gain(at) };
         let room = question.near - cache;
-        let why =
-            why(group, &demands.groups[at], share, &gain, room, &Context { fits, total, all_far: times.all_far.value, machine });
+        let context = Context { fits, total, all_far: times.all_far.value, machine, named: set_of(at).is_some() };
+        let with: Vec<String> = others.iter().map(|&other| summary.objects[other].name.clone()).collect();
+        let mut why = why(group, &demands.groups[at], share, &gain, room, &context);
+        if !with.is_empty() {
+            why += &format!("; no rule can tell it from {}: near together or not at all, the gain is of all", with.join(", "));
+        }
         let alone = if share > 0.0 { alone(at) } else { times.all_far };
         items.push(Item {
             name: group.name.clone(),
@@ -183,19 +207,18 @@ pub fn advice(summary: &Summary, machine: &Machine, question: Question) -> Resul
             gain,
             alone,
             why,
-            nameless: false,
+            nameless: set_of(at).is_none() && gain.value >= NO_GAIN * times.all_far.value && gain.value > 0.0,
+            with,
         });
     }
     items.sort_by(|a, b| b.gain.value.total_cmp(&a.gain.value));
     // Least gain last: when near turns out to be smaller than was thought, that is what spills.
     let mut found = Vec::new();
-    for item in items.iter_mut().filter(|item| item.near > WORTH_A_RULE) {
+    for item in items.iter().filter(|item| item.near > WORTH_A_RULE) {
         let place = rules::place(&summary.objects[item.group], &summary.objects, least_recorded(summary));
-        item.nameless = place.is_none();
-        found.extend(place.map(|place| (place, item.why.clone(), item.near)));
+        found.extend(place.map(|place| (place, item.why.clone())));
     }
-    found.sort_by_key(|(place, ..)| usize::from(place.frame.is_empty() && place.symbol.is_none()));
-    let rules = found.into_iter().map(|(place, why, _)| (place, why)).collect();
+    found.sort_by_key(|(place, _)| usize::from(place.frame.is_empty() && place.symbol.is_none()));
     let live =
         |bin: usize| -> f64 { demands.groups.iter().zip(&chosen.shares).map(|(group, share)| share * group.live[bin]).sum() };
     let planned = (0..demands.seconds.len()).map(live).fold(0.0, f64::max);
@@ -211,12 +234,24 @@ pub fn advice(summary: &Summary, machine: &Machine, question: Question) -> Resul
         near_waits_longer: matches!(&machine.far, Far::Memory(far) if far.latency_ns < machine.near.latency_ns),
         touches: summary.objects.iter().map(|group| group.touches).sum(),
     });
-    let curve = curve(&middle, summary.peak_bytes as f64, question);
-    Ok(Advice { items, times, planned, exact: chosen.exact, curve, words, fits, rules })
+    let curve = curve(&middle, &sets, summary.peak_bytes as f64, question);
+    Ok(Advice { items, times, planned, exact: chosen.exact, curve, words, fits, rules: found })
+}
+
+/// The best placement in flat mode, by the time that is printed.
+fn flat(model: &Model<'_>, sets: &[Vec<usize>], near: f64, fractions: bool) -> Chosen {
+    let cache = model.flat_cache();
+    let printed = |shares: &[f64]| model.flat_time(shares, near);
+    // Without a cache the search's own time is that.
+    let printed: Option<&Seconds<'_>> = if cache > 0.0 { Some(&printed) } else { None };
+    choose(model, &Room { sets, bytes: (near - cache).max(0.0), fractions, printed })
 }
 
 /// Blocks below this size are no objects of their own.
 fn least_recorded(summary: &Summary) -> u64 {
+    if summary.least > 0 {
+        return summary.least;
+    }
     let heap = summary.objects.iter().filter(|group| group.kind == crate::profile::record::Kind::Heap);
     heap.map(|group| group.least).filter(|&least| least > 0).min().unwrap_or(4096).min(4096)
 }
@@ -226,7 +261,7 @@ fn of_pattern(summary: &Summary, pattern: Pattern) -> f64 {
 }
 
 /// Run time by bytes of near: from nothing to everything.
-fn curve(model: &Model<'_>, peak: f64, question: Question) -> Vec<Point> {
+fn curve(model: &Model<'_>, sets: &[Vec<usize>], peak: f64, question: Question) -> Vec<Point> {
     let cache = model.flat_cache();
     let none = vec![0.0; model.demands().groups.len()];
     let most = peak.max(1.0) + cache;
@@ -236,7 +271,7 @@ fn curve(model: &Model<'_>, peak: f64, question: Question) -> Vec<Point> {
     }
     sizes.sort_by(f64::total_cmp);
     let point = |near: f64| {
-        let chosen = choose(model, (near - cache).max(0.0), question.fractions);
+        let chosen = flat(model, sets, near, question.fractions);
         Point { near, plan: model.flat_time(&chosen.shares, near), cache: model.time(&none, near.max(cache)) }
     };
     sizes.into_iter().map(point).collect()
@@ -247,6 +282,8 @@ struct Context<'a> {
     total: f64,
     all_far: f64,
     machine: &'a Machine,
+    /// A rule can name it.
+    named: bool,
 }
 
 fn why(group: &ObjectGroup, demand: &Demand, share: f64, gain: &Estimate, room: f64, context: &Context<'_>) -> String {
@@ -273,9 +310,13 @@ fn why(group: &ObjectGroup, demand: &Demand, share: f64, gain: &Estimate, room: 
     if demand.is_idle() {
         return "no use of it was seen".to_owned();
     }
-    if gain.value < 1e-3 * context.all_far {
+    if gain.value < NO_GAIN * context.all_far {
         let cached = !paged && traffic < 64.0 * group.page_visits.value;
         return if cached { "it stays in the processor's caches".to_owned() } else { format!("gains nothing: {used}") };
+    }
+    if !context.named {
+        let lacks = if group.kind == Kind::Static { "a static array without a symbol" } else { "its call site is not known" };
+        return format!("no rule can name it ({lacks}), so that it stays far; {used}");
     }
     if share >= 1.0 - 1e-9 {
         let fits = if context.fits { "everything fits; " } else { "" };
@@ -293,7 +334,7 @@ fn why(group: &ObjectGroup, demand: &Demand, share: f64, gain: &Estimate, room: 
 #[cfg(test)]
 mod tests {
     use super::super::demand::tests::{summary, swept};
-    use super::super::machine::Tier;
+    use super::super::machine::{Paged, Tier};
     use super::*;
     use crate::profile::summary::NamedFrame;
 
@@ -338,6 +379,65 @@ mod tests {
         assert!(advice.curve.windows(2).all(|pair| pair[1].plan <= pair[0].plan * 1.000_001), "more near is never slower");
         let everything = super::advice(&summary, &machine(), Question { near: 7e9, fractions: false }).unwrap();
         assert!(everything.fits && everything.rules.len() == 3 && everything.words[0].contains("everything fits"));
+    }
+
+    #[test]
+    fn what_no_rule_can_name_stays_far_in_what_is_predicted() {
+        let objects = vec![swept("unknown", 1e9, 42.0, 8), at("named", swept("named", 1e9, 20.0, 8))];
+        let summary = summary(5.0, 8, objects);
+        for near in [1.5e9, 3e9] {
+            let advice = advice(&summary, &machine(), Question { near, fractions: false }).unwrap();
+            let item = |name: &str| advice.items.iter().find(|item| item.name == name).unwrap();
+            let (unknown, named) = (item("unknown"), item("named"));
+            assert_eq!((unknown.near, unknown.nameless), (0.0, true));
+            assert!(unknown.why.contains("no rule can name it"), "{}", unknown.why);
+            assert_eq!((named.near, named.nameless, advice.rules.len()), (1.0, false, 1));
+            assert!(advice.times.plan.value > advice.times.all_near.value * 1.2, "{:?}", advice.times);
+        }
+    }
+
+    #[test]
+    fn what_no_rule_tells_apart_is_one() {
+        let objects = ["a.py:1", "a.py:2"].map(|name| at("PyArray_New", swept(name, 1e9, 20.0, 8)));
+        let summary = summary(5.0, 8, objects.to_vec());
+        let ask = |near: f64| advice(&summary, &machine(), Question { near, fractions: true }).unwrap();
+        assert!(ask(1.5e9).items.iter().all(|item| item.near == 0.0), "one alone cannot be");
+        let both = ask(2.5e9);
+        assert!(both.items.iter().all(|item| item.near == 1.0 && item.with.len() == 1));
+        assert!(both.rules[0].1.contains("no rule can tell it from a.py:"), "{}", both.rules[0].1);
+    }
+
+    #[test]
+    fn small_blocks_are_below_what_was_recorded() {
+        let mut small = swept("small blocks", 1e9, 42.0, 8);
+        small.kind = Kind::SmallBlocks;
+        let mut summary = summary(5.0, 8, vec![small, at("big", swept("big", 1e9, 0.0, 8))]);
+        summary.least = 65536;
+        let advice = advice(&summary, &machine(), Question { near: 1.5e9, fractions: false }).unwrap();
+        assert_eq!(advice.rules[0].0.most.as_deref(), Some("65535"));
+    }
+
+    #[test]
+    fn everything_far_is_predicted_as_it_is_verified() {
+        let far = Paged {
+            name: "emu".into(),
+            read: 4e9,
+            write: 4e9,
+            one_channel: true,
+            fault_ns: 20e3,
+            page_ns: 350.0,
+            cache_bytes: 64.0 * LEAST_NEAR,
+            fresh_ns: 0.0,
+        };
+        let machine = Machine::paged("here", Tier::plain("m", 20e9, 100.0, 1e12), far);
+        // Fits into the cache that so much near has, and not into what the run with everything far is given.
+        let objects = vec![at("a", swept("a", 1e9, 20.0, 8)), at("b", swept("b", 200e9, 0.0, 8))];
+        let summary = summary(5.0, 8, objects);
+        let advice = advice(&summary, &machine, Question { near: 128.0 * LEAST_NEAR, fractions: false }).unwrap();
+        assert!(advice.times.all_far.value > advice.times.cache.value * 1.01, "{:?}", advice.times);
+        let demands = Demands::of(&summary);
+        let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
+        assert_eq!(advice.times.all_far.value, model.time(&[0.0, 0.0], LEAST_NEAR));
     }
 
     #[test]

@@ -1,16 +1,24 @@
 //! Which groups go near. Greedy by seconds gained per byte, with the time of the whole run looked at after each step (what one object
 //! gains depends on the others), then exchanges; for few groups every set is looked at. Capacity counts at each moment: objects that do
 //! not live at the same time share bytes.
+//!
+//! Behind page faults the search takes the cache for what it is with everything far, which is cheap; what it finds is then improved by
+//! the time that is printed, in which near that objects leave free is a cache.
 
-use super::demand::Demand;
 use super::model::{Model, Use};
 
 /// Up to so many groups every set is looked at.
 pub const EXACT: usize = 16;
+/// And up to so many where each set's time must be computed anew, since the cache depends on the set.
+const EXACT_PAGED: usize = 8;
+/// Candidates that such sets are improved by, and rounds of that.
+const POLISHED: (usize, usize) = (40, 3);
 /// Groups that are looked at one by one; the rest stays far.
 const MOST: usize = 200;
 /// Rounds of exchanges.
 const ROUNDS: usize = 6;
+/// Printed times that differ by a smaller share are alike.
+const ALIKE: f64 = 0.01;
 /// What gains less than this share of the run is not worth a rule.
 const LEAST_GAIN: f64 = 1e-4;
 
@@ -21,13 +29,33 @@ pub struct Chosen {
     pub shares: Vec<f64>,
     /// Predicted seconds.
     pub seconds: f64,
-    /// Every set was looked at: nothing better is possible under the model.
+    /// Every set was looked at: nothing that is better by more than a hundredth is possible under the model.
     pub exact: bool,
 }
 
-/// A group that may go near.
+/// The time of a placement: shares of the groups near to seconds.
+pub type Seconds<'a> = dyn Fn(&[f64]) -> f64 + 'a;
+
+/// What is asked: how much goes where, of what.
+pub struct Room<'a> {
+    /// Groups that go near together, by number; what is in none stays far.
+    pub sets: &'a [Vec<usize>],
+    /// Bytes of near for them.
+    pub bytes: f64,
+    /// A part of a group's objects may be near.
+    pub fractions: bool,
+    /// The seconds that are printed, where the cache depends on what is placed; `None`: there is no cache.
+    pub printed: Option<&'a Seconds<'a>>,
+}
+
+/// Groups that may go near, together.
 struct Candidate<'a> {
-    demand: &'a Demand,
+    groups: &'a [usize],
+    /// Most bytes alive at a time, per bin and at all.
+    live: Vec<f64>,
+    peak: f64,
+    /// Objects at a time; 1 where it is no single group.
+    objects: f64,
     /// What changes when it goes near, per bin.
     near: Vec<Use>,
 }
@@ -45,53 +73,70 @@ struct Search<'a> {
     model: &'a Model<'a>,
     candidates: Vec<Candidate<'a>>,
     start: State,
-    bytes: f64,
+    room: &'a Room<'a>,
 }
 
-/// The best placement of whole groups into `bytes` of near; with `fractions` the part of one that does not fit as a whole as well.
-pub fn choose(model: &Model<'_>, bytes: f64, fractions: bool) -> Chosen {
-    let search = Search::new(model, bytes);
-    let exact = search.candidates.len() <= EXACT;
-    let mut best = if exact { search.every_set() } else { search.exchanged(search.greedy(search.start.clone())) };
-    if fractions {
+/// The best placement of whole sets into `room`; with fractions the part of one that does not fit as a whole as well.
+pub fn choose(model: &Model<'_>, room: &Room<'_>) -> Chosen {
+    let search = Search::new(model, room);
+    let count = search.candidates.len();
+    let exact = count <= if room.printed.is_some() { EXACT_PAGED } else { EXACT };
+    let mut best = match room.printed {
+        Some(printed) if exact => search.every_printed(printed),
+        Some(printed) => {
+            let found = search.exchanged(search.greedy(search.start.clone()));
+            let better = [&found, &search.start].map(|state| search.polished(state.clone(), printed));
+            search.least(better.into_iter().chain([found]).collect(), printed)
+        }
+        None if exact => search.every_set(),
+        None => search.exchanged(search.greedy(search.start.clone())),
+    };
+    if room.fractions {
         best = search.with_fractions(best);
     }
-    let mut shares = vec![0.0; model.demands().groups.len()];
-    for (candidate, taken) in search.candidates.iter().zip(&best.taken) {
-        shares[candidate.demand.group] = *taken;
-    }
-    Chosen { shares, seconds: best.seconds, exact: exact && !fractions }
+    let shares = search.shares(&best);
+    let seconds = room.printed.map_or(best.seconds, |printed| printed(&shares));
+    Chosen { shares, seconds, exact: exact && !room.fractions }
 }
 
 /// The heuristic alone, to be compared.
 #[cfg(test)]
-pub fn heuristic(model: &Model<'_>, bytes: f64) -> f64 {
-    let search = Search::new(model, bytes);
+pub fn heuristic(model: &Model<'_>, room: &Room<'_>) -> f64 {
+    let search = Search::new(model, room);
     search.exchanged(search.greedy(search.start.clone())).seconds
 }
 
 impl<'a> Search<'a> {
-    fn new(model: &'a Model<'a>, bytes: f64) -> Self {
+    fn new(model: &'a Model<'a>, room: &'a Room<'a>) -> Self {
         let demands = model.demands();
         let bins = 0..demands.seconds.len();
         // How long pages stay in a small cache depends on the set, but little: it is taken for everything far.
         let stay = model.stay(model.flat_cache(), &vec![0.0; demands.groups.len()]);
         let mut asked = vec![Use::default(); bins.len()];
-        let mut candidates = Vec::new();
+        let mut changes = Vec::new();
         for demand in &demands.groups {
             let far: Vec<Use> = bins.clone().map(|bin| model.far(demand, bin, stay)).collect();
             for (sum, far) in asked.iter_mut().zip(&far) {
                 *sum = sum.plus(1.0, far);
             }
-            let fits = demand.live.iter().all(|&live| live <= bytes);
-            if !demand.is_idle() && demand.peak > 0.0 && (fits || demand.live.iter().any(|&live| live > 0.0)) {
-                let near = bins.clone().map(|bin| model.near(demand, bin).plus(-1.0, &far[bin])).collect();
-                candidates.push(Candidate { demand, near });
-            }
+            changes.push(bins.clone().map(|bin| model.near(demand, bin).plus(-1.0, &far[bin])).collect::<Vec<_>>());
         }
+        let candidate = |groups: &'a Vec<usize>| {
+            let each = || groups.iter().map(|&at| &demands.groups[at]);
+            let live: Vec<f64> = bins.clone().map(|bin| each().map(|demand| demand.live[bin]).sum()).collect();
+            let near = bins.clone().map(|bin| groups.iter().fold(Use::default(), |sum, &at| sum.plus(1.0, &changes[at][bin])));
+            let peak = match groups.as_slice() {
+                [one] => demands.groups[*one].peak,
+                _ => live.iter().copied().fold(0.0, f64::max),
+            };
+            let objects = if let [one] = groups.as_slice() { demands.groups[*one].objects } else { 1.0 };
+            let is_used = each().any(|demand| !demand.is_idle()) && peak > 0.0;
+            is_used.then(|| Candidate { groups, peak, objects, near: near.collect(), live })
+        };
+        let candidates: Vec<_> = room.sets.iter().filter_map(candidate).collect();
         let mut start = State { asked, live: vec![0.0; bins.len()], taken: Vec::new(), seconds: 0.0 };
         start.seconds = bins.clone().map(|bin| model.seconds(bin, &start.asked[bin])).sum();
-        let mut search = Self { model, candidates, start, bytes };
+        let mut search = Self { model, candidates, start, room };
         search.drop_hopeless();
         search.start.taken = vec![0.0; search.candidates.len()];
         search
@@ -110,9 +155,7 @@ impl<'a> Search<'a> {
             })
             .collect();
         let mut order: Vec<usize> = (0..gains.len()).filter(|&at| gains[at] > LEAST_GAIN * self.start.seconds).collect();
-        order.sort_by(|&a, &b| {
-            (gains[b] / self.candidates[b].demand.peak).total_cmp(&(gains[a] / self.candidates[a].demand.peak))
-        });
+        order.sort_by(|&a, &b| (gains[b] / self.candidates[b].peak).total_cmp(&(gains[a] / self.candidates[a].peak)));
         order.truncate(MOST);
         let mut keep: Vec<Option<Candidate<'a>>> = std::mem::take(&mut self.candidates).into_iter().map(Some).collect();
         self.candidates = order.into_iter().filter_map(|at| keep[at].take()).collect();
@@ -127,7 +170,7 @@ impl<'a> Search<'a> {
                 next.asked[bin] = next.asked[bin].plus(part, change);
                 next.seconds += self.model.seconds(bin, &next.asked[bin]) - before;
             }
-            next.live[bin] += part * candidate.demand.live[bin];
+            next.live[bin] += part * candidate.live[bin];
         }
         next
     }
@@ -140,7 +183,69 @@ impl<'a> Search<'a> {
 
     /// True when `at` fits beside what is near, at every moment. A byte in a million more is no matter of arithmetic.
     fn fits(&self, live: &[f64], at: usize) -> bool {
-        live.iter().zip(&self.candidates[at].demand.live).all(|(a, b)| a + b <= self.bytes * (1.0 + 1e-6) || *b <= 0.0)
+        live.iter().zip(&self.candidates[at].live).all(|(a, b)| a + b <= self.room.bytes * (1.0 + 1e-6) || *b <= 0.0)
+    }
+
+    fn shares(&self, state: &State) -> Vec<f64> {
+        let mut shares = vec![0.0; self.model.demands().groups.len()];
+        for (candidate, &taken) in self.candidates.iter().zip(&state.taken) {
+            candidate.groups.iter().for_each(|&at| shares[at] = taken);
+        }
+        shares
+    }
+
+    fn printed(&self, state: &State, printed: &Seconds<'_>) -> f64 {
+        printed(&self.shares(state))
+    }
+
+    /// The best of all sets by the time that is printed.
+    fn every_printed(&self, printed: &Seconds<'_>) -> State {
+        let mut all = Vec::new();
+        for set in 0..1u32 << self.candidates.len() {
+            let mut chosen = (0..self.candidates.len()).filter(|at| set >> at & 1 == 1);
+            let state =
+                chosen.try_fold(self.start.clone(), |state, at| self.fits(&state.live, at).then(|| self.with(&state, at, 1.0)));
+            all.extend(state);
+        }
+        self.least(all, printed)
+    }
+
+    /// The best of `all` by the time that is printed, of which there is one at least. Of those that take about as long, the one that takes
+    /// least with a small cache: it depends less on what the cache makes of the program.
+    fn least(&self, all: Vec<State>, printed: &Seconds<'_>) -> State {
+        let all: Vec<(f64, State)> = all.into_iter().map(|state| (self.printed(&state, printed), state)).collect();
+        let best = all.iter().map(|(seconds, _)| *seconds).fold(f64::INFINITY, f64::min);
+        let mut chosen = self.start.clone();
+        for (_, state) in all.into_iter().filter(|(seconds, _)| *seconds <= best * (1.0 + ALIKE)) {
+            let is_first = self.printed(&chosen, printed) > best * (1.0 + ALIKE);
+            if is_first || state.seconds < chosen.seconds * (1.0 - 1e-9) {
+                chosen = state;
+            }
+        }
+        chosen
+    }
+
+    /// Puts near, or takes away, one candidate at a time as long as the time that is printed becomes less.
+    fn polished(&self, mut best: State, printed: &Seconds<'_>) -> State {
+        let mut seconds = self.printed(&best, printed);
+        for _ in 0..POLISHED.1 {
+            let before = seconds;
+            for at in 0..self.candidates.len().min(POLISHED.0) {
+                let next = match best.taken[at] > 0.0 {
+                    true => self.with(&best, at, -1.0),
+                    false if self.fits(&best.live, at) => self.with(&best, at, 1.0),
+                    false => continue,
+                };
+                let then = self.printed(&next, printed);
+                if then < seconds * (1.0 - 1e-9) {
+                    (best, seconds) = (next, then);
+                }
+            }
+            if seconds >= before {
+                break;
+            }
+        }
+        best
     }
 
     fn greedy(&self, mut state: State) -> State {
@@ -148,7 +253,7 @@ impl<'a> Search<'a> {
             let free = (0..self.candidates.len()).filter(|&at| state.taken[at] == 0.0 && self.fits(&state.live, at));
             let gains = free.map(|at| {
                 let next = self.with(&state, at, 1.0);
-                ((state.seconds - next.seconds) / self.candidates[at].demand.peak, next)
+                ((state.seconds - next.seconds) / self.candidates[at].peak, next)
             });
             let best = gains.max_by(|a, b| a.0.total_cmp(&b.0));
             match best {
@@ -209,17 +314,20 @@ impl<'a> Search<'a> {
         self.deeper(at + 1, state, best);
     }
 
-    /// Fills what room is left with a part of what does not fit as a whole.
+    /// Fills what room is left with some of the objects of what does not fit as a whole. An object is near as a whole or not.
     fn with_fractions(&self, mut state: State) -> State {
+        let seconds = |state: &State| self.room.printed.map_or(state.seconds, |printed| self.printed(state, printed));
         loop {
             let options = (0..self.candidates.len()).filter(|&at| state.taken[at] == 0.0).filter_map(|at| {
-                let live = &self.candidates[at].demand.live;
+                let Candidate { live, objects, .. } = &self.candidates[at];
                 let parts = state.live.iter().zip(live).filter(|(_, own)| **own > 0.0);
-                let part = parts.map(|(used, own)| (self.bytes - used) / own).fold(1.0, f64::min);
+                let part = parts.map(|(used, own)| (self.room.bytes - used) / own).fold(1.0, f64::min);
+                let part = (part * objects * (1.0 + 1e-9)).floor() / objects;
                 (part > 0.01).then(|| self.with(&state, at, part))
             });
-            match options.min_by(|a, b| a.seconds.total_cmp(&b.seconds)) {
-                Some(next) if next.seconds < state.seconds * (1.0 - LEAST_GAIN) => state = next,
+            let best = options.map(|next| (seconds(&next), next)).min_by(|a, b| a.0.total_cmp(&b.0));
+            match best {
+                Some((then, next)) if then < seconds(&state) * (1.0 - LEAST_GAIN) => state = next,
                 _ => return state,
             }
         }
@@ -230,7 +338,7 @@ impl<'a> Search<'a> {
 mod tests {
     use super::super::demand::Demands;
     use super::super::demand::tests::{summary, swept};
-    use super::super::machine::{Far, Machine, Tier};
+    use super::super::machine::{Far, Machine, Paged, Tier};
     use super::super::model::Guess;
     use super::*;
     use crate::profile::summary::{Pattern, Summary};
@@ -239,6 +347,29 @@ mod tests {
         let tier = |rate: f64, latency: f64| Tier::plain("t", rate, latency, 1e12);
         let (near, far) = (tier(80e9, 120.0), tier(10e9, 100.0));
         Machine { name: "m".into(), near, home: far.clone(), far: Far::Memory(far), cores: 1, notes: Vec::new() }
+    }
+
+    fn paged() -> Machine {
+        let far = Paged {
+            name: "emu".into(),
+            read: 4e9,
+            write: 4e9,
+            one_channel: true,
+            fault_ns: 20e3,
+            page_ns: 350.0,
+            cache_bytes: 16e6,
+            fresh_ns: 0.0,
+        };
+        Machine::paged("here", Tier::plain("m", 20e9, 100.0, 1e12), far)
+    }
+
+    fn each_alone(count: usize) -> Vec<Vec<usize>> {
+        (0..count).map(|at| vec![at]).collect()
+    }
+
+    fn into(model: &Model<'_>, bytes: f64, fractions: bool) -> Chosen {
+        let sets = each_alone(model.demands().groups.len());
+        choose(model, &Room { sets: &sets, bytes, fractions, printed: None })
     }
 
     fn random(seed: &mut u64) -> f64 {
@@ -274,7 +405,7 @@ mod tests {
             let demands = Demands::of(&summary);
             let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
             let bytes = 1e8 * (1.0 + 5.0 * random(&mut seed));
-            let chosen = choose(&model, bytes, false);
+            let chosen = into(&model, bytes, false);
             let count = summary.objects.len();
             let best = (0..1u32 << count)
                 .filter_map(|set| {
@@ -288,7 +419,8 @@ mod tests {
                 .fold(f64::INFINITY, f64::min);
             assert!(chosen.exact && chosen.seconds <= best * 1.01 && chosen.seconds >= best * 0.999, "{} {best}", chosen.seconds);
             assert!((model.time(&chosen.shares, 0.0) - chosen.seconds).abs() < 1e-6 * best, "what is said is what is chosen");
-            let over = heuristic(&model, bytes) / best - 1.0;
+            let room = Room { sets: &each_alone(count), bytes, fractions: false, printed: None };
+            let over = heuristic(&model, &room) / best - 1.0;
             worst = worst.max(over);
             within += usize::from(over <= 0.01);
         }
@@ -306,9 +438,71 @@ mod tests {
         let summary = summary(4.0, 8, groups);
         let demands = Demands::of(&summary);
         let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
-        assert_eq!(choose(&model, 1.1e9, false).shares, [1.0, 1.0]);
-        assert_eq!(choose(&model, 0.9e9, false).shares, [0.0, 0.0]);
-        assert!(choose(&model, 0.9e9, true).shares.iter().all(|&share| share > 0.8));
+        assert_eq!(into(&model, 1.1e9, false).shares, [1.0, 1.0]);
+        assert_eq!(into(&model, 0.9e9, false).shares, [0.0, 0.0]);
+    }
+
+    #[test]
+    fn fractions_are_whole_objects() {
+        let machine = machine();
+        let near = |objects: u64| {
+            let mut group = swept("a", 1e9, 20.0, 8);
+            (group.count, group.most) = (objects, group.peak_bytes / objects);
+            let summary = summary(4.0, 8, vec![group]);
+            let demands = Demands::of(&summary);
+            let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
+            into(&model, 0.9e9, true).shares[0]
+        };
+        assert_eq!([1, 2, 4, 10].map(near), [0.0, 0.5, 0.75, 0.9]);
+    }
+
+    #[test]
+    fn sets_go_together_and_what_is_in_none_stays() {
+        let machine = machine();
+        let groups = ["a", "b", "c"].map(|name| swept(name, 1e9, 10.0, 8));
+        let summary = summary(4.0, 8, groups.to_vec());
+        let demands = Demands::of(&summary);
+        let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
+        let shares = |bytes: f64| {
+            let room = Room { sets: &[vec![0, 2]], bytes, fractions: true, printed: None };
+            choose(&model, &room).shares
+        };
+        assert_eq!(shares(1.5e9), [0.0, 0.0, 0.0], "half of a set cannot be told from the rest");
+        assert_eq!(shares(9e9), [1.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn behind_page_faults_nothing_is_better_by_the_time_that_is_printed() {
+        let machine = paged();
+        let mut seed = 11;
+        for _ in 0..30 {
+            let count = 3 + (6.0 * random(&mut seed)) as usize;
+            let summary = some(&mut seed, count);
+            let demands = Demands::of(&summary);
+            let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
+            let near = 1e8 * (1.0 + 5.0 * random(&mut seed));
+            let printed = |shares: &[f64]| model.flat_time(shares, near);
+            let bytes = near - 16e6;
+            let room = Room { sets: &each_alone(count), bytes, fractions: false, printed: Some(&printed) };
+            let chosen = choose(&model, &room);
+            let sets = (0..1u32 << count).map(|set| (0..count).map(|at| f64::from(set >> at & 1)).collect::<Vec<_>>());
+            let fit = sets.filter(|shares| model.placed(shares) <= bytes);
+            let best = fit.map(|shares| printed(&shares)).fold(f64::INFINITY, f64::min);
+            // What gains next to nothing is no candidate.
+            assert!(!chosen.exact || chosen.seconds <= best * 1.011, "{} {best}", chosen.seconds);
+            assert_eq!(chosen.seconds, printed(&chosen.shares));
+        }
+    }
+
+    #[test]
+    fn what_a_cache_would_hold_as_well_is_near_by_name() {
+        let machine = paged();
+        let summary = summary(2.0, 8, vec![swept("hot", 32e6, 400.0, 8), swept("warm", 64e6, 50.0, 8)]);
+        let demands = Demands::of(&summary);
+        let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
+        let printed = |shares: &[f64]| model.flat_time(shares, 64e6);
+        let room = Room { sets: &each_alone(2), bytes: 48e6, fractions: false, printed: Some(&printed) };
+        assert_eq!(choose(&model, &room).shares, [1.0, 0.0]);
     }
 
     #[test]
@@ -318,7 +512,7 @@ mod tests {
         let demands = Demands::of(&summary);
         let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
         let start = std::time::Instant::now();
-        let chosen = choose(&model, 5e9, false);
+        let chosen = into(&model, 5e9, false);
         assert!(!chosen.exact && chosen.seconds < model.time(&vec![0.0; 300], 0.0));
         assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
     }

@@ -8,6 +8,8 @@ use crate::profile::summary::{Curve, ObjectGroup, Pattern, Summary};
 pub const BINS: usize = 48;
 /// Bytes of a page.
 pub const PAGE: f64 = 4096.0;
+/// Static arrays from this size on are paged: that is what `nearfar run` adopts.
+const LARGE_ARRAY: u64 = 1 << 20;
 /// Visits that touch so many lines of a page follow each other: the pager fetches ahead.
 const DENSE_LINES: f64 = 16.0;
 
@@ -16,7 +18,7 @@ const DENSE_LINES: f64 = 16.0;
 pub struct Demand {
     /// Its number in the summary.
     pub group: usize,
-    /// Bytes alive, per bin.
+    /// Most bytes alive at a time, per bin.
     pub live: Vec<f64>,
     /// Most bytes alive at a time.
     pub peak: f64,
@@ -36,8 +38,10 @@ pub struct Demand {
     pub visit_bytes: f64,
     /// Pages are visited in order, so that they can be fetched ahead.
     pub ahead: bool,
-    /// Where near is a budget it may be paged; static arrays and stacks never are.
+    /// Where near is a budget it may be paged; small static arrays and stacks never are.
     pub pageable: bool,
+    /// Objects that are alive at a time, about; 1 at the least.
+    pub objects: f64,
     ages: Vec<Age>,
 }
 
@@ -67,12 +71,22 @@ fn coarse(values: &[f64], fine: usize, count: usize) -> Vec<f64> {
     out
 }
 
+/// The largest of `values` in each of `count` coarse bins.
+fn highest(values: &[f64], fine: usize, count: usize) -> Vec<f64> {
+    let mut out = vec![0.0; count];
+    for (at, &value) in values.iter().enumerate().take(fine) {
+        let most: &mut f64 = &mut out[at * count / fine];
+        *most = most.max(value);
+    }
+    out
+}
+
 impl Demands {
     /// Those of `summary`.
     pub fn of(summary: &Summary) -> Self {
         let of_groups = summary.objects.iter().map(|group| group.live_bytes.len().max(group.traffic.len())).max().unwrap_or(0);
         let bin_s = if summary.bin_s > 0.0 { summary.bin_s } else { summary.wall_s };
-        let of_time = if bin_s > 0.0 { (summary.wall_s / bin_s).ceil() as usize } else { 1 };
+        let of_time = if bin_s > 0.0 { (summary.wall_s / bin_s - 1e-9).ceil().max(1.0) as usize } else { 1 };
         let fine = of_groups.max(of_time).max(1);
         let count = fine.min(BINS);
         let mut seconds = vec![summary.wall_s / fine as f64; fine];
@@ -81,9 +95,8 @@ impl Demands {
             seconds[fine - 1] = (summary.wall_s - bin_s * (fine - 1) as f64).max(0.0);
         }
         let seconds = coarse(&seconds, fine, count);
-        let per_coarse = coarse(&vec![1.0; fine], fine, count);
         let groups = summary.objects.iter().enumerate();
-        let groups = groups.map(|(at, group)| Demand::of(at, group, fine, &per_coarse, &seconds)).collect();
+        let groups = groups.map(|(at, group)| Demand::of(at, group, fine, &seconds)).collect();
         Self { seconds, groups }
     }
 
@@ -107,13 +120,14 @@ impl Demands {
 }
 
 impl Demand {
-    fn of(at: usize, group: &ObjectGroup, fine: usize, per_coarse: &[f64], seconds: &[f64]) -> Self {
-        let count = per_coarse.len();
+    fn of(at: usize, group: &ObjectGroup, fine: usize, seconds: &[f64]) -> Self {
+        let count = seconds.len();
         let flat = |values: &[f64]| if values.iter().any(|&value| value > 0.0) { values.to_vec() } else { vec![1.0; fine] };
         let live: Vec<f64> = if group.live_bytes.is_empty() {
             vec![group.peak_bytes as f64; count]
         } else {
-            coarse(&group.live_bytes, fine, count).iter().zip(per_coarse).map(|(sum, bins)| sum / bins).collect()
+            // A mean would let in what does not fit at some moment.
+            highest(&group.live_bytes, fine, count)
         };
         let spread = |total: f64, over: &[f64]| -> Vec<f64> {
             let over = coarse(over, fine, count);
@@ -138,7 +152,12 @@ impl Demand {
             busy_s: group.busy_s.max(0.0),
             visit_bytes: 64.0 * lines,
             ahead: !random && (group.pattern != Pattern::Unknown || lines >= DENSE_LINES),
-            pageable: matches!(group.kind, Kind::Heap | Kind::Map | Kind::SmallBlocks),
+            pageable: match group.kind {
+                Kind::Heap | Kind::Map | Kind::SmallBlocks => true,
+                Kind::Static => group.peak_bytes >= LARGE_ARRAY,
+                Kind::MainStack | Kind::ThreadStack => false,
+            },
+            objects: (group.peak_bytes / group.most.max(1)).clamp(1, group.count.max(1)) as f64,
             ages: ages(&group.misses, visits, alive, group.footprint.value.max(PAGE)),
         }
     }
@@ -197,7 +216,7 @@ fn ages(curve: &Curve, visits: f64, seconds: f64, footprint: f64) -> Vec<Age> {
 pub(crate) mod tests {
     use super::*;
     use crate::profile::record::Method;
-    use crate::profile::summary::Estimate;
+    use crate::profile::summary::{Estimate, FORMAT};
 
     /// `sweeps` times through `bytes` in order, reading; all of it alive in all bins.
     pub fn swept(name: &str, bytes: f64, sweeps: f64, bins: usize) -> ObjectGroup {
@@ -239,6 +258,8 @@ pub(crate) mod tests {
             cpu_s: wall_s,
             bin_s: wall_s / bins as f64,
             cache_bytes: 1 << 20,
+            format: FORMAT,
+            least: 4096,
             peak_bytes: objects.iter().map(|group| group.peak_bytes).sum(),
             objects,
             routines: Vec::new(),
@@ -256,6 +277,29 @@ pub(crate) mod tests {
         assert_eq!(demands.seconds.len(), BINS);
         assert!((demands.seconds.iter().sum::<f64>() - 10.0).abs() < 1e-9);
         assert!((group.read.iter().sum::<f64>() - 20e9).abs() < 1.0 && group.live.iter().all(|&live| (live - 1e9).abs() < 1.0));
+    }
+
+    #[test]
+    fn bytes_at_a_time_are_those_of_the_worst_moment() {
+        // Two of 96 fine bins are one coarse one; the last bin is half as long as the others.
+        let mut group = swept("a", 1e9, 20.0, 96);
+        group.live_bytes = vec![0.0; 96];
+        (group.live_bytes[4], group.live_bytes[95]) = (1e9, 5e8);
+        let mut summary = summary(9.6, 96, vec![group]);
+        summary.wall_s = 9.55;
+        let demands = Demands::of(&summary);
+        assert_eq!((demands.groups[0].live[2], demands.groups[0].live[47], demands.groups[0].live[0]), (1e9, 5e8, 0.0));
+        assert!((demands.seconds[47] - 0.15).abs() < 1e-9 && (demands.seconds[0] - 0.2).abs() < 1e-9);
+    }
+
+    #[test]
+    fn large_static_arrays_are_paged() {
+        let pageable = |kind: Kind, bytes: f64| {
+            let group = ObjectGroup { kind, ..swept("a", bytes, 1.0, 1) };
+            Demands::of(&summary(1.0, 1, vec![group])).groups[0].pageable
+        };
+        assert!(pageable(Kind::Static, 2e6) && !pageable(Kind::Static, 5e5));
+        assert!(!pageable(Kind::MainStack, 2e6) && !pageable(Kind::ThreadStack, 2e6) && pageable(Kind::Heap, 5e5));
     }
 
     #[test]

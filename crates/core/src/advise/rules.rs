@@ -34,6 +34,48 @@ fn physical(group: &ObjectGroup) -> Vec<&NamedFrame> {
     group.frames.iter().filter(|frame| !is_inlined(frame)).take(DEEPEST).collect()
 }
 
+/// The groups as plans can tell them apart, by number: each set is near as a whole or not at all, since a rule for one of it finds
+/// objects of the others. What no rule finds is in none.
+pub fn sets(all: &[ObjectGroup], least_recorded: u64) -> Vec<Vec<usize>> {
+    let places: Vec<Option<Place>> = all.iter().map(|group| place(group, all, least_recorded)).collect();
+    let mut sets: Vec<Vec<usize>> = Vec::new();
+    for at in (0..all.len()).filter(|&at| places[at].is_some()) {
+        let finds = |one: usize, other: usize| places[one].as_ref().is_some_and(|place| fits(place, &all[one], &all[other]));
+        let is_of = |set: &Vec<usize>| set.iter().any(|&other| finds(at, other) || finds(other, at));
+        let (joined, rest): (Vec<_>, Vec<_>) = sets.into_iter().partition(is_of);
+        let mut set = joined.concat();
+        set.push(at);
+        set.sort_unstable();
+        sets = rest;
+        sets.push(set);
+    }
+    sets.sort_unstable();
+    sets
+}
+
+/// Whether the rule `place`, which is that of `own`, finds objects of `other` too, in the build that was profiled.
+fn fits(place: &Place, own: &ObjectGroup, other: &ObjectGroup) -> bool {
+    match own.kind {
+        Kind::Heap | Kind::Map => {}
+        Kind::Static => return other.kind == Kind::Static && own.symbol == other.symbol,
+        Kind::MainStack | Kind::ThreadStack => return matches!(other.kind, Kind::MainStack | Kind::ThreadStack),
+        Kind::SmallBlocks => return other.kind == Kind::SmallBlocks,
+    }
+    let depth = place.frame.iter().filter(|frame| !frame.inlined).count();
+    let (ours, theirs) = (physical(own), physical(other));
+    let same = theirs.len() >= depth && ours.iter().zip(&theirs).take(depth).all(|(a, b)| same_address(a, b));
+    own.kind == other.kind && same && !(place.least.is_some() && are_apart(own, other))
+}
+
+fn same_address(a: &NamedFrame, b: &NamedFrame) -> bool {
+    (&a.module, &a.build_id, a.offset) == (&b.module, &b.build_id, b.offset)
+}
+
+/// No size is one of both.
+fn are_apart(one: &ObjectGroup, other: &ObjectGroup) -> bool {
+    other.most < one.least || other.least > one.most
+}
+
 fn of_site(group: &ObjectGroup, all: &[ObjectGroup], place: Place) -> Option<Place> {
     let own = physical(group);
     if own.is_empty() {
@@ -48,7 +90,6 @@ fn of_site(group: &ObjectGroup, all: &[ObjectGroup], place: Place) -> Option<Pla
         let fits = |frames: &[&NamedFrame]| frames.len() >= depth && own[..depth].iter().zip(frames).all(|(a, b)| same(a, b));
         others.iter().filter(|(_, frames)| fits(frames)).map(|(other, _)| *other).collect()
     };
-    let same_address = |a: &NamedFrame, b: &NamedFrame| (&a.module, &a.build_id, a.offset) == (&b.module, &b.build_id, b.offset);
     let same_function = |a: &NamedFrame, b: &NamedFrame| {
         let known = !a.symbol.is_empty() || !b.symbol.is_empty();
         if known { (&a.module, &a.symbol) == (&b.module, &b.symbol) } else { same_address(a, b) }
@@ -62,9 +103,9 @@ fn of_site(group: &ObjectGroup, all: &[ObjectGroup], place: Place) -> Option<Pla
     let helps = alike(by_function, &same_function).len() < alike(by_address, &same_function).len();
     let depth = if helps { by_address.max(by_function) } else { by_address };
     let rest = alike(depth, &same_function);
-    let apart = |other: &&ObjectGroup| other.most < group.least || other.least > group.most;
+    let apart = |other: &&ObjectGroup| are_apart(group, other);
     let mut place = place;
-    if !rest.is_empty() && rest.iter().all(apart) {
+    if (!rest.is_empty() && rest.iter().all(apart)) || alike(depth, &same_address).iter().any(apart) {
         place.least = Some(group.least.to_string());
         place.most = Some(group.most.to_string());
     }
@@ -200,6 +241,25 @@ mod tests {
             "one function, two arrays"
         );
         assert!(place(&all[2], &all, 4096).unwrap().least.is_none());
+    }
+
+    #[test]
+    fn what_no_rule_tells_apart_is_a_set() {
+        let numpy = [("PyArray_New", 10), ("eval", 20)];
+        let mut other_kind = group("map", 1e6, &numpy);
+        other_kind.kind = Kind::Map;
+        let stacks = [Kind::MainStack, Kind::ThreadStack].map(|kind| ObjectGroup { kind, ..group("stack", 1e6, &[]) });
+        let all = [
+            group("a.py:1", 1e6, &numpy),
+            group("alone", 1e6, &[("other", 50)]),
+            group("a.py:2", 1e6, &numpy),
+            group("a.py:3", 5e6, &numpy),
+            group("unknown", 1e6, &[]),
+            other_kind,
+        ];
+        assert_eq!(sets(&all, 4096), [vec![0, 2], vec![1], vec![3], vec![5]], "sizes tell the third, nothing finds the unknown");
+        assert_eq!(sets(&stacks, 4096), [[0, 1]]);
+        assert_eq!(place(&all[0], &all, 4096).unwrap().most.as_deref(), Some("1000000"), "the third is not meant");
     }
 
     #[test]

@@ -29,6 +29,7 @@ fn watch() -> impl Strategy<Value = Watch> {
         pages,
         at,
         waited,
+        stalled: waited / 3,
         end,
         touched,
         ip,
@@ -94,6 +95,7 @@ proptest! {
                 assert!(object.misses.points.windows(2).all(|pair| pair[0].0 <= pair[1].0 && pair[0].1 >= pair[1].1), "{object:?}");
                 assert!(object.busy_s.is_finite() && object.lifetime_s.is_finite());
             }
+            assert_eq!(summary.check(), Ok(()));
             assert!(summary.misses.points.iter().all(|&(x, y)| x.is_finite() && (0.0..=1.0).contains(&y)));
             summary.routines.iter().for_each(|routine| sound(routine.traffic));
             assert!([summary.wall_s, summary.cpu_s, summary.overhead, summary.bin_s].iter().all(|number| number.is_finite()));

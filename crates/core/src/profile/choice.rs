@@ -96,10 +96,14 @@ impl Choice {
 
 /// How much a group needs looks: the same for all that may matter and have none, little once they have enough, next to nothing for crumbs, however many. Touches count for
 /// more than looks: an object that is seldom touched needs more looks for the same certainty, up to a limit.
+/// Smaller groups are held by caches mostly, so that it matters little what they do.
+const HELD: f64 = (4 << 20) as f64;
+
 fn need(group: &Group, all_bytes: f64) -> f64 {
     let share = group.bytes as f64 / all_bytes;
+    let beyond_caches = (group.bytes as f64 / HELD).min(1.0).powi(2);
     let known = (group.touches as f64 + 0.2 * group.looks as f64) / ENOUGH;
-    (share / MATTERS).min(1.0).powi(2) / (1.0 + known * known * known)
+    beyond_caches * (share / MATTERS).min(1.0).powi(2) / (1.0 + known * known * known)
 }
 
 #[cfg(test)]
@@ -138,7 +142,7 @@ mod tests {
 
     #[test]
     fn ten_groups_are_known_after_a_second_of_looks() {
-        let seen = looks(&mut of_bytes((0..10).map(|group| 1 << (20 + group))), 900, |group| group % 2 == 0);
+        let seen = looks(&mut of_bytes((0..10).map(|group| 1 << (22 + group))), 900, |group| group % 2 == 0);
         assert!(seen.iter().all(|&count| count >= 30), "{seen:?}");
         assert!(seen[9] > 2 * seen[0], "the large one more: {seen:?}");
     }

@@ -167,7 +167,7 @@ fn line(text: &str) -> Option<(&str, u32)> {
 mod tests {
     use super::*;
     use crate::profile::record::Method;
-    use crate::profile::summary::{Curve, Pattern};
+    use crate::profile::summary::{Curve, FORMAT, Pattern};
 
     fn group(name: &str, kind: Kind, stack: &[(&str, u32)], bytes: f64) -> ObjectGroup {
         let frames = stack.iter().map(|(function, line)| NamedFrame {
@@ -204,6 +204,8 @@ mod tests {
 
     fn summary(objects: Vec<ObjectGroup>) -> Summary {
         Summary {
+            format: FORMAT,
+            least: 4096,
             program: "a".into(),
             args: vec![],
             processes: 1,

@@ -148,6 +148,7 @@ mod tests {
             pages: 1,
             at: 5,
             waited: 7,
+            stalled: 0,
             end: WatchEnd::Write,
             touched: 0x7008,
             ip: 9,

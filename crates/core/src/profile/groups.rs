@@ -56,7 +56,7 @@ pub struct Look {
     pub item: usize,
     /// Second.
     pub at: f64,
-    /// Seconds.
+    /// Seconds that it lasted for the program.
     pub waited: f64,
     /// Page-seconds it stands for.
     pub weight: f64,
@@ -112,6 +112,9 @@ pub fn period(processes: &[Process<'_>]) -> (f64, f64) {
         if let Some(start) = process.start {
             see(start.at);
         }
+        if let Some((_, at)) = process.became {
+            see(at);
+        }
         for record in &process.records {
             match record {
                 Record::Object(object) => see(object.at),
@@ -151,7 +154,7 @@ pub fn collect(processes: &[Process<'_>]) -> Vec<Group> {
         group.looks.sort_by(|one, other| one.at.total_cmp(&other.at));
         for look in &mut group.looks {
             let gone = group.items.get(look.item).map_or(f64::INFINITY, |item| item.end);
-            look.died = look.watch.end == WatchEnd::Lost && look.at + look.waited >= gone - 0.05;
+            look.died = look.watch.end == WatchEnd::Lost && look.at + seconds(look.watch.waited) >= gone - 0.05;
         }
         group.weigh(begin, end);
     }
@@ -220,7 +223,7 @@ fn collect_process(index: usize, process: &Process<'_>, groups: &mut HashMap<Key
                 if let Some((key, item)) = where_is.get(&watch.object)
                     && let Some(group) = groups.get_mut(key)
                 {
-                    let (at, waited) = (seconds(watch.at), seconds(watch.waited));
+                    let (at, waited) = (seconds(watch.at), seconds(watch.waited.saturating_sub(watch.stalled)));
                     let look = Look { watch: *watch, process: index, item: *item, at, waited, weight: 0.0, died: false };
                     group.looks.push(look);
                 }
@@ -252,11 +255,15 @@ fn place(addr: u64, modules: &[&super::record::Module]) -> (String, String, u64)
 }
 
 impl Group {
+    /// Page-seconds of all objects.
+    pub fn page_seconds_of_all(&self) -> f64 {
+        let of_items: f64 = self.items.iter().map(|item| item.page_seconds(f64::NEG_INFINITY, f64::INFINITY)).sum();
+        of_items + self.briefs.iter().map(|(_, brief)| brief_page_seconds(brief)).sum::<f64>()
+    }
+
     /// Gives every look the page-seconds that it stands for.
     pub fn weigh(&mut self, begin: f64, end: f64) {
-        let of_items: f64 = self.items.iter().map(|item| item.page_seconds(f64::NEG_INFINITY, f64::INFINITY)).sum();
-        let of_briefs: f64 = self.briefs.iter().map(|(_, brief)| brief_page_seconds(brief)).sum();
-        self.page_seconds = of_items + of_briefs;
+        self.page_seconds = self.page_seconds_of_all();
         let mut looks_at: HashMap<usize, Vec<usize>> = HashMap::new();
         for (at, look) in self.looks.iter().enumerate() {
             looks_at.entry(look.item).or_default().push(at);

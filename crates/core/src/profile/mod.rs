@@ -3,6 +3,7 @@
 //!
 //! - [`record`]: what is observed, as it is written while the program runs.
 //! - [`file`](mod@file): the bytes of an `.nfprof` file, readable up to where it was cut off.
+//! - [`clocks`]: one time for records of several hosts.
 //! - [`process`]: which records are whose.
 //! - [`names`]: what is asked of symbols and machine code.
 //! - [`hardware`]: memory samples of processors.
@@ -14,13 +15,14 @@
 
 pub mod record;
 pub mod file;
+pub mod clocks;
 pub mod hardware;
 pub mod process;
 pub mod choice;
+mod timeline;
 pub mod summary;
 pub mod names;
 pub mod roofline;
-mod timeline;
 mod recurrence;
 mod cache;
 mod groups;

@@ -23,7 +23,7 @@ pub(super) fn notes(content: &Content, processes: &[Process<'_>], summary: &Summ
     }
     let left_out: u64 = processes.iter().map(left_out).sum();
     if left_out > 0 {
-        notes.push(format!("the file reached its limit: {left_out} records were left out"));
+        notes.push(format!("the file reached its limit (--limit): {left_out} records were left out"));
     }
     let total: f64 = summary.objects.iter().map(|object| object.total().value).sum();
     let weak = summary.objects.iter().filter(|object| object.touches < FEW && object.total().value > MATTERS * total);
@@ -40,7 +40,9 @@ pub(super) fn notes(content: &Content, processes: &[Process<'_>], summary: &Summ
     if cache_unknown {
         notes.push("the size of the machine's cache is not known: 32 MiB were taken for it".to_owned());
     }
-    let ended = |process: &&Process<'_>| process.records.iter().any(|record| matches!(record, Record::End { .. }));
+    let ended = |process: &&Process<'_>| {
+        process.became.is_some() || process.records.iter().any(|record| matches!(record, Record::End { .. }))
+    };
     let killed = processes.len() - processes.iter().filter(ended).count();
     if killed > 0 {
         notes.push(format!("{killed} of {} processes did not end by exit: their last moments are missing", processes.len()));

@@ -22,6 +22,8 @@ struct Stretch {
 
 /// Between two samples of a busy thread there is no more time than this; beyond it nothing ran, or the kernel did.
 const NEXT: f64 = 0.003;
+/// CPU time between two samples.
+const PERIOD: f64 = 0.001;
 /// Without samples for so long, none were recorded.
 const UNRECORDED: f64 = 0.3;
 /// Memory moves a little even while nothing seems to: of the mean rate.
@@ -128,25 +130,30 @@ impl Phases {
 pub struct Pace {
     /// Seconds, and what the clock shows then.
     knots: Vec<(f64, f64)>,
+    /// How fast it goes up to each knot while the program runs: what else is in the stretch is waiting.
+    running: Vec<f64>,
 }
+
+/// Waits below this are told apart more finely than samples are.
+const SHORT: f64 = 0.003;
 
 impl Pace {
     /// It shows seconds.
     pub fn even(begin: f64, end: f64) -> Self {
-        Self { knots: vec![(begin, begin), (end.max(begin + 1e-9), end.max(begin + 1e-9))] }
+        Self { knots: vec![(begin, begin), (end.max(begin + 1e-9), end.max(begin + 1e-9))], running: vec![1.0; 2] }
     }
 
     /// From stretches in order of their beginnings, with rates of which 1 is the mean. It shows as many seconds from `begin` to `end` as
     /// there are.
     fn of(stretches: impl Iterator<Item = (f64, f64, f64)>, begin: f64, end: f64) -> Self {
-        let mut course = Course { knots: vec![(begin, 0.0)], rate: f64::NAN };
+        let mut course = Course { knots: vec![(begin, 0.0)], running: vec![1.0], rate: f64::NAN };
         let pause = |course: &mut Course, to: f64| {
             let unknown = to - course.now().0 > UNRECORDED;
-            course.advance(to, if unknown { 1.0 } else { LEAST });
+            course.advance(to, if unknown { 1.0 } else { LEAST }, f64::INFINITY);
         };
         for (from, to, rate) in stretches {
             pause(&mut course, from.clamp(begin, end));
-            course.advance(to.clamp(begin, end), rate);
+            course.advance(to.clamp(begin, end), rate, PERIOD);
         }
         pause(&mut course, end);
         let shown = course.now().1;
@@ -155,7 +162,8 @@ impl Pace {
         }
         let scale = (end - begin) / shown;
         course.knots.iter_mut().for_each(|knot| knot.1 = begin + knot.1 * scale);
-        Self { knots: course.knots }
+        course.running.iter_mut().for_each(|rate| *rate *= scale);
+        Self { knots: course.knots, running: course.running }
     }
 
     /// What it shows at a second.
@@ -169,8 +177,23 @@ impl Pace {
         one.1 + (other.1 - one.1) * (second - one.0) / (other.0 - one.0).max(1e-12)
     }
 
+    /// How much faster than seconds it goes at one.
+    fn rate(&self, second: f64) -> f64 {
+        let next = self.knots.partition_point(|knot| knot.0 <= second);
+        match (self.knots.get(next.wrapping_sub(1)), self.knots.get(next)) {
+            (Some(one), Some(other)) => (other.1 - one.1) / (other.0 - one.0).max(1e-12),
+            _ => 1.0,
+        }
+    }
+
+    /// The same while the program runs.
+    fn running(&self, second: f64) -> f64 {
+        let next = self.knots.partition_point(|knot| knot.0 <= second);
+        self.running.get(next).copied().unwrap_or(1.0)
+    }
+
     /// A group with all times as this clock shows them.
-    pub fn group(&self, group: &Group, (begin, end): (f64, f64)) -> Group {
+    pub fn group(&self, group: &Group) -> Group {
         let mut paced = group.clone();
         for item in &mut paced.items {
             item.sizes.iter_mut().for_each(|(at, _)| *at = self.at(*at));
@@ -178,17 +201,29 @@ impl Pace {
         }
         for (at, brief) in &mut paced.briefs {
             // They lived within the quarter of a second before.
-            let (from, to) = ((*at - 0.25).max(begin), *at);
+            let (from, to) = ((*at - 0.25).max(self.knots.first().map_or(0.0, |first| first.0)), *at);
             let factor = if to > from { (self.at(to) - self.at(from)) / (to - from) } else { 1.0 };
             brief.lifetime_ns = (brief.lifetime_ns as f64 * factor) as u64;
             *at = self.at(*at);
         }
+        let mut weighed = 0.0;
         for look in &mut paced.looks {
+            // Looks are spread over seconds: where the clock goes fast, each stands for more.
+            look.weight *= self.rate(look.at);
+            weighed += look.weight;
             let at = self.at(look.at);
-            look.waited = self.at(look.at + look.waited) - at;
+            look.waited = if look.waited < SHORT {
+                look.waited * self.running(look.at)
+            } else {
+                self.at(look.at + seconds(look.watch.waited)) - at
+            };
             look.at = at;
         }
-        paced.weigh(begin, end);
+        paced.page_seconds = paced.page_seconds_of_all();
+        if weighed > 0.0 {
+            let factor = paced.page_seconds / weighed;
+            paced.looks.iter_mut().for_each(|look| look.weight *= factor);
+        }
         paced
     }
 }
@@ -196,6 +231,7 @@ impl Pace {
 /// The clock as it is made.
 struct Course {
     knots: Vec<(f64, f64)>,
+    running: Vec<f64>,
     /// Of the last stretch.
     rate: f64,
 }
@@ -205,17 +241,22 @@ impl Course {
         self.knots.last().copied().unwrap_or_default()
     }
 
-    fn advance(&mut self, to: f64, rate: f64) {
+    /// Goes on to a second; the program ran for `most` of it at most.
+    fn advance(&mut self, to: f64, rate: f64, most: f64) {
         let (at, shown) = self.now();
         if to <= at {
             return;
         }
-        let next = (to, shown + (to - at) * rate);
+        let next = (to, shown + (to - at).min(most) * rate);
         match self.knots.last_mut() {
-            Some(last) if self.rate == rate => *last = next,
-            _ => self.knots.push(next),
+            // Where it waited much, the stretch stays by itself.
+            Some(last) if self.rate == rate && to - at < 1.2 * most => *last = next,
+            _ => {
+                self.knots.push(next);
+                self.running.push(rate);
+            }
         }
-        self.rate = rate;
+        self.rate = if to - at < 1.2 * most { rate } else { f64::NAN };
     }
 }
 
@@ -228,7 +269,11 @@ mod tests {
         // A second at rate 3, one at rate 1, again and again; a pause of a quarter of a second between.
         let stretches = (0..4).flat_map(|round| {
             let at = 10.0 + 2.25 * f64::from(round);
-            [(at, at + 1.0, 3.0), (at + 1.0, at + 2.0, 1.0)]
+            let stretch = move |ms: i32| {
+                let from = at + f64::from(ms) * PERIOD;
+                (from, from + PERIOD, if ms < 1000 { 3.0 } else { 1.0 })
+            };
+            (0..2000).map(stretch)
         });
         let pace = Pace::of(stretches, 10.0, 19.0);
         assert!((pace.at(10.0) - 10.0).abs() < 1e-9 && (pace.at(19.0) - 19.0).abs() < 1e-9);

@@ -13,6 +13,14 @@ pub struct Process<'a> {
     pub start: Option<&'a Start>,
     /// All that followed.
     pub records: Vec<&'a Record>,
+    /// The process that this one became by exec, and when.
+    pub became: Option<(usize, u64)>,
+}
+
+/// Whether the process that now begins under the same number is what `old` executed: else it would have ended, or be of another machine.
+fn executes(old: &Process<'_>, new: &Start) -> bool {
+    let ended = old.records.iter().any(|record| matches!(record, Record::End { .. }));
+    !ended && old.start.is_none_or(|start| start.host == new.host && start.at <= new.at)
 }
 
 /// Sorts the records of a file by process. A process is known by its index in what is returned, everywhere in the profile.
@@ -22,12 +30,17 @@ pub fn split(content: &Content) -> Vec<Process<'_>> {
     for batch in &content.batches {
         for record in &batch.records {
             if let Record::Start(start) = record {
-                current.insert(batch.pid, processes.len());
-                processes.push(Process { pid: batch.pid, start: Some(start), records: Vec::new() });
+                let next = processes.len();
+                if let Some(old) = current.insert(batch.pid, next).and_then(|old: usize| processes.get_mut(old))
+                    && executes(old, start)
+                {
+                    old.became = Some((next, start.at));
+                }
+                processes.push(Process { pid: batch.pid, start: Some(start), records: Vec::new(), became: None });
                 continue;
             }
             let index = *current.entry(batch.pid).or_insert_with(|| {
-                processes.push(Process { pid: batch.pid, start: None, records: Vec::new() });
+                processes.push(Process { pid: batch.pid, start: None, records: Vec::new(), became: None });
                 processes.len() - 1
             });
             processes[index].records.push(record);
@@ -57,6 +70,7 @@ mod tests {
             .iter()
             .map(|process| (process.pid, process.start.map(|start| start.program.clone()), process.records.len()))
             .collect();
+        assert_eq!(split(&content)[0].became, Some((2, 0)));
         assert_eq!(found, [(1, Some("sh".into()), 2), (2, None, 1), (1, Some("app".into()), 1)]);
     }
 }

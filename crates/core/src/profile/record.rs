@@ -228,6 +228,8 @@ pub struct Watch {
     pub at: u64,
     /// How long it took to the end.
     pub waited: u64,
+    /// What of that the program's threads waited for us, each on average.
+    pub stalled: u64,
     /// How it ended.
     pub end: WatchEnd,
     /// Address of the first touch; 0: not known or none.

@@ -73,7 +73,7 @@ fn bracket(name: &str, bytes: f64, seconds: f64, low: Option<f64>, peak: f64, gi
 mod tests {
     use super::*;
     use crate::profile::record::{Kind, Method};
-    use crate::profile::summary::{Curve, Estimate, ObjectGroup, Pattern};
+    use crate::profile::summary::{Curve, Estimate, FORMAT, ObjectGroup, Pattern};
 
     fn object(bytes: f64) -> ObjectGroup {
         ObjectGroup {
@@ -111,6 +111,8 @@ mod tests {
             flops_per_access_byte: flops,
         };
         Summary {
+            format: FORMAT,
+            least: 4096,
             program: "triad".into(),
             args: Vec::new(),
             processes: 1,

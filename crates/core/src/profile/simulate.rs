@@ -179,8 +179,20 @@ impl Run {
             let page = ((place * live.present.len() as f64) as usize).min(live.present.len() - 1);
             let end = if live.present[page] { WatchEnd::Nobody } else { WatchEnd::Absent };
             let page = live.base + page as u64 * 4096;
-            let watch =
-                Watch { object: id, page, pages: 1, at, waited: 0, end, touched: 0, ip: 0, tid: 1, wrote: None, lines: None };
+            let watch = Watch {
+                object: id,
+                page,
+                pages: 1,
+                at,
+                waited: 0,
+                stalled: 0,
+                end,
+                touched: 0,
+                ip: 0,
+                tid: 1,
+                wrote: None,
+                lines: None,
+            };
             if end == WatchEnd::Nobody {
                 self.open.entry(page).or_default().push(self.watches.len());
             }

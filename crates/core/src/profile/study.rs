@@ -19,7 +19,7 @@ pub struct Studied<'a> {
     pub visits: Vec<Option<Visit>>,
     pub flows: Flows,
     pub page_visits: PageVisits,
-    /// Bytes at a time: most, and per bin.
+    /// Most bytes at a time: at all, and per bin.
     pub peak: u64,
     pub live: Vec<f64>,
     /// Bytes that are first touched, in all.
@@ -29,8 +29,8 @@ pub struct Studied<'a> {
     pub page_visit_count: Estimate,
 }
 
-/// Most bytes of objects at a time.
-pub fn peak<'a>(items: impl Iterator<Item = &'a groups::Item>) -> u64 {
+/// How many bytes more or less there are of objects, in order of time.
+fn changes<'a>(items: impl Iterator<Item = &'a groups::Item>) -> Vec<(f64, i128)> {
     let mut changes = Vec::new();
     for item in items {
         for (from, to, len) in item.spans() {
@@ -39,8 +39,13 @@ pub fn peak<'a>(items: impl Iterator<Item = &'a groups::Item>) -> u64 {
     }
     // What ends makes room before what begins at the same moment.
     changes.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
+    changes
+}
+
+/// Most bytes of objects at a time.
+pub fn peak<'a>(items: impl Iterator<Item = &'a groups::Item>) -> u64 {
     let (mut now, mut most) = (0, 0);
-    for (_, change) in changes {
+    for (_, change) in changes(items) {
         now += change;
         most = most.max(now);
     }
@@ -56,16 +61,19 @@ pub fn study<'a, N: Names + ?Sized>(
 ) -> Studied<'a> {
     let visits = visits(group, code);
     let flows = Flows::of(paced, &visits, &order(paced), SIGNIFICANT, |_| 1.0);
-    let mut live = Timeline::with_bin(begin, end, bin);
+    let mut live = Timeline::highest(begin, end, bin, &changes(group.items.iter()));
+    let mut brief_seconds = Timeline::with_bin(begin, end, bin);
     let mut alive = Timeline::new(begin, end, 1024);
     for item in &group.items {
-        item.spans().for_each(|(from, to, len)| live.add(from, to, len as f64 * (to - from)));
         alive.add(item.begin(), item.end, item.end - item.begin());
     }
     for (at, brief) in &group.briefs {
-        live.add((at - 0.25).max(begin), *at, groups::brief_page_seconds(brief) * PAGE as f64);
+        brief_seconds.add((at - 0.25).max(begin), *at, groups::brief_page_seconds(brief) * PAGE as f64);
     }
-    live.bins.iter_mut().for_each(|amount| *amount /= bin);
+    // When each was there is not recorded: their mean. The last bin may be shorter than the others.
+    for (number, (live, brief)) in live.bins.iter_mut().zip(&brief_seconds.bins).enumerate() {
+        *live += brief / (end - begin - number as f64 * bin).clamp(1e-3 * bin, bin);
+    }
     let width = (end - begin).max(1e-9) / 1024.0;
     let lived: f64 = alive.bins.iter().map(|seconds| seconds.min(width)).sum();
     let pages = if lived > 0.0 { group.page_seconds / lived } else { 0.0 };

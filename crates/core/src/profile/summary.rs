@@ -2,7 +2,11 @@
 //! other tools can read it.
 
 use super::record::{Kind, Method};
+use super::timeline::MOST_BINS;
 use serde::{Deserialize, Serialize};
+
+/// Version of the summary as JSON. Readers refuse another.
+pub const FORMAT: u32 = 1;
 
 /// A number with the interval that holds the truth in 9 of 10 cases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -104,7 +108,7 @@ pub struct ObjectGroup {
     pub most: u64,
     /// Most bytes at a time.
     pub peak_bytes: u64,
-    /// Bytes over time, one number per bin of [`Summary::bin_s`]: the mean of the bin.
+    /// Bytes over time, one number per bin of [`Summary::bin_s`]: the most at a time in the bin, so that capacity can be told.
     pub live_bytes: Vec<f64>,
     /// Mean seconds from allocation to the end.
     pub lifetime_s: f64,
@@ -159,6 +163,9 @@ pub struct Routine {
 /// What a profile says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
+    /// [`FORMAT`].
+    #[serde(default)]
+    pub format: u32,
     /// Program of the first process.
     pub program: String,
     /// Arguments of the first process.
@@ -177,6 +184,9 @@ pub struct Summary {
     pub bin_s: f64,
     /// Cache that was taken for the last level, in bytes.
     pub cache_bytes: u64,
+    /// Blocks from so many bytes on were objects of their own; 0: not known.
+    #[serde(default)]
+    pub least: u64,
     /// Most bytes of all objects at a time.
     pub peak_bytes: u64,
     /// In order of traffic, most first.
@@ -189,4 +199,99 @@ pub struct Summary {
     pub overhead: f64,
     /// What the user should know.
     pub notes: Vec<String>,
+}
+
+/// Why a summary cannot be one of a profile.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SummaryError {
+    /// Another version wrote it.
+    #[error("this summary has format {0}, and this nearfar reads format {FORMAT}: write it anew from the .nfprof file")]
+    Format(u32),
+    /// A number that no profile has.
+    #[error("{0}")]
+    Wrong(String),
+}
+
+fn wrong(what: impl std::fmt::Display) -> SummaryError {
+    SummaryError::Wrong(what.to_string())
+}
+
+fn amounts(what: &str, values: &[f64]) -> Result<(), SummaryError> {
+    match values.iter().find(|value| !(value.is_finite() && **value >= 0.0)) {
+        Some(value) => Err(wrong(format_args!("{what} is {value}"))),
+        None => Ok(()),
+    }
+}
+
+impl Estimate {
+    fn check(&self, what: &str) -> Result<(), SummaryError> {
+        amounts(what, &[self.value, self.low, self.high])?;
+        let slack = 1e-9 * self.value + 1e-9;
+        if self.low <= self.value + slack && self.value <= self.high + slack {
+            return Ok(());
+        }
+        Err(wrong(format_args!("{what}: {} is not between {} and {}", self.value, self.low, self.high)))
+    }
+}
+
+impl Curve {
+    fn check(&self, what: &str) -> Result<(), SummaryError> {
+        for &(bytes, share) in &self.points {
+            amounts(what, &[bytes, share])?;
+            if share > 1.0 + 1e-9 {
+                return Err(wrong(format_args!("{what}: a share of {share}")));
+            }
+        }
+        match self.points.is_sorted_by(|one, next| one.0 <= next.0) {
+            true => Ok(()),
+            false => Err(wrong(format_args!("{what} is not in order of bytes"))),
+        }
+    }
+}
+
+impl ObjectGroup {
+    fn check(&self) -> Result<(), SummaryError> {
+        let of = |what: &str| format!("object \"{}\": {what}", self.name);
+        let estimates = [
+            ("footprint", self.footprint),
+            ("read", self.read),
+            ("written", self.written),
+            ("lines_per_visit", self.lines_per_visit),
+            ("page_visits", self.page_visits),
+        ];
+        estimates.iter().try_for_each(|(what, estimate)| estimate.check(&of(what)))?;
+        amounts(&of("lifetime_s or busy_s"), &[self.lifetime_s, self.busy_s])?;
+        self.routines.iter().try_for_each(|(name, share)| amounts(&of(name), &[*share]))?;
+        for (what, line) in [("live_bytes", &self.live_bytes), ("traffic", &self.traffic)] {
+            amounts(&of(what), line)?;
+            if line.len() > MOST_BINS {
+                return Err(wrong(format_args!("{} has {} numbers, at most {MOST_BINS} are", of(what), line.len())));
+            }
+        }
+        self.misses.check(&of("misses"))
+    }
+}
+
+impl Summary {
+    /// Checks what readers take for granted: numbers that are none, negative or too many, and curves without order.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Result<(), SummaryError> {
+        if self.format != FORMAT {
+            return Err(SummaryError::Format(self.format));
+        }
+        let times = [("wall_s", self.wall_s), ("cpu_s", self.cpu_s), ("bin_s", self.bin_s), ("overhead", self.overhead)];
+        times.iter().try_for_each(|&(what, value)| amounts(what, &[value]))?;
+        if self.bin_s > 0.0 && self.wall_s / self.bin_s > MOST_BINS as f64 + 1e-6 {
+            let (bin, wall) = (self.bin_s, self.wall_s);
+            return Err(wrong(format_args!("bin_s: {wall} s are more than {MOST_BINS} bins of {bin} s")));
+        }
+        self.objects.iter().try_for_each(ObjectGroup::check)?;
+        for routine in &self.routines {
+            amounts(&routine.function, &[routine.self_s, routine.flops_per_access_byte.unwrap_or(0.0)])?;
+            routine.traffic.check(&routine.function)?;
+        }
+        self.misses.check("misses")
+    }
 }

@@ -56,6 +56,24 @@ impl Timeline {
         }
     }
 
+    /// The highest level in each bin that `changes`, in order of time, lead to from 0.
+    pub fn highest(begin: f64, end: f64, bin: f64, changes: &[(f64, i128)]) -> Self {
+        let mut line = Self::with_bin(begin, end, bin);
+        let (mut level, mut last) = (0i128, 0);
+        for &(at, change) in changes {
+            let here = line.index(at);
+            // What ends with a bin is not in the next one.
+            let until = if at > begin + here as f64 * bin { here + 1 } else { here };
+            for most in &mut line.bins[last.min(until)..until] {
+                *most = most.max(level as f64);
+            }
+            level += change;
+            line.bins[here] = line.bins[here].max(level as f64);
+            last = here;
+        }
+        line
+    }
+
     /// Sums up to each bin.
     pub fn running(&self) -> Running {
         let mut sums = vec![0.0];
@@ -100,6 +118,13 @@ mod tests {
         for (seconds, bin) in [(0.0, 1.0), (64.0, 1.0), (65.0, 2.0), (0.1, 0.002), (3600.0, 100.0), (f64::NAN, 1.0)] {
             assert!((bin_seconds(seconds) - bin).abs() < 1e-9 * bin, "{seconds}: {}", bin_seconds(seconds));
         }
+    }
+
+    #[test]
+    fn the_highest_level_of_each_bin() {
+        let changes = [(10.0, 5), (11.2, 100), (11.3, -100), (12.0, -5), (13.5, 7), (13.7, -7)];
+        assert_eq!(Timeline::highest(10.0, 13.8, 1.0, &changes).bins, [5.0, 105.0, 0.0, 7.0]);
+        assert_eq!(Timeline::highest(10.0, 14.0, 1.0, &[(10.5, 3), (14.0, -3)]).bins, [3.0; 4]);
     }
 
     #[test]

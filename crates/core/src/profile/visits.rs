@@ -38,7 +38,7 @@ pub struct Visit {
     pub lines: f64,
     /// 1 or 0: whether lines that the caches do not hold are read from memory.
     pub reads: f64,
-    /// 1 or 0: whether it writes.
+    /// How likely it writes, 0..=1.
     pub writes: f64,
     /// Share of its lines that are new although the page was just visited: of columns.
     pub fresh: f64,
@@ -99,12 +99,12 @@ struct Finding {
     way: Way,
     lines: f64,
     pattern: Pattern,
-    /// Steps leave lines out, and which lines moves from visit to visit.
-    moves: bool,
+    /// Steps leave lines out, and which lines moves from visit to visit: by so many bytes. 0: they are the same.
+    moves: f64,
 }
 
-const SWEEP: Finding = Finding { way: Way::Sweep, lines: LINES, pattern: Pattern::Stream, moves: false };
-const SCATTER: Finding = Finding { way: Way::Scatter, lines: 1.0, pattern: Pattern::Random, moves: false };
+const SWEEP: Finding = Finding { way: Way::Sweep, lines: LINES, pattern: Pattern::Stream, moves: 0.0 };
+const SCATTER: Finding = Finding { way: Way::Scatter, lines: 1.0, pattern: Pattern::Random, moves: 0.0 };
 
 /// Runs that cover only part of a page begin anywhere, so that they are scattered.
 fn runs(covered: f64, whole: f64, pattern: Pattern) -> Finding {
@@ -120,7 +120,12 @@ fn conclude(sort: Sort, looks: &[&Look]) -> Finding {
         Sort::Step(step) if step.unsigned_abs() >= PAGE => {
             // The first touch after a long gap is nearly always in the first column, so where touches lie does not tell whether
             // columns move on; visits that follow each other soon do, and without those it makes no difference.
-            Finding { way: Way::Column, lines: 1.0, pattern: Pattern::Strided, moves: true }
+            Finding {
+                way: Way::Column,
+                lines: 1.0,
+                pattern: Pattern::Strided,
+                moves: between(looks, step.unsigned_abs()).max(1.0),
+            }
         }
         Sort::Step(step) => {
             let size = step.unsigned_abs() as f64;
@@ -129,7 +134,10 @@ fn conclude(sort: Sort, looks: &[&Look]) -> Finding {
             let pattern = if size > LINE { Pattern::Strided } else { Pattern::Stream };
             let found = runs(covered(looks, zone, step < 0).unwrap_or(1.0), whole, pattern);
             match size > LINE && found.way == Way::Sweep {
-                true => Finding { way: Way::Column, moves: moves(looks, step.unsigned_abs()), ..found },
+                true if moves(looks, step.unsigned_abs()) => {
+                    Finding { way: Way::Column, moves: between(looks, step.unsigned_abs()).max(1.0), ..found }
+                }
+                true => Finding { way: Way::Column, ..found },
                 false => found,
             }
         }
@@ -154,6 +162,17 @@ fn conclude(sort: Sort, looks: &[&Look]) -> Finding {
             share.map_or(Finding { pattern: Pattern::Unknown, ..SWEEP }, |share| runs(share, LINES, Pattern::Stream))
         }
     }
+}
+
+/// Bytes between the columns that visits go through: what all distances of first touches are multiples of. 0: all are in one column.
+fn between(looks: &[&Look], step: u64) -> f64 {
+    let mut offsets = looks.iter().filter(|look| look.watch.touched != 0).map(|look| look.watch.touched % step);
+    let Some(first) = offsets.next() else { return 0.0 };
+    offsets.fold(0, |all, offset| gcd(all, offset.abs_diff(first))) as f64
+}
+
+fn gcd(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { gcd(other, one % other) }
 }
 
 /// Whether a stride starts elsewhere from visit to visit: columns do, fields of records do not.
@@ -197,6 +216,7 @@ pub fn visits<N: Names + ?Sized>(group: &Group, code: &mut Code<'_, N>) -> Vec<O
             sorts.entry(sort(*access)).or_default().push(look);
         }
     }
+    let followed = followed(group);
     let found: HashMap<Sort, Finding> = sorts.into_iter().map(|(sort, looks)| (sort, conclude(sort, &looks))).collect();
     group
         .looks
@@ -205,18 +225,37 @@ pub fn visits<N: Names + ?Sized>(group: &Group, code: &mut Code<'_, N>) -> Vec<O
         .map(|(look, access)| {
             let access = access?;
             let found = found.get(&sort(access)).copied().unwrap_or(SWEEP);
-            let wrote = look.watch.wrote.unwrap_or(false) || look.watch.end == WatchEnd::Write;
-            let wrote = wrote || access.is_some_and(|access| access.also_writes && look.watch.wrote.is_none());
+            // What was seen of other visits by this instruction counts for those that nobody followed.
+            let writes = match look.watch.wrote {
+                _ if look.watch.end == WatchEnd::Write => 1.0,
+                Some(wrote) => f64::from(u8::from(wrote)),
+                None => match followed.get(&(look.process, look.watch.ip)) {
+                    Some(&(seen, wrote)) if seen >= 3.0 => wrote / seen,
+                    _ => access.map_or(0.0, |access| f64::from(u8::from(access.also_writes))),
+                },
+            };
             let past_caches = access.is_some_and(|access| access.non_temporal);
             let size = access.map_or(8.0, |access| f64::from(access.size.max(1)));
             Some(Visit {
                 way: found.way,
                 lines: found.lines.clamp(1.0, LINES),
                 reads: if past_caches { 0.0 } else { 1.0 },
-                writes: f64::from(u8::from(wrote)),
-                fresh: if found.moves { (size / LINE).min(1.0) } else { 0.0 },
+                writes,
+                fresh: if found.moves > 0.0 { (found.moves.max(size) / LINE).min(1.0) } else { 0.0 },
                 pattern: found.pattern,
             })
         })
         .collect()
+}
+
+/// Visits that begin with a read by each instruction, of which it is known whether they write: how many, and how many do.
+fn followed(group: &Group) -> HashMap<(usize, u64), (f64, f64)> {
+    let mut followed: HashMap<_, (f64, f64)> = HashMap::new();
+    for look in group.looks.iter().filter(|look| look.watch.end == WatchEnd::Read) {
+        if let Some(wrote) = look.watch.wrote {
+            let count = followed.entry((look.process, look.watch.ip)).or_default();
+            *count = (count.0 + 1.0, count.1 + f64::from(u8::from(wrote)));
+        }
+    }
+    followed
 }

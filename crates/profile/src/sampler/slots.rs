@@ -6,7 +6,7 @@ use nearfar_core::profile::record::{Watch, WatchEnd};
 /// Small pages at a time.
 pub const SMALL: usize = 1024;
 /// Huge pages at a time.
-pub const HUGE: usize = 8;
+pub const HUGE: usize = 32;
 const ALL: usize = SMALL + HUGE;
 const BUCKETS: usize = 4096;
 const NONE: u16 = u16::MAX;
@@ -39,6 +39,8 @@ pub struct Slot {
     pub follow: bool,
     /// There is content of no worth in the slot's place aside.
     pub spoilt: bool,
+    /// How long threads had waited for us, all together, when it began, ns.
+    pub stalled: u64,
     /// What will be told of it.
     pub watch: Watch,
 }
@@ -50,12 +52,14 @@ const EMPTY: Slot = Slot {
     restore: false,
     follow: false,
     spoilt: false,
+    stalled: 0,
     watch: Watch {
         object: 0,
         page: 0,
         pages: 1,
         at: 0,
         waited: 0,
+        stalled: 0,
         end: WatchEnd::Lost,
         touched: 0,
         ip: 0,

@@ -17,6 +17,8 @@ pub struct Cost {
     profiled_s: Vec<f64>,
     /// Median of the ratios of neighbours, less one.
     cost: f64,
+    /// Where the middle half of those is, in per cent.
+    quarters: (f64, f64),
 }
 
 const TRIAD: &str = r#"
@@ -34,9 +36,9 @@ int main(void) {
 }
 "#;
 
-/// Bytes of data of numpy and LAMMPS, and how often they repeat what they do: some seconds each.
-const NUMPY: (u64, usize) = (400 << 20, 3);
-const LAMMPS: (u64, usize) = (128 << 20, 8);
+/// Bytes of data of numpy and LAMMPS, and how often they repeat what they do: a few seconds each.
+const NUMPY: (u64, usize) = (300 << 20, 3);
+const LAMMPS: (u64, usize) = (96 << 20, 3);
 
 /// A program with its arguments and variables.
 struct Started {
@@ -66,7 +68,7 @@ pub fn measure(dir: &Path, pairs: u32, options: &[String], wanted: impl Fn(&str)
     };
     let lu = || outside(outside::Program::NumpyLu, numpy().context("no python3 here has numpy")?.into(), NUMPY);
     let programs: [(&'static str, &dyn Fn() -> Result<Started>); 3] = [("triad", &triad), ("lammps", &lammps), ("numpy-lu", &lu)];
-    println!("program      plain s  profiled s   cost of pairs                 median");
+    println!("program      plain s  profiled s   median     middle half of pairs   pairs");
     let mut found = Vec::new();
     for (name, prepare) in programs.into_iter().filter(|(name, _)| wanted(name)) {
         match prepare().and_then(|started| by_turns(name, &started, dir, pairs.max(1), options)) {
@@ -83,22 +85,32 @@ fn by_turns(program: &'static str, started: &Started, dir: &Path, pairs: u32, op
     profiled.extend(options.iter().map(OsString::from));
     profiled.push("--".into());
     profiled.extend(started.command.iter().cloned());
-    let mut cost = Cost { program, plain_s: Vec::new(), profiled_s: Vec::new(), cost: 0.0 };
+    let mut cost = Cost { program, plain_s: Vec::new(), profiled_s: Vec::new(), cost: 0.0, quarters: (0.0, 0.0) };
     // Once unmeasured: files are in the page cache then.
     seconds(&started.command, started, dir)?;
-    for _ in 0..pairs {
-        cost.plain_s.push(seconds(&started.command, started, dir)?);
-        cost.profiled_s.push(seconds(&profiled, started, dir)?);
+    for pair in 0..pairs {
+        // Each is first as often, so that drift in one direction adds to neither.
+        let mut plain = None;
+        if pair % 2 == 0 {
+            plain = Some(seconds(&started.command, started, dir)?);
+        }
+        let with = seconds(&profiled, started, dir)?;
+        let plain = if let Some(plain) = plain { plain } else { seconds(&started.command, started, dir)? };
+        cost.plain_s.push(plain);
+        cost.profiled_s.push(with);
     }
-    let ratios: Vec<f64> = cost.profiled_s.iter().zip(&cost.plain_s).map(|(with, without)| with / without - 1.0).collect();
+    let mut ratios: Vec<f64> = cost.profiled_s.iter().zip(&cost.plain_s).map(|(with, without)| with / without - 1.0).collect();
     cost.cost = median(&ratios);
-    let shown: Vec<String> = ratios.iter().map(|ratio| format!("{:+.1} %", 100.0 * ratio)).collect();
+    ratios.sort_by(f64::total_cmp);
+    let quarter = |of: f64| ratios.get((ratios.len() as f64 * of) as usize).map_or(0.0, |ratio| 100.0 * ratio);
+    cost.quarters = (quarter(0.25), quarter(0.75));
     println!(
-        "{program:12} {:7.2}  {:10.2}   {:28}  {:+.1} %",
+        "{program:12} {:7.2}  {:10.2}   {:+6.1} %   {:+6.1} .. {:+5.1} %   {pairs}",
         median(&cost.plain_s),
         median(&cost.profiled_s),
-        shown.join(" "),
-        100.0 * cost.cost
+        100.0 * cost.cost,
+        cost.quarters.0,
+        cost.quarters.1,
     );
     Ok(cost)
 }

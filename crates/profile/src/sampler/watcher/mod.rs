@@ -81,6 +81,9 @@ struct Watcher {
     /// CPU time that the program would have had, ns.
     taken: f64,
     own: u64,
+    /// CPU time of the process and the clock at the last count, and how many of its threads run, 1 at least.
+    counted: (u64, u64),
+    running: f64,
     tick: u64,
     splits: u32,
     next_split: u64,
@@ -129,6 +132,8 @@ pub fn spawn(sampler: &'static Sampler) -> Result<(), Errno> {
         begun: 0,
         taken: 0.0,
         own: 0,
+        counted: (0, 0),
+        running: 1.0,
         tick: 0,
         splits: SPLITS,
         next_split: 0,
@@ -274,9 +279,15 @@ impl Watcher {
         self.own = own;
         self.sampler.cpu_ns.store(own, Ordering::Relaxed);
         self.sampler.taken_ns.store(self.taken as u64, Ordering::Relaxed);
+        let process = clock(libc::CLOCK_PROCESS_CPUTIME_ID);
+        let (cpu, then) = std::mem::replace(&mut self.counted, (process.saturating_sub(own), now));
+        if then != 0 && now > then {
+            let running = self.counted.0.saturating_sub(cpu) as f64 / (now - then) as f64;
+            self.running += 0.2 * (running.max(1.0) - self.running);
+        }
         self.governor.update(Counted {
             now,
-            process: clock(libc::CLOCK_PROCESS_CPUTIME_ID),
+            process,
             own,
             taken: self.taken as u64,
             stall: self.sampler.stall_ns.load(Ordering::Relaxed),
@@ -329,6 +340,7 @@ impl Watcher {
             pages: (range.len() / PAGE) as u16,
             at: now_ns(),
             waited: 0,
+            stalled: 0,
             end: WatchEnd::Lost,
             touched: 0,
             ip: 0,
@@ -336,6 +348,11 @@ impl Watcher {
             wrote: None,
             lines: None,
         };
+        let taken = if range == small { self.slots.find(small.start) } else { self.slots.overlapping(range, 0) };
+        if taken.is_some() {
+            // Not absent: aside.
+            return;
+        }
         if state == PageState::Absent {
             watch.end = WatchEnd::Absent;
         }
@@ -343,10 +360,6 @@ impl Watcher {
         let splits = state == PageState::Huge && range == small && !self.may_split(watch.at);
         if !matches!(state, PageState::Small | PageState::Huge) || ours || splits {
             return self.report(watch);
-        }
-        let taken = if range == small { self.slots.find(small.start) } else { self.slots.overlapping(range, 0) };
-        if taken.is_some() {
-            return;
         }
         self.slots.reuse(|used| self.mover.clear_slots(used));
         let Some(slot) = self.slots.claim(range, watch) else { return };
@@ -374,6 +387,7 @@ impl Watcher {
         };
         let page = self.slots.get(slot);
         page.watch.at = now_ns();
+        page.stalled = self.sampler.stall_ns.load(Ordering::Relaxed);
         if !taken || self.has_thread(slot) {
             self.end(slot, Some(WatchEnd::Lost));
         }

@@ -128,7 +128,8 @@ impl Watcher {
             self.stalled(WAKING_NS);
             return self.finish(slot);
         }
-        page.watch.waited = now - page.watch.at;
+        self.lasted(slot, now);
+        let page = self.slots.get(slot);
         page.watch.touched = fault.addr as u64;
         page.watch.tid = fault.thread;
         page.watch.end = if fault.write { WatchEnd::Write } else { WatchEnd::Read };
@@ -170,6 +171,15 @@ impl Watcher {
         self.mover.fd.wake(page);
     }
 
+    /// Notes how long a look has lasted, and what of that the program's threads waited for us: meanwhile they touch nothing, and they
+    /// wait most just after some looks have begun.
+    fn lasted(&mut self, slot: usize, now: u64) {
+        let stalled = self.sampler.stall_ns.load(Ordering::Relaxed);
+        let page = self.slots.get(slot);
+        page.watch.waited = now.saturating_sub(page.watch.at);
+        page.watch.stalled = ((stalled.saturating_sub(page.stalled) as f64 / self.running) as u64).min(page.watch.waited);
+    }
+
     fn stalled(&self, ns: u64) {
         self.sampler.stall_ns.fetch_add(ns, Ordering::Relaxed);
     }
@@ -196,7 +206,7 @@ impl Watcher {
             page.watch.end = end;
         }
         if page.watch.touched == 0 {
-            page.watch.waited = now.saturating_sub(page.watch.at);
+            self.lasted(slot, now);
         }
         self.finish(slot);
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use nearfar_core::profile::record::Method;
-use nearfar_core::profile::summary::{Curve, NamedFrame};
+use nearfar_core::profile::summary::{Curve, FORMAT, NamedFrame};
 
 fn group(name: &str, function: &str, kind: Kind, bytes: f64) -> ObjectGroup {
     let read = Estimate { value: bytes, low: bytes * 0.8, high: bytes * 1.2 };
@@ -34,6 +34,8 @@ fn group(name: &str, function: &str, kind: Kind, bytes: f64) -> ObjectGroup {
 
 fn summary(objects: Vec<ObjectGroup>) -> Summary {
     Summary {
+        format: FORMAT,
+        least: 4096,
         program: String::new(),
         args: vec![],
         processes: 1,
