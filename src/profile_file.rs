@@ -28,7 +28,7 @@ pub fn read(paths: &[PathBuf]) -> anyhow::Result<Summary> {
         let content = file::read(&bytes(path)?).map_err(|error| refuse(format_args!("{shown}: {error}")))?;
         if content.lost_bytes > 0 {
             notes.push(format!(
-                "{shown} was cut off or damaged: its last {} bytes are left out, and what follows holds for the time before",
+                "{shown} was cut off or damaged: {} bytes of it are left out, and what follows holds for the rest",
                 content.lost_bytes
             ));
         }

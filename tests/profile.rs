@@ -262,8 +262,38 @@ fn a_killed_program_leaves_what_was_known() {
 
 #[test]
 fn closing_all_descriptors_closes_none_of_ours() {
-    let run = profiled(&[], &objects_program("closed")).ok();
+    let run = profiled(&["--budget", "20%"], &objects_program("closed")).ok();
     assert_eq!((run.of(Kind::Heap, 5_600_000).len(), run.ended()), (1, 1));
+    let end = run.records().find_map(|(_, record)| if let Record::End { at, .. } = record { Some(*at) } else { None });
+    // The last sweep, of 0.4 s, comes after everything was closed twice.
+    let late = end.expect("an end") - 350_000_000;
+    let touched = |from: u64| {
+        let is_one = |record: &Record| matches!(record, Record::Watch(watch) if watch.touched != 0 && watch.at >= from);
+        run.records().filter(|(_, record)| is_one(record)).count()
+    };
+    assert!(touched(late) > 0 || touched(0) == 0, "pages are not looked at any more: {} touches before", touched(0));
+    let timed = |from: u64| {
+        let is_one = |record: &Record| matches!(record, Record::Time(time) if time.since >= from && !time.samples.is_empty());
+        run.records().filter(|(_, record)| is_one(record)).count()
+    };
+    assert!(timed(late) > 0 || timed(0) == 0, "time is not sampled any more: {} records before", timed(0));
+}
+
+/// The last thread's end ends the process: ours do not count.
+#[test]
+fn exits_amid_busy_threads() {
+    let program = compile("lifecycle_exits.c");
+    let alone = Command::new(&program).stdin(Stdio::null()).output().expect("it runs");
+    let run = profiled(&[], &[program.into()]);
+    assert_eq!(String::from_utf8_lossy(&run.output.stdout), String::from_utf8_lossy(&alone.stdout));
+    assert_eq!((run.output.status.code(), run.content.lost_bytes), (Some(0), 0));
+    // The program, and its children by exit, exit in a thread, _exit, and the end of the last thread; quick_exit as well.
+    assert!(run.ended() >= 5, "{}", run.ended());
+}
+
+#[test]
+fn mappings_move_while_their_pages_are_looked_at() {
+    profiled(&["--budget", "50%"], &[compile("profiled_remaps.c").into()]).ok();
 }
 
 #[test]

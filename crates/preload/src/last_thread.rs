@@ -5,6 +5,7 @@
 
 use crate::lifecycle::managed;
 use crate::next::Next;
+use nearfar_profile::recorder;
 use nearfar_sys::{process, thread};
 use std::ffi::c_void;
 use std::time::Duration;
@@ -20,7 +21,7 @@ const OUR_NAMES: [&str; 3] = ["nearfar", "iou-wrk-", "iou-sqp-"];
 /// # Safety
 /// As for the function.
 pub unsafe fn pthread_exit(value: *mut c_void) -> ! {
-    if process::tid() == process::pid() && managed().is_some() {
+    if process::tid() == process::pid() && (managed().is_some() || recorder::is_started()) {
         // Without this thread the process would only end later than it should.
         let _ = thread::spawn("nearfar-last", watch);
     }

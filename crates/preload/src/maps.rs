@@ -145,11 +145,16 @@ pub unsafe fn mremap(addr: *mut c_void, old: usize, new: usize, flags: c_int, to
         // SAFETY: passed on to the caller.
         Some(managed) => unsafe { managed.with(|memory| memory.mremap(addr.addr(), old, new, flags, to.addr())) },
         // SAFETY: passed on to the caller.
-        None if recorder::is_on() && flags & libc::MREMAP_DONTUNMAP == 0 => unsafe {
+        None if recorder::is_on() => unsafe {
             if flags & libc::MREMAP_FIXED != 0 {
                 recorder::unmapped(to.addr(), new);
             }
-            recorder::remapped(addr.addr(), old, new, || map::mremap(range(addr, old), new, flags, to.addr()))
+            let go = || map::mremap(range(addr, old), new, flags, to.addr());
+            if flags & libc::MREMAP_DONTUNMAP != 0 {
+                recorder::emptied(addr.addr(), old, go)
+            } else {
+                recorder::remapped(addr.addr(), old, new, go)
+            }
         },
         // SAFETY: passed on to the caller.
         None => unsafe { map::mremap(range(addr, old), new, flags, to.addr()) },

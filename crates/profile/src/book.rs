@@ -17,6 +17,8 @@ const BRIEF_MANY: u64 = 16;
 const HUGE: u64 = 16 << 20;
 /// Groups below this are small.
 const SMALL_GROUP: u64 = 1 << 20;
+/// No look lasts so long: one that has no result after that was not begun, or its result found no room.
+const FORGET_NS: u64 = 20_000_000_000;
 /// A length that means: the call failed, the object is what it was.
 pub const UNCHANGED: u64 = u64::MAX;
 
@@ -26,6 +28,8 @@ struct Looked {
     group: usize,
     count: u32,
     ended: Option<u64>,
+    /// When the last was wanted.
+    at: u64,
 }
 
 /// The books of a process.
@@ -42,6 +46,8 @@ pub struct Book {
     /// Objects within a call that reallocates them, by its ticket.
     parked: HashMap<u64, Object>,
     looked: HashMap<ObjectId, Looked>,
+    /// When looks without a result are forgotten next.
+    next_forget: u64,
     /// Objects that began.
     pub allocations: u64,
     least: u64,
@@ -245,7 +251,7 @@ impl Book {
     }
 
     /// The object at `addr` is looked at: returns its number and whether all of the block around `page` is its own.
-    pub fn look(&mut self, addr: u64, page: u64) -> Option<(ObjectId, bool)> {
+    pub fn look(&mut self, addr: u64, page: u64, at: u64) -> Option<(ObjectId, bool)> {
         let object = self.live.at_mut(addr)?;
         let was_written = std::mem::replace(&mut object.written, true);
         let object = object.clone();
@@ -255,14 +261,16 @@ impl Book {
         let looked = self.looked.entry(object.id).or_default();
         looked.group = self.live.group_of(addr);
         looked.count += 1;
+        looked.at = at;
         Some((object.id, object.has_block_of(page)))
     }
 
     /// An object that is not kept in `live` is looked at.
-    pub fn look_elsewhere(&mut self, id: ObjectId) {
+    pub fn look_elsewhere(&mut self, id: ObjectId, at: u64) {
         let looked = self.looked.entry(id).or_default();
         looked.group = usize::MAX;
         looked.count += 1;
+        looked.at = at;
     }
 
     /// The result of a look: of an object that had ended before it began nothing is said.
@@ -309,6 +317,10 @@ impl Book {
     /// What is to be written now, in order of time; `last`: also of what still lives and was not told of by itself.
     pub fn take(&mut self, thin: Thin, at: u64, last: bool) -> Vec<Record> {
         self.thin = thin;
+        if at >= self.next_forget {
+            self.next_forget = at + FORGET_NS / 4;
+            self.looked.retain(|_, looked| looked.at + FORGET_NS > at);
+        }
         let wanted: Vec<u64> = match thin {
             Thin::Full => Vec::new(),
             _ => {
@@ -478,13 +490,29 @@ mod tests {
             wrote: None,
             lines: None,
         };
-        assert_eq!(book.look(0x1000, 0x2000), Some((1, false)));
-        assert_eq!(book.look(0x1000, 0x2000), Some((1, false)));
+        assert_eq!(book.look(0x1000, 0x2000, 30), Some((1, false)));
+        assert_eq!(book.look(0x1000, 0x2000, 35), Some((1, false)));
         book.note(1, &event(What::Free, 0x1000, 0, 50, 0));
         book.watched(watch(40));
         book.watched(watch(60));
         book.watched(watch(40));
         assert_eq!(shown(&book.take(Thin::No, 100, false)), ["object 1 4096+16384", "gone 1", "watch 1"]);
+    }
+
+    /// The sampler drops what it cannot begin, without a word.
+    #[test]
+    fn looks_without_a_result_are_forgotten() {
+        let mut book = Book::new(10);
+        for n in 0..1000 {
+            book.note(n, &event(What::Alloc, 0x1000, 0x4000, n, 0));
+            assert!(book.look(0x1000, 0x2000, n).is_some());
+            book.note(n, &event(What::Free, 0x1000, 0, n, 0));
+        }
+        book.look_elsewhere(7777, FORGET_NS);
+        book.take(Thin::No, FORGET_NS / 2, false);
+        assert_eq!(book.looked.len(), 1001, "they may be under way");
+        book.take(Thin::No, FORGET_NS + 2000, false);
+        assert_eq!(book.looked.keys().collect::<Vec<_>>(), [&7777]);
     }
 
     #[test]

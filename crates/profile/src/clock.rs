@@ -3,6 +3,7 @@
 
 use nearfar_sys::errno::Errno;
 use nearfar_sys::perf::{Found, Ring};
+use nearfar_sys::rlimit::{self, Limit};
 use nearfar_sys::{affinity, process, task};
 
 /// CPU time that one sample stands for.
@@ -13,6 +14,27 @@ const MOST_CPUS: usize = 128;
 const LAST_CPU: usize = 8192;
 /// Threads that run before the clock is started (libraries start some as they are loaded) and are sampled as well.
 const MOST_EARLIER: usize = 256;
+
+/// Share of the descriptors that the process may have.
+const MOST_DESCRIPTORS: u64 = 8;
+
+/// Why there is no clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The kernel denies it (`EACCES`, `EPERM`, `ENOSYS`), or there is no lockable memory left.
+    #[error("time cannot be sampled here ({0}): routines have no times")]
+    Kernel(#[from] Errno),
+    /// The program may need its descriptors itself.
+    #[error(
+        "time is not sampled, which would take {needed} descriptors or more, and {limit} may be open (ulimit -n): routines have no times"
+    )]
+    Descriptors {
+        /// One for each CPU and thread.
+        needed: usize,
+        /// What the process may have open.
+        limit: u64,
+    },
+}
 
 /// The running clock of this process.
 pub struct Clock {
@@ -27,32 +49,42 @@ impl Clock {
     /// if they are told by [`leave_out`](Self::leave_out).
     ///
     /// # Errors
-    /// The kernel denies it (`EACCES`, `EPERM`, `ENOSYS`), or there are no descriptors or no lockable memory left.
-    pub fn start(ours: &[u32]) -> Result<Self, Errno> {
+    /// See [`Refused`].
+    pub fn start(ours: &[u32]) -> Result<Self, Refused> {
+        Self::start_within(ours, rlimit::limit(Limit::Descriptors).unwrap_or(u64::MAX))
+    }
+
+    fn start_within(ours: &[u32], limit: u64) -> Result<Self, Refused> {
+        let fits = |needed: usize| {
+            let enough = needed as u64 <= limit / MOST_DESCRIPTORS;
+            if enough { Ok(()) } else { Err(Refused::Descriptors { needed, limit }) }
+        };
         let pid = process::pid();
         let mut clock = Self { rings: Vec::new(), pid, ours: ours.to_vec(), lost: 0 };
         for cpu in candidates() {
+            fits(clock.rings.len() + 1)?;
             match Ring::open(pid, cpu, PERIOD_NS) {
                 Ok(ring) => clock.rings.push(ring),
                 // No CPU of that number, or it is off.
                 Err(Errno(libc::ENODEV | libc::ENXIO)) => {}
                 Err(Errno::EINVAL) => break,
                 // Samples of some CPUs only would be wrong about the whole.
-                Err(errno) => return Err(errno),
+                Err(errno) => return Err(errno.into()),
             }
         }
         let earlier: Vec<u32> =
             task::others().into_iter().chain([process::tid()]).filter(|tid| *tid != pid && !ours.contains(tid)).collect();
+        fits(clock.rings.len() * (1 + earlier.len().min(MOST_EARLIER)))?;
         for &tid in earlier.iter().take(MOST_EARLIER) {
             for ring in &mut clock.rings {
                 match ring.also(tid) {
                     Ok(()) => {}
                     Err(Errno(libc::ESRCH)) => break,
-                    Err(errno) => return Err(errno),
+                    Err(errno) => return Err(errno.into()),
                 }
             }
         }
-        if clock.rings.is_empty() { Err(Errno(libc::ENODEV)) } else { Ok(clock) }
+        if clock.rings.is_empty() { Err(Errno(libc::ENODEV).into()) } else { Ok(clock) }
     }
 
     /// Samples of thread `tid` are left out from now on: it is ours.
@@ -80,6 +112,12 @@ impl Clock {
     /// Samples that found no room since the start.
     pub fn lost(&self) -> u64 {
         self.lost
+    }
+
+    /// One that samples nothing, and has lost so much.
+    #[cfg(test)]
+    pub fn that_lost(lost: u64) -> Self {
+        Self { rings: Vec::new(), pid: process::pid(), ours: Vec::new(), lost }
     }
 }
 
@@ -113,12 +151,28 @@ mod tests {
         sum
     }
 
+    #[test]
+    fn most_descriptors_are_left_to_the_program() {
+        let refused = |limit: u64| match Clock::start_within(&[], limit) {
+            Err(Refused::Descriptors { needed, limit: same }) => {
+                assert!(same == limit && needed as u64 > limit / MOST_DESCRIPTORS);
+                true
+            }
+            _ => false,
+        };
+        if let Err(Refused::Kernel(errno)) = Clock::start_within(&[], u64::MAX) {
+            return println!("skip: no perf_event_open here: {errno}");
+        }
+        // One CPU would fit, but this thread runs besides the first.
+        assert!(refused(0) && refused(8) && !refused(1 << 40));
+    }
+
     /// Tests of the harness run on threads: the clock must find the one that already runs and the ones it starts.
     #[test]
     fn samples_tell_the_thread_and_the_time_it_ran() {
         let mut clock = match Clock::start(&[]) {
             Ok(clock) => clock,
-            Err(errno) => return println!("skip: no perf_event_open here: {errno}"),
+            Err(why) => return println!("skip: {why}"),
         };
         let (tell, told) = mpsc::channel();
         let begun = Instant::now();

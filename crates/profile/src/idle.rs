@@ -1,10 +1,12 @@
 //! Whether our threads take CPU time from the program: not where a CPU that they may use would be idle otherwise.
 
 use nearfar_core::node::CpuList;
+use nearfar_sys::aside::Kept;
+use nearfar_sys::errno::call;
 use nearfar_sys::root::Root;
 use nearfar_sys::{affinity, cgroup};
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::os::fd::AsRawFd;
 
 /// /proc/stat of the largest machines, up to the line of interrupts.
 const MOST_BYTES: usize = 1 << 18;
@@ -15,7 +17,7 @@ const TICKS: f64 = 100.0;
 
 /// The CPUs that the program may use.
 pub struct Idle {
-    file: File,
+    file: Kept,
     cpus: CpuList,
     text: Vec<u8>,
     /// Idle ticks, time and own CPU time at the last asking.
@@ -33,7 +35,7 @@ impl Idle {
             return None;
         }
         let cpus = affinity::of(0).ok()?;
-        let file = File::open("/proc/stat").ok()?;
+        let file = Kept::new(File::open("/proc/stat").ok()?.into());
         Some(Self { file, cpus, text: vec![0; 1 << 14], last: None })
     }
 
@@ -51,7 +53,9 @@ impl Idle {
 
     fn read(&mut self) -> Option<u64> {
         loop {
-            let len = self.file.read_at(&mut self.text, 0).ok()?;
+            let args = [self.file.as_raw_fd() as usize, self.text.as_mut_ptr().addr(), self.text.len(), 0, 0, 0];
+            // SAFETY: writes at most its length into a buffer of our own.
+            let len = unsafe { call(libc::SYS_pread64, args) }.ok()?;
             if len < self.text.len() || self.text.len() >= MOST_BYTES {
                 return idle_ticks(std::str::from_utf8(self.text.get(..len)?).ok()?, |cpu| self.cpus.as_slice().contains(&cpu));
             }
@@ -87,6 +91,20 @@ mod tests {
         assert_eq!(idle_ticks(text, |cpu| cpu == 12), Some(1000));
         assert_eq!(idle_ticks(text, |cpu| cpu == 3), None, "none of them");
         assert_eq!(idle_ticks("cpu 1\ncpu0 x y", |_| true), None);
+    }
+
+    /// Low numbers are the program's, and in the child of a fork a number may be its own by now.
+    #[test]
+    fn the_file_is_out_of_the_programs_way() {
+        let Some(idle) = Idle::new() else { return println!("skipped: no /proc/stat, or a quota") };
+        let number = idle.file.as_raw_fd();
+        assert!(number >= 200 && nearfar_sys::aside::is_kept(number), "{number}");
+        let theirs = File::open("/proc/self/statm").expect("open");
+        // SAFETY: the number under test.
+        assert_eq!(unsafe { libc::dup2(theirs.as_raw_fd(), number) }, number);
+        drop(idle);
+        // SAFETY: the duplicate of above: still open.
+        assert_eq!(unsafe { libc::close(number) }, 0);
     }
 
     #[test]

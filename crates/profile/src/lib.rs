@@ -6,6 +6,7 @@
 
 pub mod settings;
 pub mod queue;
+pub mod hook_time;
 pub mod python;
 pub mod sites;
 pub mod modules;

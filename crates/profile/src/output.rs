@@ -102,9 +102,7 @@ impl Output {
                 }
                 _ => {
                     // Not ours any more: whoever has the number now keeps it.
-                    if let Some(file) = self.file.take() {
-                        std::mem::forget(file);
-                    }
+                    self.file = None;
                     self.file = AppendFile::open(self.path.as_os_str()).ok();
                 }
             }

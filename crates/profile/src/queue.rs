@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 const PLACES: u64 = 1 << 15;
 /// The writer is woken whenever so many have come.
 const WAKE: u64 = PLACES / 4;
-/// A hook that finds the ring full waits at most so long: who drains it may wait for what the hook's thread holds.
+/// A hook that finds the ring full waits at most so long: who drains it may wait for what the hook's thread holds. Whoever finds it
+/// still full after that, with nothing drained since, does not wait at all.
 const PATIENCE_NS: u64 = 1_000_000_000;
 /// What was not filled after so long never will be.
 const GIVE_UP_NS: u64 = 5_000_000_000;
@@ -92,6 +93,8 @@ pub struct Queue {
     /// Changes when places have become free.
     drained: AtomicU32,
     waiting: AtomicU32,
+    /// Somebody waited in vain while `drained` was this, less one; 0: nobody has.
+    in_vain: AtomicU64,
     /// Time that hooks waited for room.
     waited_ns: AtomicU64,
     /// Events that found no place.
@@ -119,6 +122,7 @@ impl Queue {
             bell: AtomicU32::new(0),
             drained: AtomicU32::new(0),
             waiting: AtomicU32::new(0),
+            in_vain: AtomicU64::new(0),
             waited_ns: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             pid: process::pid(),
@@ -176,13 +180,17 @@ impl Queue {
         if thread::is_inside() || process::pid() != self.pid {
             return false;
         }
+        let head = self.head.load(Ordering::SeqCst);
+        let mut word = self.drained.load(Ordering::SeqCst);
+        if self.in_vain.load(Ordering::Relaxed) == u64::from(word) + 1 {
+            return false;
+        }
         let since = event::now_ns();
-        let head = self.head.load(Ordering::Relaxed);
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let mut room = false;
         while !room && event::now_ns() - since < PATIENCE_NS {
             self.ring();
-            let word = self.drained.load(Ordering::SeqCst);
+            word = self.drained.load(Ordering::SeqCst);
             room = self.head.load(Ordering::SeqCst) != head;
             if !room {
                 futex::wait(&self.drained, word, 1_000_000);
@@ -190,11 +198,32 @@ impl Queue {
         }
         self.waiting.fetch_sub(1, Ordering::SeqCst);
         self.waited_ns.fetch_add(event::now_ns() - since, Ordering::Relaxed);
+        if !room {
+            self.in_vain.store(u64::from(word) + 1, Ordering::Relaxed);
+        }
         room
     }
 
-    /// The next event with its ticket. For one thread at a time, which calls `release` now and then.
-    pub fn pop(&self) -> Option<(u64, Event)> {
+    /// Hands over the events that are there now, with their tickets: not those that come meanwhile, so that it ends whatever the
+    /// program does. For one thread at a time.
+    pub fn take(&self, mut each: impl FnMut(u64, &Event)) {
+        let end = self.tail.load(Ordering::SeqCst);
+        let mut count = 0u32;
+        while self.head.load(Ordering::Relaxed) < end
+            && let Some((ticket, event)) = self.pop()
+        {
+            each(ticket, &event);
+            count += 1;
+            // Those who wait for room need not wait for all.
+            if count.is_multiple_of(1024) {
+                self.release();
+            }
+        }
+        self.release();
+    }
+
+    /// The next event with its ticket.
+    fn pop(&self) -> Option<(u64, Event)> {
         loop {
             let ticket = self.head.load(Ordering::Relaxed);
             let place = self.place(ticket);
@@ -241,7 +270,7 @@ impl Queue {
     }
 
     /// Tells those who wait for room.
-    pub fn release(&self) {
+    fn release(&self) {
         self.drained.fetch_add(1, Ordering::SeqCst);
         if self.waiting.load(Ordering::SeqCst) > 0 {
             futex::wake(&self.drained, u32::MAX >> 1);
@@ -262,12 +291,6 @@ impl Queue {
     /// The writer waits until it is rung since `bell`, or so long.
     pub fn wait(&self, bell: u32, limit_ns: u64) {
         futex::wait(&self.bell, bell, limit_ns);
-    }
-
-    /// The next ticket, about.
-    #[inline]
-    pub fn next(&self) -> u64 {
-        self.tail.load(Ordering::Relaxed)
     }
 
     /// Time that hooks waited for room, together.
@@ -326,6 +349,47 @@ mod tests {
             assert_eq!(reader.join().unwrap(), [EACH; 3]);
         });
         assert_eq!(queue.lost(), 0);
+    }
+
+    #[test]
+    fn what_comes_meanwhile_is_left_for_the_next_time() {
+        let queue = Queue::new().unwrap();
+        (0..3000).for_each(|n| assert_eq!(queue.push(What::Free, 0, n, 0, 0), n));
+        let mut taken = Vec::new();
+        queue.take(|ticket, event| {
+            assert_eq!(ticket, event.addr);
+            taken.push(ticket);
+            assert!(taken.len() < 4000, "a program that goes on and on is drained for ever");
+            queue.push(What::Free, 0, 3000 + ticket, 0, 0);
+        });
+        assert_eq!(taken, (0..3000).collect::<Vec<_>>());
+        queue.take(|ticket, _| taken.push(ticket));
+        assert_eq!((taken.len(), queue.lost()), (6000, 0));
+    }
+
+    #[test]
+    fn one_waits_for_what_never_comes_and_the_others_do_not() {
+        let queue = Queue::new().unwrap();
+        (0..PLACES).for_each(|n| assert_eq!(queue.push(What::Free, 0, n, 0, 0), n));
+        let begun = std::time::Instant::now();
+        for _ in 0..1000 {
+            assert_eq!(queue.push(What::Free, 0, 0, 0, 0), u64::MAX);
+        }
+        assert!(begun.elapsed().as_nanos() < 3 * u128::from(PATIENCE_NS), "{:?}", begun.elapsed());
+        assert_eq!(queue.lost(), 1000, "each is told of");
+        // Drained once, it is worth waiting again.
+        let mut count = 0;
+        queue.take(|_, _| count += 1);
+        assert_eq!(count, PLACES);
+        (0..PLACES).for_each(|n| assert_eq!(queue.push(What::Free, 0, n, 0, 0), PLACES + n));
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| queue.push(What::Free, 0, 1, 0, 0));
+            while queue.waiting.load(Ordering::SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            queue.take(|_, _| {});
+            assert_eq!(waits.join().unwrap(), 2 * PLACES);
+        });
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 use crate::book::UNCHANGED;
 use crate::facts;
+use crate::hook_time::{self, timed};
 use crate::output::Output;
 use crate::queue::{Queue, What};
 use crate::sampler::Sampler;
@@ -18,28 +19,25 @@ use nearfar_core::profile::choice::Random;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::futex::Lock;
 use nearfar_sys::signal::Blocked;
-use nearfar_sys::{event, process, thread};
+use nearfar_sys::{aside, event, process, thread};
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
+/// Smaller blocks of the heap have no mapping of their own, that realloc might move.
+const LEAST_MAPPING: usize = 64 << 10;
 /// Between two rounds of the writer.
 const TICK_NS: u64 = 20_000_000;
 /// Looks that begin together, if that is sooner: while they do, the program has a CPU less, and its visits come later.
 const TOGETHER: f64 = 8.0;
-/// One hook in so many is timed.
-const TIMED: u64 = 32;
-/// A hook takes no longer by itself: else it has waited for a CPU, or for room, which is counted apart.
-const LONGEST_NS: u64 = 20_000;
 
 /// Blocks of at least so many bytes are objects; more than there are while nothing is recorded.
 static LEAST: AtomicUsize = AtomicUsize::new(usize::MAX);
 static RECORDER: AtomicPtr<Recorder> = AtomicPtr::new(null_mut());
-static HOOKS_NS: AtomicU64 = AtomicU64::new(0);
 
 /// Time within hooks.
 fn hooks_ns(queue: &Queue) -> u64 {
-    HOOKS_NS.load(Ordering::Relaxed) + queue.waited_ns()
+    hook_time::ns() + queue.waited_ns()
 }
 
 struct Recorder {
@@ -53,8 +51,6 @@ struct Recorder {
     pid: AtomicU32,
     /// Null: none.
     sampler: AtomicPtr<Sampler>,
-    /// The descriptors of the file and of the page tables.
-    fds: [AtomicI32; 2],
     ended: AtomicBool,
 }
 
@@ -130,12 +126,6 @@ impl Recorder {
         self.sampler.store(sampler, Ordering::Release);
     }
 
-    fn keep_fds(&self, writer: &Writer) {
-        for (place, fd) in self.fds.iter().zip(writer.fds()) {
-            place.store(fd.unwrap_or(-1), Ordering::Relaxed);
-        }
-    }
-
     fn is_this_process(&self) -> bool {
         process::pid() == self.pid.load(Ordering::Relaxed)
     }
@@ -148,7 +138,6 @@ impl Recorder {
         self.with(|writer, _, sites| {
             writer.begin(sites);
             self.keep_sampler(writer);
-            self.keep_fds(writer);
         });
         let mut random = Random::new(event::now_ns());
         loop {
@@ -156,11 +145,9 @@ impl Recorder {
             self.with(|writer, queue, sites| {
                 writer.spent(Some(facts::thread_cpu_ns()), hooks_ns(queue));
                 if self.ended.load(Ordering::Relaxed) {
-                    while queue.pop().is_some() {}
-                    queue.release();
+                    queue.take(|_, _| {});
                 } else {
                     writer.round(queue, sites);
-                    self.keep_fds(writer);
                 }
             });
             // Not in step with what the program repeats.
@@ -178,7 +165,6 @@ impl Recorder {
 /// The file cannot be opened, or there is no memory.
 pub fn start(settings: Settings, own: Extent) -> Result<(), Errno> {
     let output = Output::open(&settings.file, settings.limit)?;
-    let fds = [AtomicI32::new(output.fd().unwrap_or(-1)), AtomicI32::new(-1)];
     let mut first = facts::start(&settings, std::os::unix::process::parent_id());
     first.rank = facts::rank(|name| std::env::var(name).ok());
     let least = usize::try_from(settings.least).unwrap_or(usize::MAX - 1);
@@ -191,7 +177,6 @@ pub fn start(settings: Settings, own: Extent) -> Result<(), Errno> {
         least,
         pid: AtomicU32::new(process::pid()),
         sampler: AtomicPtr::new(null_mut()),
-        fds,
         ended: AtomicBool::new(false),
     }));
     RECORDER.store(std::ptr::from_ref(recorder).cast_mut(), Ordering::Release);
@@ -202,10 +187,7 @@ pub fn start(settings: Settings, own: Extent) -> Result<(), Errno> {
 
 /// True of a descriptor that is ours, which the program must not close.
 pub fn owns(fd: i32) -> bool {
-    get().filter(|_| fd >= 0).is_some_and(|recorder| {
-        let is_writers = recorder.fds.iter().any(|own| own.load(Ordering::Relaxed) == fd) && recorder.is_this_process();
-        is_writers || recorder.sampler().is_some_and(|sampler| sampler.owns(fd))
-    })
+    aside::is_kept(fd) && get().is_some_and(Recorder::is_this_process)
 }
 
 /// A block begins.
@@ -213,13 +195,10 @@ pub fn owns(fd: i32) -> bool {
 #[inline(never)]
 pub fn allocated(addr: usize, len: usize, caller: usize) {
     let Some(recorder) = get().filter(|_| addr != 0 && !thread::is_inside()) else { return };
-    let timed = recorder.queue().next().is_multiple_of(TIMED);
-    let start = if timed { event::now_ns() } else { 0 };
-    let site = recorder.site(caller);
-    recorder.push(What::Alloc, site, addr, len as u64, 0);
-    if timed {
-        HOOKS_NS.fetch_add((event::now_ns() - start).min(LONGEST_NS) * TIMED, Ordering::Relaxed);
-    }
+    timed(|| {
+        let site = recorder.site(caller);
+        recorder.push(What::Alloc, site, addr, len as u64, 0)
+    });
 }
 
 /// A block is about to be freed; called for all that are not known to be small.
@@ -227,7 +206,7 @@ pub fn allocated(addr: usize, len: usize, caller: usize) {
 #[inline(never)]
 pub fn freed(addr: usize) {
     if let Some(recorder) = get() {
-        recorder.push(What::Free, 0, addr, 0, 0);
+        timed(|| recorder.push(What::Free, 0, addr, 0, 0));
     }
 }
 
@@ -237,21 +216,23 @@ pub fn reallocated(addr: usize, had: usize, len: usize, caller: usize, act: impl
     if had < recorder.least && len < recorder.least {
         return act();
     }
-    let token = if had >= recorder.least { recorder.push(What::Take, 0, addr, 0, 0) } else { u64::MAX };
-    let new = held(addr, had, act);
-    let site = if new != 0 && len >= recorder.least { recorder.site(caller) } else { 0 };
-    let (at, len) = if new == 0 && len != 0 { (addr, UNCHANGED) } else { (new, len as u64) };
-    recorder.push(What::Put, site, at, len, token);
+    let token = if had >= recorder.least { timed(|| recorder.push(What::Take, 0, addr, 0, 0)) } else { u64::MAX };
+    let new = if had >= LEAST_MAPPING { held(addr, had, act) } else { act() };
+    timed(|| {
+        let site = if new != 0 && len >= recorder.least { recorder.site(caller) } else { 0 };
+        let (at, len) = if new == 0 && len != 0 { (addr, UNCHANGED) } else { (new, len as u64) };
+        recorder.push(What::Put, site, at, len, token)
+    });
     new
 }
 
 /// Runs `act`, which may move the pages of a range (mremap), while none of them is looked at.
 fn held<R>(addr: usize, len: usize, act: impl FnOnce() -> R) -> R {
-    /// Smaller blocks have no mapping of their own.
-    const LEAST_MAPPING: usize = 64 << 10;
-    let sampler = get().filter(|_| len >= LEAST_MAPPING && !thread::is_inside()).and_then(Recorder::sampler);
-    let Some(sampler) = sampler else { return act() };
-    let (start, end) = (addr & !(PAGE - 1), (addr + len).next_multiple_of(PAGE));
+    let sampler = get().filter(|_| len > 0 && !thread::is_inside()).and_then(Recorder::sampler);
+    let end = addr.checked_add(len).and_then(|end| end.checked_next_multiple_of(PAGE));
+    // A range that makes no sense is the kernel's to refuse.
+    let (Some(sampler), Some(end)) = (sampler, end) else { return act() };
+    let start = addr & !(PAGE - 1);
     let hold = sampler.hold(start, end - start);
     let result = act();
     drop(hold);
@@ -262,8 +243,10 @@ fn held<R>(addr: usize, len: usize, act: impl FnOnce() -> R) -> R {
 #[cold]
 pub fn mapped(addr: usize, len: usize) {
     if let Some(recorder) = get().filter(|_| !thread::is_inside()) {
-        let site = recorder.site(0);
-        recorder.push(What::Map, site, addr, len.next_multiple_of(PAGE) as u64, 0);
+        timed(|| {
+            let site = recorder.site(0);
+            recorder.push(What::Map, site, addr, len.next_multiple_of(PAGE) as u64, 0)
+        });
     }
 }
 
@@ -271,7 +254,7 @@ pub fn mapped(addr: usize, len: usize) {
 #[cold]
 pub fn unmapped(addr: usize, len: usize) {
     if let Some(recorder) = get().filter(|_| addr.is_multiple_of(PAGE) && len > 0 && !thread::is_inside()) {
-        recorder.push(What::Unmap, 0, addr, len.next_multiple_of(PAGE) as u64, 0);
+        timed(|| recorder.push(What::Unmap, 0, addr, len.next_multiple_of(PAGE) as u64, 0));
     }
 }
 
@@ -293,11 +276,25 @@ pub fn stack_ended(end: usize) {
 #[cold]
 pub fn remapped<E>(addr: usize, old: usize, new: usize, act: impl FnOnce() -> Result<usize, E>) -> Result<usize, E> {
     let Some(recorder) = get().filter(|_| !thread::is_inside()) else { return act() };
-    let token = recorder.push(What::MapTake, 0, addr, old.next_multiple_of(PAGE) as u64, 0);
+    let token = timed(|| recorder.push(What::MapTake, 0, addr, old.next_multiple_of(PAGE) as u64, 0));
     let result = held(addr, old, act);
-    let site = recorder.site(0);
-    let (addr, len) = result.as_ref().map_or((addr, UNCHANGED), |addr| (*addr, new.next_multiple_of(PAGE) as u64));
-    recorder.push(What::MapPut, site, addr, len, token);
+    timed(|| {
+        let site = recorder.site(0);
+        let (addr, len) = result.as_ref().map_or((addr, UNCHANGED), |addr| (*addr, new.next_multiple_of(PAGE) as u64));
+        recorder.push(What::MapPut, site, addr, len, token)
+    });
+    result
+}
+
+/// Moves the pages of a mapping by `act` to another that it makes and tells; the old one stays, empty (`MREMAP_DONTUNMAP`).
+#[cold]
+pub fn emptied<E>(addr: usize, len: usize, act: impl FnOnce() -> Result<usize, E>) -> Result<usize, E> {
+    let result = held(addr, len, act);
+    if let Ok(start) = result
+        && wants(len)
+    {
+        mapped(start, len);
+    }
     result
 }
 
@@ -341,7 +338,7 @@ pub fn fork_child() {
     recorder.sites.release();
     recorder.pid.store(process::pid(), Ordering::Relaxed);
     recorder.ended.store(false, Ordering::Relaxed);
-    HOOKS_NS.store(0, Ordering::Relaxed);
+    hook_time::reset();
     let queue = Queue::new();
     let is_on = queue.is_ok();
     if let Ok(queue) = queue {

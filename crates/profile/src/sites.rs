@@ -2,7 +2,8 @@
 //!
 //! Unwinding costs microseconds. So for each stack that was unwound it is remembered where on the stack each return address lies. When
 //! the same caller comes again with the stack pointer at the same place and all these slots hold the same addresses, it is the same
-//! stack. The memory is one table for all threads (their stacks lie apart), without locks: an entry that changes while it is read, or
+//! stack. Slots are read only between the stack pointer and the end of the thread's stack: a shorter one may lie now where a longer
+//! one lay, and on stacks that the program has made itself each call is unwound. The memory is one table for all threads (their stacks lie apart), without locks: an entry that changes while it is read, or
 //! is being written by whoever was interrupted, counts as not there.
 
 use crate::python::{DEPTH as SCRIPT_DEPTH, Python, Raw};
@@ -10,9 +11,9 @@ use nearfar_core::addr::Extent;
 use nearfar_core::profile::record::{ScriptFrame, Site, SiteId};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::futex::Lock;
-use nearfar_sys::map;
 use nearfar_sys::signal::Blocked;
-use std::cell::UnsafeCell;
+use nearfar_sys::{map, thread};
+use std::cell::{Cell, UnsafeCell};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
@@ -129,7 +130,7 @@ impl Sites {
         let local = 0u8;
         let here = std::hint::black_box(&raw const local).addr();
         let entry = self.entry(caller, here);
-        let native = match remembered(entry, caller, here) {
+        let native = match remembered(entry, caller, here, stack_end(caller, here)) {
             Some(site) => site,
             None => self.unwind(entry, caller, here),
         };
@@ -229,8 +230,35 @@ impl Sites {
     }
 }
 
+thread_local! {
+    /// The stack of this thread: first address, and the one behind the last; (0, 0): not asked for yet, an empty one: not known.
+    static STACK: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+}
+
+/// Where the stack ends that `here` is on; `here` itself when that is not known.
 #[inline]
-fn remembered(entry: &Entry, caller: usize, here: usize) -> Option<SiteId> {
+fn stack_end(caller: usize, here: usize) -> usize {
+    let (mut start, mut end) = STACK.get();
+    // The C library allocates to tell: not while a handler, which may call mmap, has interrupted an allocation.
+    if end == 0 && caller != 0 {
+        (start, end) = own_stack();
+    }
+    if (start..end).contains(&here) { end } else { here }
+}
+
+#[cold]
+fn own_stack() -> (usize, usize) {
+    // SAFETY: the C library gives every thread a valid location of its own.
+    let errno = unsafe { &mut *libc::__errno_location() };
+    let kept = *errno;
+    let stack = thread::stack().map_or((1, 1), |stack| (stack.start, stack.end));
+    *errno = kept;
+    STACK.set(stack);
+    stack
+}
+
+#[inline]
+fn remembered(entry: &Entry, caller: usize, here: usize, end: usize) -> Option<SiteId> {
     let version = entry.version.load(Ordering::Acquire);
     if version & 1 == 1 || entry.caller.load(Ordering::Relaxed) != caller || entry.here.load(Ordering::Relaxed) != here {
         return None;
@@ -246,8 +274,11 @@ fn remembered(entry: &Entry, caller: usize, here: usize) -> Option<SiteId> {
         return None;
     }
     for &(slot, addr) in &copy[..len.min(DEPTH)] {
-        // SAFETY: `here` is on this stack, and the slot lies further out on the same one: each inner frame was found to be the same,
-        // and where a frame lies follows from those inside it.
+        // What is remembered may be of another thread, whose stack was longer.
+        if slot < here || slot >= end || end - slot < size_of::<usize>() {
+            return None;
+        }
+        // SAFETY: between `here`, which is on this thread's stack, and its end.
         if unsafe { (slot as *const usize).read_volatile() } != addr {
             return None;
         }
@@ -321,6 +352,32 @@ mod tests {
             let ids: Vec<_> = crew.into_iter().map(|one| one.join().unwrap()).collect();
             assert!(ids.iter().all(|id| *id <= Some(28)), "{ids:?}");
         });
+    }
+
+    #[test]
+    fn slots_beyond_the_stack_are_not_read() {
+        let sites = sites();
+        let local = 0u8;
+        let here = (&raw const local).addr();
+        let end = stack_end(1, here);
+        assert!(end > here && stack_end(0, here) == end && stack_end(0, 4096) == 4096);
+        // As a stack left it that reached further: nothing is mapped there, or something else.
+        let mut walk = Walk { own: sites.own, here, frames: [7; DEPTH], slots: [end; DEPTH], len: 1, whole: true };
+        let entry = sites.entry(1, here);
+        remember(entry, 1, here, 5, &walk);
+        assert_eq!(remembered(entry, 1, here, end), None);
+        let gone = map::reserve(1 << 16).unwrap();
+        walk.slots[0] = gone.start;
+        remember(entry, 1, here, 5, &walk);
+        assert_eq!(remembered(entry, 1, here, end), None);
+        // On a stack of the program's own making nothing is known.
+        assert_eq!(remembered(entry, 1, here, here), None);
+        let word = 7usize;
+        walk.slots[0] = (&raw const word).addr();
+        if walk.slots[0] > here {
+            remember(entry, 1, here, 5, &walk);
+            assert_eq!(remembered(entry, 1, here, end), Some(5));
+        }
     }
 
     #[test]

@@ -18,7 +18,6 @@ use nearfar_sys::pagemap::Pagemap;
 use nearfar_sys::proc_maps::{self, Mapping};
 use nearfar_sys::{call_memory, event, process, task};
 use std::collections::{HashMap, HashSet};
-use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 /// Records are written once in so long.
@@ -94,6 +93,8 @@ pub struct Writer {
     hooks_ns: u64,
     notes: Vec<String>,
     lost_said: u64,
+    /// It was told that samples of time found no room.
+    overflow_said: bool,
     own: Extent,
 }
 
@@ -133,14 +134,10 @@ impl Writer {
             hooks_ns: 0,
             notes: Vec::new(),
             lost_said: 0,
+            overflow_said: false,
             own,
             settings,
         }
-    }
-
-    /// Descriptors that are ours.
-    pub fn fds(&self) -> [Option<i32>; 2] {
-        [self.output.fd(), self.pagemap.as_ref().map(AsRawFd::as_raw_fd)]
     }
 
     /// The sampler, where there is one.
@@ -175,7 +172,7 @@ impl Writer {
         }
         match Clock::start(&own_threads()) {
             Ok(clock) => self.clock = Some(clock),
-            Err(errno) => self.notes.push(format!("time cannot be sampled here ({errno}): routines have no times")),
+            Err(why) => self.notes.push(why.to_string()),
         }
     }
 
@@ -222,16 +219,7 @@ impl Writer {
     }
 
     pub(crate) fn drain(&mut self, queue: &Queue) {
-        let mut count = 0u32;
-        while let Some((ticket, event)) = queue.pop() {
-            self.book.note(ticket, &event);
-            count += 1;
-            // Those who wait for room need not wait for all.
-            if count.is_multiple_of(1024) {
-                queue.release();
-            }
-        }
-        queue.release();
+        queue.take(|ticket, event| self.book.note(ticket, event));
         if let Some(sampler) = self.sampler {
             while let Some(watch) = sampler.take() {
                 self.book.watched(watch);
@@ -265,13 +253,13 @@ impl Writer {
                     if !std::mem::replace(&mut region.written, true) {
                         self.book.records.push(object(region));
                     }
-                    self.book.look_elsewhere(region.id);
+                    self.book.look_elsewhere(region.id, now);
                     Look { object: region.id, page: page as usize, huge: false }
                 })
             } else {
                 let drawn = self.book.live.draw(random);
                 drawn.and_then(|(addr, page)| {
-                    let (object, huge) = self.book.look(addr, page)?;
+                    let (object, huge) = self.book.look(addr, page, now)?;
                     Some(Look { object, page: page as usize, huge })
                 })
             };
@@ -404,6 +392,10 @@ impl Writer {
         }
         self.modules_written = self.modules.len();
         head.extend(self.notes.drain(..).map(|text| Record::Note { text }));
+        if self.clock.as_ref().is_some_and(|clock| clock.lost() > 0) && !std::mem::replace(&mut self.overflow_said, true) {
+            let text = "samples of time were lost when the program kept the recorder waiting: routines have a little too little";
+            head.push(Record::Note { text: text.to_owned() });
+        }
         let lost = queue.lost();
         if lost > self.lost_said {
             self.lost_said = lost;
@@ -539,7 +531,8 @@ impl Writer {
         self.sites_written.clear();
         self.codes.clear();
         self.regions.iter_mut().for_each(|region| region.written = false);
-        (self.clock, self.pagemap, self.begun) = (None, None, false);
+        (self.clock, self.pagemap) = (None, None);
+        (self.begun, self.overflow_said) = (false, false);
         self.samples.clear();
         self.moments.clear();
         self.written = event::now_ns();
@@ -572,4 +565,33 @@ fn object(region: &Region) -> Record {
 fn own_threads() -> Vec<u32> {
     let all = task::others().into_iter().chain([process::tid()]);
     all.filter(|&tid| task::name(tid).starts_with("nearfar-")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearfar_core::profile::file;
+
+    #[test]
+    fn lost_samples_of_time_are_told_of_once() {
+        let path = std::env::temp_dir().join(format!("nearfar-writer-{}", std::process::id()));
+        std::fs::write(&path, file::head()).unwrap();
+        let none = Extent { start: 0, end: 0 };
+        let (queue, sites) = (Queue::new().unwrap(), Sites::new(none).unwrap());
+        let output = Output::open(&path, 1 << 20).unwrap();
+        let mut writer = Writer::new(Settings::default(), output, Start::default(), none);
+        for lost in [0, 3, 7] {
+            writer.clock = Some(Clock::that_lost(lost));
+            writer.write(&queue, &sites, false);
+        }
+        let content = file::read(&std::fs::read(&path).unwrap()).unwrap();
+        let notes: Vec<&Record> = content
+            .batches
+            .iter()
+            .flat_map(|batch| &batch.records)
+            .filter(|record| matches!(record, Record::Note { .. }))
+            .collect();
+        assert!(matches!(notes[..], [Record::Note { text }] if text.contains("samples of time")), "{notes:?}");
+        std::fs::remove_file(&path).unwrap();
+    }
 }

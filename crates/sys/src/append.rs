@@ -1,6 +1,6 @@
 //! A file that several processes append to, each piece in one write.
 
-use crate::aside;
+use crate::aside::Kept;
 use crate::errno::{Errno, call};
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 
 /// A file open for appending; the kernel keeps the pieces of different processes apart.
 pub struct AppendFile {
-    fd: OwnedFd,
+    fd: Kept,
 }
 
 impl AppendFile {
@@ -19,7 +19,7 @@ impl AppendFile {
         // SAFETY: a C string; raw because `open` may be interposed by others.
         let fd = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, 0, 0, 0])? };
         // SAFETY: a fresh descriptor, ours alone.
-        Ok(Self { fd: aside::put(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }) })
+        Ok(Self { fd: Kept::new(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }) })
     }
 
     /// Appends `bytes`. What is short (disk full, a size limit) is tried on, so that the reason comes out.

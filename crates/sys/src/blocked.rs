@@ -1,6 +1,6 @@
 //! Where a thread is that waits in the kernel: /proc/self/task/TID/syscall, kept open per thread and read without allocating.
 
-use crate::aside;
+use crate::aside::Kept;
 use crate::errno::{Errno, call};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
@@ -8,7 +8,7 @@ const FILES: usize = 64;
 
 /// The files of threads that were asked for before.
 pub struct BlockedThreads {
-    files: [Option<(u32, OwnedFd)>; FILES],
+    files: [Option<(u32, Kept)>; FILES],
 }
 
 impl BlockedThreads {
@@ -45,7 +45,7 @@ impl Default for BlockedThreads {
     }
 }
 
-fn open(tid: u32) -> Result<OwnedFd, Errno> {
+fn open(tid: u32) -> Result<Kept, Errno> {
     let mut path = [0u8; 48];
     let mut digits = [0u8; 10];
     let mut first = digits.len();
@@ -64,11 +64,11 @@ fn open(tid: u32) -> Result<OwnedFd, Errno> {
     // SAFETY: a path that ends with a zero.
     let fd = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags, 0, 0, 0])? };
     // SAFETY: a fresh descriptor, ours alone.
-    Ok(aside::put(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
+    Ok(Kept::new(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
 }
 
 /// `Err` when the thread has ended.
-fn read(file: &OwnedFd) -> Result<Option<usize>, Errno> {
+fn read(file: &Kept) -> Result<Option<usize>, Errno> {
     let mut text = [0u8; 256];
     // SAFETY: writes at most its length into a local buffer.
     let got = unsafe { call(libc::SYS_pread64, [file.as_raw_fd() as usize, text.as_mut_ptr() as usize, text.len(), 0, 0, 0])? };

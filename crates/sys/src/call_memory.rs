@@ -41,7 +41,8 @@ pub fn concerns(entry: &Entry, args: &[usize; 6]) -> bool {
 pub fn peek(addr: usize, out: &mut [u8]) -> bool {
     let here = [out.as_mut_ptr() as usize, out.len()];
     let there = [addr, out.len()];
-    let args = [process::pid() as usize, here.as_ptr() as usize, 1, there.as_ptr() as usize, 1, 0];
+    // The thread, since the process has no memory any more once its first thread has ended.
+    let args = [process::tid() as usize, here.as_ptr() as usize, 1, there.as_ptr() as usize, 1, 0];
     // SAFETY: writes at most `out.len()` bytes to `out`; the source is checked by the kernel.
     let got = unsafe { gate::call(libc::SYS_process_vm_readv as usize, args) };
     if got == -libc::ENOSYS as isize || got == -libc::EPERM as isize {
@@ -57,7 +58,7 @@ pub fn peek(addr: usize, out: &mut [u8]) -> bool {
 pub fn poke(addr: usize, bytes: &[u8]) -> bool {
     let here = [bytes.as_ptr() as usize, bytes.len()];
     let there = [addr, bytes.len()];
-    let args = [process::pid() as usize, here.as_ptr() as usize, 1, there.as_ptr() as usize, 1, 0];
+    let args = [process::tid() as usize, here.as_ptr() as usize, 1, there.as_ptr() as usize, 1, 0];
     // SAFETY: the kernel checks the target, which the program has named as one to be written by the kernel.
     let got = unsafe { gate::call(libc::SYS_process_vm_writev as usize, args) };
     if got == -libc::ENOSYS as isize || got == -libc::EPERM as isize {

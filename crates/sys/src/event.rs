@@ -1,12 +1,12 @@
 //! Waiting: eventfd, poll with a time limit, and the monotonic clock.
 
-use crate::aside;
+use crate::aside::Kept;
 use crate::errno::Errno;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// An eventfd: any thread signals it, one thread polls and clears it.
 pub struct Event {
-    fd: OwnedFd,
+    fd: Kept,
 }
 
 impl Event {
@@ -18,7 +18,7 @@ impl Event {
             return Err(Errno::last());
         }
         // SAFETY: the kernel just gave us this descriptor and nobody else has it.
-        Ok(Self { fd: aside::put(unsafe { OwnedFd::from_raw_fd(fd) }) })
+        Ok(Self { fd: Kept::new(unsafe { OwnedFd::from_raw_fd(fd) }) })
     }
 
     /// Signals; never blocks.

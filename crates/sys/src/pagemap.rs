@@ -1,10 +1,11 @@
 //! /proc/self/pagemap: whether a page exists, be it in memory or swapped out by the kernel, and what the program has in view.
 //! mincore(2) does not know the one nor the other.
 
+use crate::aside::Kept;
 use crate::errno::{Errno, call};
-use crate::{aside, map, process};
+use crate::{map, process};
 use nearfar_core::addr::{Extent, PAGE};
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 const PRESENT_OR_SWAPPED: u64 = 0b11 << 62;
@@ -61,26 +62,33 @@ pub enum PageState {
 
 /// The page tables of this process, kept open. After a fork a copy still tells of the parent.
 pub struct Pagemap {
-    fd: OwnedFd,
+    fd: Kept,
     can_scan: bool,
 }
 
 impl Pagemap {
     /// Opens it. Fails where /proc is not mounted, and for programs that hide themselves (prctl PR_SET_DUMPABLE).
     pub fn open() -> Result<Self, Errno> {
-        let path = c"/proc/self/pagemap".as_ptr() as usize;
+        // The thread's: the process's is empty once its first thread has ended.
+        let path = c"/proc/thread-self/pagemap".as_ptr() as usize;
         let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as usize;
         // SAFETY: a C string constant.
         let fd = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, path, flags, 0, 0, 0])? };
         // SAFETY: a fresh descriptor, ours alone.
-        Ok(Self { fd: aside::put(unsafe { OwnedFd::from_raw_fd(fd as i32) }), can_scan: true })
+        Ok(Self { fd: Kept::new(unsafe { OwnedFd::from_raw_fd(fd as i32) }), can_scan: true })
     }
 
     /// That of another process: needs its owner's rights.
     pub fn of_process(pid: u32) -> Result<Self, Errno> {
         let fd = std::fs::File::open(format!("/proc/{pid}/pagemap"))
             .map_err(|error| Errno(error.raw_os_error().unwrap_or(libc::EIO)))?;
-        Ok(Self { fd: fd.into(), can_scan: true })
+        Ok(Self { fd: Kept::in_place(fd.into()), can_scan: true })
+    }
+
+    /// False when the program has closed the descriptor, or has another file there: then nothing can be asked. What is opened in its
+    /// place does not close the program's.
+    pub fn is_ours(&self) -> bool {
+        self.fd.is_ours()
     }
 
     /// The first address in `range` that has a page in memory. Where the kernel cannot search (before Linux 6.7) it is the first address of
@@ -241,7 +249,7 @@ pub fn keep() -> Result<(), Errno> {
         // SAFETY: ours, and used nowhere else: those who ask hold the pager's lock.
         drop(unsafe { OwnedFd::from_raw_fd(before) });
     }
-    KEPT.store(Pagemap::open()?.fd.into_raw_fd(), Ordering::Relaxed);
+    KEPT.store(Pagemap::open()?.fd.into_raw(), Ordering::Relaxed);
     KEPT_BY.store(pid, Ordering::Relaxed);
     Ok(())
 }
@@ -352,6 +360,26 @@ mod tests {
         assert_eq!((state(0), state(1), state(2)), (Ok(PageState::Small), Ok(PageState::Absent), Ok(PageState::Absent)));
         let code = what_there_is as fn() as usize / PAGE * PAGE;
         assert_eq!(pagemap.state(code), Ok(PageState::File));
+    }
+
+    #[test]
+    fn closed_behind_our_back() {
+        let mut pagemap = Pagemap::open().expect("pagemap");
+        let theirs = std::fs::File::open("/proc/self/statm").expect("open");
+        let number = pagemap.as_raw_fd();
+        assert!(pagemap.is_ours());
+        // SAFETY: the number under test.
+        assert_eq!(unsafe { libc::dup2(theirs.as_raw_fd(), number) }, number);
+        let page = theirs_page();
+        assert!(!pagemap.is_ours() && pagemap.state(page).is_err());
+        pagemap = Pagemap::open().expect("again");
+        assert!(pagemap.is_ours() && pagemap.as_raw_fd() != number);
+        // SAFETY: the duplicate of above: still open, and nobody else's.
+        assert_eq!(unsafe { libc::close(number) }, 0);
+    }
+
+    fn theirs_page() -> usize {
+        closed_behind_our_back as fn() as usize / PAGE * PAGE
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! and, up to perf_event_paranoid 2, no rights. One event and one small ring per CPU, since the kernel maps no ring of an event
 //! that threads inherit otherwise.
 
-use crate::aside;
+use crate::aside::Kept;
 use crate::errno::{Errno, call};
 use crate::map::{RW, mmap, munmap};
 use crate::process;
@@ -113,9 +113,9 @@ pub enum Found {
 
 /// Samples of one CPU.
 pub struct Ring {
-    event: OwnedFd,
+    event: Kept,
     /// Events of further threads, with the same ring.
-    others: Vec<OwnedFd>,
+    others: Vec<Kept>,
     cpu: usize,
     attributes: Attributes,
     range: Extent,
@@ -233,7 +233,7 @@ impl Drop for Ring {
     }
 }
 
-fn event(tid: u32, cpu: usize, what: &Attributes) -> Result<OwnedFd, Errno> {
+fn event(tid: u32, cpu: usize, what: &Attributes) -> Result<Kept, Errno> {
     match event_with(tid, cpu, what, THREADS_ONLY) {
         // An older kernel: children are sampled too, and told apart by their number.
         Err(Errno::EINVAL) => event_with(tid, cpu, what, 0),
@@ -241,14 +241,14 @@ fn event(tid: u32, cpu: usize, what: &Attributes) -> Result<OwnedFd, Errno> {
     }
 }
 
-fn event_with(tid: u32, cpu: usize, what: &Attributes, more: u64) -> Result<OwnedFd, Errno> {
+fn event_with(tid: u32, cpu: usize, what: &Attributes, more: u64) -> Result<Kept, Errno> {
     let flags = what.flags | INHERIT | NO_KERNEL | NO_HYPERVISOR | more;
     let attributes = Attributes { size: size_of::<Attributes>() as u32, flags, ..*what };
     let args = [&raw const attributes as usize, tid as usize, cpu, usize::MAX, CLOEXEC, 0];
     // SAFETY: the attributes live until the call returns, and their size is in them.
     let fd = unsafe { call(libc::SYS_perf_event_open, args)? };
     // SAFETY: a fresh descriptor, ours alone.
-    Ok(aside::put(unsafe { OwnedFd::from_raw_fd(fd as i32) }))
+    Ok(Kept::new(unsafe { OwnedFd::from_raw_fd(fd as i32) }))
 }
 
 #[cfg(test)]

@@ -40,12 +40,15 @@ pub fn parse_line(line: &str) -> Option<Mapping> {
 
 /// The mappings of the calling process.
 pub fn own() -> Vec<Mapping> {
-    std::fs::read_to_string("/proc/self/maps").unwrap_or_default().lines().filter_map(parse_line).collect()
+    // The thread's: the process's are empty once its first thread has ended.
+    std::fs::read_to_string("/proc/thread-self/maps").unwrap_or_default().lines().filter_map(parse_line).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::c_void;
+    use std::os::fd::AsRawFd;
 
     #[test]
     fn lines() {
@@ -59,5 +62,29 @@ mod tests {
     #[test]
     fn own_has_a_stack() {
         assert!(own().iter().any(|m| m.name == "[stack]"));
+    }
+
+    /// The leader of the process of tests waits for them: a child's leaves.
+    #[test]
+    fn own_after_the_first_thread_has_left() {
+        extern "C" fn look(_: *mut c_void) -> *mut c_void {
+            // SAFETY: integers only. The leader has to be gone: it needs less than that.
+            unsafe { libc::usleep(100_000) };
+            let page = crate::pagemap::Pagemap::open().map(|map| map.as_raw_fd()).is_ok();
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(if own().is_empty() || !page { 1 } else { 0 }) }
+        }
+        // SAFETY: the child starts a thread and ends its own; the C library's heap is usable after fork.
+        unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                let mut thread: libc::pthread_t = std::mem::zeroed();
+                libc::pthread_create(&mut thread, std::ptr::null(), look, std::ptr::null_mut());
+                libc::syscall(libc::SYS_exit, 0);
+            }
+            let mut status = -1;
+            libc::waitpid(child, &mut status, 0);
+            assert_eq!(status, 0);
+        }
     }
 }

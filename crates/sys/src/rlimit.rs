@@ -11,6 +11,8 @@ pub enum Limit {
     FileSize,
     /// Size of the main stack (`ulimit -s`).
     Stack,
+    /// Open descriptors (`ulimit -n`).
+    Descriptors,
 }
 
 /// The soft limit `which`; `None` when there is none.
@@ -20,6 +22,7 @@ pub fn limit(which: Limit) -> Option<u64> {
         Limit::LockedMemory => libc::RLIMIT_MEMLOCK,
         Limit::FileSize => libc::RLIMIT_FSIZE,
         Limit::Stack => libc::RLIMIT_STACK,
+        Limit::Descriptors => libc::RLIMIT_NOFILE,
     };
     let mut now = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: writes into the local.

@@ -4,6 +4,7 @@
 //! program's malloc, which is ours, which may wait for the very thread that is starting.
 
 use crate::errno::Errno;
+use nearfar_core::addr::Extent;
 use std::cell::Cell;
 use std::ffi::{CString, c_void};
 
@@ -75,6 +76,22 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), Err
     };
     come_out();
     if result == 0 { Ok(()) } else { Err(Errno(result)) }
+}
+
+/// The stack of the calling thread, as the C library knows it; its upper end holds what belongs to the thread itself. May allocate,
+/// and reads /proc for the first thread.
+pub fn stack() -> Option<Extent> {
+    // SAFETY: plain pthread calls on locals about the calling thread.
+    unsafe {
+        let mut attr: libc::pthread_attr_t = std::mem::zeroed();
+        let (mut start, mut len): (*mut c_void, usize) = (std::ptr::null_mut(), 0);
+        if libc::pthread_getattr_np(libc::pthread_self(), &mut attr) != 0 {
+            return None;
+        }
+        libc::pthread_attr_getstack(&attr, &mut start, &mut len);
+        libc::pthread_attr_destroy(&mut attr);
+        Some(Extent::new(start.addr(), len))
+    }
 }
 
 /// Lets other threads that want this CPU run first.

@@ -4,6 +4,7 @@
 //!
 //! Whoever reads the events must never do such a change to a registered page itself: it would wait for itself.
 
+use crate::aside::Kept;
 use crate::errno::{Errno, call};
 use crate::uffd::{self, MoveArg, ProtectArg, RangeArg, RegisterArg, Uffd, request};
 use nearfar_core::addr::Extent;
@@ -70,7 +71,7 @@ pub enum Message {
 /// One userfaultfd.
 #[derive(Debug)]
 pub struct WatchFd {
-    fd: OwnedFd,
+    fd: Kept,
     sees_forks: bool,
 }
 
@@ -87,11 +88,11 @@ impl WatchFd {
         // Only for those who may trace: asked for first, since the handshake can be made only once.
         let with_forks = fresh()?;
         if Uffd::handshake(&with_forks, features | FEATURE_EVENT_FORK).is_ok() {
-            return Ok(Self { fd: with_forks, sees_forks: true });
+            return Ok(Self { fd: Kept::in_place(with_forks), sees_forks: true });
         }
         let fd = fresh()?;
         Uffd::handshake(&fd, features)?;
-        Ok(Self { fd, sees_forks: false })
+        Ok(Self { fd: Kept::in_place(fd), sees_forks: false })
     }
 
     /// Whether forks are told. If not, the child of a fork finds nothing where a page is out of view.
@@ -209,7 +210,7 @@ impl WatchFd {
                 EVENT_FORK => {
                     // SAFETY: a fresh descriptor, ours alone.
                     let fd = unsafe { OwnedFd::from_raw_fd(first as u32 as RawFd) };
-                    Message::Forked(Self { fd, sees_forks: true })
+                    Message::Forked(Self { fd: Kept::in_place(fd), sees_forks: true })
                 }
                 EVENT_REMAP => Message::Moved { from: first as usize, to: second, len: third as usize },
                 EVENT_REMOVE => Message::Discarded(range),

@@ -1,5 +1,5 @@
 //! The bytes of an `.nfprof` file: a head, then batches of records, each written by one process in one piece. A file that was cut
-//! off anywhere (SIGKILL, full disk) is readable up to there. Drawn in docs/formats.md.
+//! off anywhere (SIGKILL, full disk) is readable but for what was cut off; others may have gone on behind it. Drawn in docs/formats.md.
 
 use super::record::Record;
 
@@ -44,7 +44,7 @@ pub struct Batch {
 pub struct Content {
     /// In the order of the file, which for each process is that of time.
     pub batches: Vec<Batch>,
-    /// Bytes at the end that are no whole batch: the file was cut off or damaged there.
+    /// Bytes that are in no whole batch: the file was cut off or damaged there.
     pub lost_bytes: u64,
 }
 
@@ -106,7 +106,7 @@ fn take_batch(bytes: &[u8]) -> Option<(Batch, &[u8])> {
 /// Reads a file.
 ///
 /// # Errors
-/// It is no profile, of another version, or without any record. Damage at the end is none: see [`Content::lost_bytes`].
+/// It is no profile, of another version, or without any record. Damage is none as long as a batch is whole: see [`Content::lost_bytes`].
 pub fn read(bytes: &[u8]) -> Result<Content, FileError> {
     if bytes.get(..8) != Some(&MAGIC[..]) {
         return Err(if bytes.is_empty() { FileError::Empty } else { FileError::Foreign });
@@ -118,11 +118,21 @@ pub fn read(bytes: &[u8]) -> Result<Content, FileError> {
     }
     let mut rest = bytes.get(HEAD..).unwrap_or_default();
     let mut content = Content::default();
-    while let Some((batch, after)) = take_batch(rest) {
-        content.batches.push(batch);
-        rest = after;
+    while !rest.is_empty() {
+        match take_batch(rest) {
+            Some((batch, after)) => {
+                content.batches.push(batch);
+                rest = after;
+            }
+            None => {
+                // What one process could not finish ends nothing for the others.
+                let next = rest[1..].windows(4).position(|bytes| bytes == BATCH.to_le_bytes());
+                let skipped = next.map_or(rest.len(), |next| next + 1);
+                content.lost_bytes += skipped as u64;
+                rest = &rest[skipped..];
+            }
+        }
     }
-    content.lost_bytes = rest.len() as u64;
     if content.batches.is_empty() { Err(FileError::Empty) } else { Ok(content) }
 }
 
@@ -170,6 +180,23 @@ mod tests {
         }
     }
 
+    /// A full disk, or a signal amid the write: others go on behind it.
+    #[test]
+    fn one_torn_batch_is_all_that_is_lost() {
+        let torn = batch(2, &records());
+        for end in 0..torn.len() {
+            let mut bytes = head().to_vec();
+            bytes.extend(batch(1, &records()));
+            bytes.extend(&torn[..end]);
+            for pid in [3, 4] {
+                bytes.extend(batch(pid, &records()));
+            }
+            let content = read(&bytes).unwrap();
+            let pids: Vec<u32> = content.batches.iter().map(|batch| batch.pid).collect();
+            assert_eq!((pids, content.lost_bytes), (vec![1, 3, 4], end as u64));
+        }
+    }
+
     #[test]
     fn damage_and_strangers() {
         let mut bytes = head().to_vec();
@@ -181,6 +208,17 @@ mod tests {
             damaged[at] ^= 0x10;
             let content = read(&damaged).unwrap();
             assert_eq!(content.batches[0].records, records(), "what came before damage at {at} is whole");
+            if (first + 4..first + 8).contains(&at) {
+                // The number of the process, which has no checksum.
+                continue;
+            }
+            assert_eq!((content.batches.len(), content.lost_bytes), (1, (bytes.len() - first) as u64), "{at}");
+            // Nor is what comes after it lost.
+            damaged.extend(batch(3, &records()));
+            let content = read(&damaged).unwrap();
+            let pids: Vec<u32> = content.batches.iter().map(|batch| batch.pid).collect();
+            assert_eq!((pids, content.lost_bytes), (vec![1, 3], (bytes.len() - first) as u64), "damage at {at}");
+            assert_eq!(content.batches[1].records, records());
         }
         assert_eq!(read(b"\x7fELF and so on, not a profile"), Err(FileError::Foreign));
         let mut newer = head();

@@ -19,7 +19,7 @@ pub(super) fn notes(content: &Content, processes: &[Process<'_>], summary: &Summ
         notes.push("accesses were not observed on this machine: sizes and lifetimes are known, traffic is not".to_owned());
     }
     if content.lost_bytes > 0 {
-        notes.push(format!("the last {} bytes of the file are cut off or damaged, and were left out", content.lost_bytes));
+        notes.push(format!("{} bytes of the file are cut off or damaged, and were left out", content.lost_bytes));
     }
     let left_out: u64 = processes.iter().map(left_out).sum();
     if left_out > 0 {

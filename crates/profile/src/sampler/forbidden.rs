@@ -3,8 +3,7 @@
 
 use nearfar_core::addr::Extent;
 use nearfar_sys::errno::call;
-use nearfar_sys::proc_maps;
-use std::ffi::c_void;
+use nearfar_sys::{proc_maps, thread};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// The modules that the sampler's thread runs code of (this one, the C library, the loader), with their data, and its stack. Called on
@@ -25,7 +24,8 @@ pub fn ranges() -> Vec<Extent> {
             found.extend(data_end(map.range));
         }
     }
-    found.extend(own_stack());
+    // The thread's descriptor and its thread-local variables lie at the upper end, and count as the stack's.
+    found.extend(thread::stack());
     found
 }
 
@@ -38,21 +38,6 @@ fn data_end(range: Extent) -> Option<Extent> {
 fn loader() -> usize {
     // SAFETY: no arguments but a number.
     unsafe { libc::getauxval(libc::AT_BASE) as usize }
-}
-
-fn own_stack() -> Option<Extent> {
-    // SAFETY: plain pthread calls on locals about the calling thread.
-    unsafe {
-        let mut attr: libc::pthread_attr_t = std::mem::zeroed();
-        let (mut start, mut len): (*mut c_void, usize) = (std::ptr::null_mut(), 0);
-        if libc::pthread_getattr_np(libc::pthread_self(), &mut attr) != 0 {
-            return None;
-        }
-        libc::pthread_attr_getstack(&attr, &mut start, &mut len);
-        libc::pthread_attr_destroy(&mut attr);
-        // The thread's descriptor and its thread-local variables lie at the upper end, and count as the stack's.
-        Some(Extent::new(start.addr(), len))
-    }
 }
 
 /// True when the descriptor of a thread is within `words`, which are the content of a page or several. When the thread ends the kernel

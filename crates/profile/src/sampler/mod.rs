@@ -20,7 +20,6 @@ use nearfar_sys::errno::Errno;
 use nearfar_sys::event::{Event, now_ns};
 use nearfar_sys::process;
 use nearfar_sys::uffd_watch::WatchFd;
-use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -148,13 +147,6 @@ impl Sampler {
             seed: self.seed.load(Ordering::Relaxed),
             longest: Duration::from_nanos(self.longest_ns.load(Ordering::Relaxed)),
         }
-    }
-
-    /// True of a descriptor that the sampler needs: closed by the program, a page that is out of view would be lost.
-    pub fn owns(&self, fd: i32) -> bool {
-        // SAFETY: null, or boxes that are freed only in a child that has no other threads yet.
-        let (watch, event) = unsafe { (self.fd.load(Ordering::Acquire).as_ref(), self.event.load(Ordering::Acquire).as_ref()) };
-        self.runs() && (watch.is_some_and(|watch| watch.as_raw_fd() == fd) || event.is_some_and(|event| event.as_raw_fd() == fd))
     }
 
     fn wake_thread(&self) {

@@ -32,7 +32,7 @@ pub enum Step {
 /// Moves pages between the program's view and the memory aside.
 pub struct Mover {
     pub fd: &'static WatchFd,
-    pub pagemap: Pagemap,
+    pagemap: Pagemap,
     /// First small page aside; huge ones come before, aligned.
     small: usize,
     huge: usize,
@@ -69,6 +69,17 @@ impl Mover {
     /// Where the pages of a slot are while they are out of view.
     pub fn place(&self, slot: usize) -> usize {
         if slot < SMALL { self.small + slot * PAGE } else { self.huge + (slot - SMALL) * BLOCK }
+    }
+
+    /// What there is at `page`, also when the program has closed all descriptors behind our back.
+    pub fn state(&mut self, page: usize) -> Result<PageState, Errno> {
+        match self.pagemap.state(page) {
+            Err(Errno(libc::EBADF | libc::ENOTTY | libc::EINVAL)) if !self.pagemap.is_ours() => {
+                self.pagemap = Pagemap::open()?;
+                self.pagemap.state(page)
+            }
+            state => state,
+        }
     }
 
     fn is_there(&self, page: usize) -> bool {

@@ -11,14 +11,15 @@ use super::{Look, Sampler};
 use nearfar_core::addr::{BLOCK, Extent, PAGE};
 use nearfar_core::profile::choice::Random;
 use nearfar_core::profile::record::{Watch, WatchEnd};
+use nearfar_sys::aside::{self, Kept};
 use nearfar_sys::blocked::BlockedThreads;
 use nearfar_sys::errno::{Errno, call};
 use nearfar_sys::event::{Event, now_ns};
 use nearfar_sys::pagemap::PageState;
+use nearfar_sys::thread;
 use nearfar_sys::uffd_watch::WatchFd;
-use nearfar_sys::{aside, thread};
 use std::collections::VecDeque;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -71,7 +72,7 @@ struct Watcher {
     /// Pages that are in view again and still registered: until when, slot, and when its look began.
     backs: VecDeque<(u64, usize, u64)>,
     threads: BlockedThreads,
-    spare: Option<OwnedFd>,
+    spare: Option<Kept>,
     forbidden: Vec<Extent>,
     random: Random,
     governor: Governor,
@@ -111,7 +112,7 @@ pub fn spawn(sampler: &'static Sampler) -> Result<(), Errno> {
         unsafe { (&*sampler.fd.load(Ordering::Acquire), &*sampler.event.load(Ordering::Acquire)) };
     let options = sampler.options();
     let mover = Mover::new(fd)?;
-    let spare = aside::duplicate(event.as_raw_fd());
+    let spare = aside::duplicate(event.as_raw_fd()).map(Kept::in_place);
     let watcher = Box::new(Watcher {
         sampler,
         event,
@@ -326,7 +327,12 @@ impl Watcher {
     fn begin(&mut self, look: Look) {
         let small = Extent::new(look.page & !(PAGE - 1), PAGE);
         let block = Extent::new(look.page & !(BLOCK - 1), BLOCK);
-        let state = self.mover.pagemap.state(small.start).unwrap_or(PageState::File);
+        // First of all: who asks from now on waits until this look has begun. Asked after the page was found, somebody whose turn is over
+        // by now may have moved the mapping away.
+        if self.sampler.holds.covers(if look.huge { block } else { small }) {
+            return;
+        }
+        let state = self.mover.state(small.start).unwrap_or(PageState::File);
         let range = if state == PageState::Huge && look.huge { block } else { small };
         let mut watch = Watch {
             object: look.object,
@@ -343,7 +349,7 @@ impl Watcher {
             lines: None,
         };
         let taken = if range == small { self.slots.find(small.start) } else { self.slots.overlapping(range, 0) };
-        if taken.is_some() || self.sampler.holds.covers(range) {
+        if taken.is_some() {
             // Not absent: aside.
             return;
         }

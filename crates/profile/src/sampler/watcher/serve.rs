@@ -5,10 +5,11 @@ use super::super::slots::{After, SMALL, State};
 use super::{BACK_NS, BACKS, Fault, PENDING, VISIT_NS, VISITS, WAKING_NS, Watcher};
 use nearfar_core::addr::{BLOCK, Extent, PAGE};
 use nearfar_core::profile::record::{Watch, WatchEnd};
+use nearfar_sys::aside::{self, Kept};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::event::now_ns;
+use nearfar_sys::map;
 use nearfar_sys::uffd_watch::{Message, Waiters, WatchFd};
-use nearfar_sys::{aside, map};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
 
@@ -43,7 +44,7 @@ impl Watcher {
             }
         }
         if self.spare.is_none() {
-            self.spare = aside::duplicate(self.event.as_raw_fd());
+            self.spare = aside::duplicate(self.event.as_raw_fd()).map(Kept::in_place);
         }
     }
 
