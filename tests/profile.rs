@@ -234,9 +234,9 @@ fn children_have_records_of_their_own() {
     let starts = run.starts();
     let parent = starts
         .iter()
-        .find(|start| start.args.len() == 2 && !starts.iter().any(|other| other.pid == start.parent))
+        .find(|start| start.args.len() == 1 && !starts.iter().any(|other| other.pid == start.parent))
         .expect("the first");
-    let children: Vec<_> = starts.iter().filter(|start| start.parent == parent.pid && start.args.len() == 2).collect();
+    let children: Vec<_> = starts.iter().filter(|start| start.parent == parent.pid && start.args.len() == 1).collect();
     assert!(children.len() >= 4, "{starts:?}");
     // What they have inherited is theirs, and what they allocate.
     let (shared, own) = (run.of(Kind::Heap, 4_000_000), run.of(Kind::Heap, 5_000_000));

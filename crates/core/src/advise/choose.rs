@@ -495,6 +495,22 @@ mod tests {
     }
 
     #[test]
+    fn what_a_cache_holds_leaves_near_to_others() {
+        let machine = paged();
+        // More of the first misses in a small cache, but what the second leaves free of near holds all that it uses at a time.
+        let mut first = swept("first", 60e6, 100.0, 8);
+        first.misses.points = vec![(0.0, 1.0), (30e6, 1.0), (31e6, 0.0)];
+        let summary = summary(2.0, 8, vec![first, swept("second", 70e6, 60.0, 8)]);
+        let demands = Demands::of(&summary);
+        let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
+        let printed = |shares: &[f64]| model.flat_time(shares, 116e6);
+        let mut room = Room { sets: &each_alone(2), bytes: 100e6, fractions: false, printed: Some(&printed) };
+        assert_eq!(choose(&model, &room).shares, [0.0, 1.0]);
+        room.printed = None;
+        assert_eq!(choose(&model, &room).shares, [1.0, 0.0], "by a cache of fixed size");
+    }
+
+    #[test]
     fn what_a_cache_would_hold_as_well_is_near_by_name() {
         let machine = paged();
         let summary = summary(2.0, 8, vec![swept("hot", 32e6, 400.0, 8), swept("warm", 64e6, 50.0, 8)]);

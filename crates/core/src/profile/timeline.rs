@@ -68,7 +68,6 @@ impl Timeline {
                 *most = most.max(level as f64);
             }
             level += change;
-            line.bins[here] = line.bins[here].max(level as f64);
             last = here;
         }
         line
