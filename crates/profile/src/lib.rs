@@ -14,7 +14,6 @@ pub mod live;
 pub mod stacks;
 pub mod output;
 pub mod facts;
-pub mod idle;
 pub mod book;
 pub mod ring;
 pub mod sampler;

@@ -4,7 +4,6 @@
 use crate::book::Book;
 use crate::clock::{Clock, PERIOD_NS};
 use crate::facts;
-use crate::idle::Idle;
 use crate::modules::{self, Mapped};
 use crate::output::{Output, Thin};
 use crate::queue::Queue;
@@ -82,14 +81,10 @@ pub struct Writer {
     /// Looks that are due, and since when they are counted.
     owed: f64,
     last_look: u64,
-    idle: Option<Idle>,
     next_stacks: u64,
     pagemap: Option<Pagemap>,
     random: Random,
     cpu_ns: u64,
-    /// What of it the program would have had, and up to which `cpu_ns` that is known.
-    taken_ns: f64,
-    counted_ns: u64,
     hooks_ns: u64,
     notes: Vec<String>,
     lost_said: u64,
@@ -125,12 +120,9 @@ impl Writer {
             next_sort: 0,
             owed: 0.0,
             last_look: event::now_ns(),
-            idle: None,
             next_stacks: 0,
             pagemap: None,
             cpu_ns: 0,
-            taken_ns: 0.0,
-            counted_ns: 0,
             hooks_ns: 0,
             notes: Vec::new(),
             lost_said: 0,
@@ -153,14 +145,17 @@ impl Writer {
         if !self.settings.denied.faults && self.sampler.is_none() {
             let options = Options { budget: self.settings.budget, seed: self.random.next(), longest: LONGEST };
             match Sampler::start(options) {
-                Ok(sampler) => self.sampler = Some(sampler),
+                Ok(sampler) => {
+                    sampler.measure_waking();
+                    self.last_look = event::now_ns();
+                    self.sampler = Some(sampler);
+                }
                 Err(errno) => self.notes.push(format!("pages cannot be watched here ({errno}): only objects are recorded")),
             }
         }
         if let (Some(start), Some(_)) = (&mut self.start, self.sampler) {
             start.method = Method::PageFaults;
         }
-        self.idle = Idle::new();
         self.start_clock();
         self.pagemap = Pagemap::open().ok();
         self.read_maps(sites);
@@ -195,20 +190,7 @@ impl Writer {
         }
         if now >= self.next_write {
             self.next_write = now + WRITE_NS;
-            self.tell_idle(now);
             self.write(queue, sites, false);
-        }
-    }
-
-    /// Tells how much of our CPU time is taken from the program.
-    fn tell_idle(&mut self, now: u64) {
-        let spent = self.sampler.map(Sampler::cost).unwrap_or_default();
-        let own = self.cpu_ns + spent.cpu_ns;
-        let contended = self.idle.as_mut().map_or(1.0, |idle| idle.contended(now, own));
-        self.taken_ns += (self.cpu_ns - self.counted_ns) as f64 * contended;
-        self.counted_ns = self.cpu_ns;
-        if let Some(sampler) = self.sampler {
-            sampler.set_contended(contended);
         }
     }
 
@@ -456,7 +438,6 @@ impl Writer {
         Cost {
             at,
             cpu_ns: self.cpu_ns + spent.cpu_ns,
-            taken_ns: (self.taken_ns as u64 + self.cpu_ns - self.counted_ns) + spent.taken_ns,
             stall_ns: spent.stall_ns,
             hooks_ns: self.hooks_ns,
             watches: spent.watches,
@@ -544,7 +525,7 @@ impl Writer {
         if let (Some(start), Some(_)) = (&mut self.start, self.sampler) {
             start.method = Method::PageFaults;
         }
-        (self.cpu_ns, self.counted_ns, self.taken_ns, self.lost_said) = (0, 0, 0.0, 0);
+        (self.cpu_ns, self.lost_said) = (0, 0);
         (self.owed, self.last_look) = (0.0, event::now_ns());
         self.random = Random::new(self.random.next() ^ u64::from(self.pid));
         self.next_write = event::now_ns() + WRITE_NS;

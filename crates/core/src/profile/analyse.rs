@@ -235,7 +235,7 @@ fn cost(processes: &[Process<'_>], sampled: &[f64]) -> (f64, f64) {
                 _ => {}
             }
         }
-        spent += seconds(last.taken_ns) + seconds(last.stall_ns) + seconds(last.hooks_ns);
+        spent += seconds(last.cpu_ns) + seconds(last.stall_ns) + seconds(last.hooks_ns);
         let (ours, samples) = (before[at].0 + seconds(last.cpu_ns), before[at].1 + sampled[at]);
         if let Some((next, _)) = process.became {
             before[next] = (ours, samples);

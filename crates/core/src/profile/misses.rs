@@ -4,7 +4,7 @@
 use super::cache::kept;
 use super::groups::Group;
 use super::record::WatchEnd;
-use super::recurrence::{Recurrence, SIGNIFICANT, Shape, Wait};
+use super::recurrence::{Recurrence, SIGNIFICANT, Shape, Wait, stratum};
 use super::summary::Curve;
 use super::timeline::PAGE;
 use super::traffic::{outcome, wait_of};
@@ -38,7 +38,12 @@ impl PageVisits {
             }
             there += weight;
             let far = visit.map_or(scattered, |visit| visit.way == Way::Scatter);
-            waits.push(Wait { seconds: wait_of(look, far), weight, outcome: outcome(look, true) });
+            waits.push(Wait {
+                seconds: wait_of(look, far),
+                weight,
+                outcome: outcome(look, true),
+                stratum: stratum(at, visits.len()),
+            });
         }
         waits.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
         let present = if all > 0.0 { there / all } else { 0.0 };

@@ -282,8 +282,6 @@ pub struct Cost {
     pub at: u64,
     /// CPU time of our threads.
     pub cpu_ns: u64,
-    /// What of it the program would have had: little where a CPU is idle.
-    pub taken_ns: u64,
     /// Time that threads of the program waited for us: faults, mapping calls.
     pub stall_ns: u64,
     /// Time within our hooks.

@@ -25,6 +25,32 @@ pub struct Wait {
     pub weight: f64,
     /// How it ended.
     pub outcome: Outcome,
+    /// Looks of one stretch of the run, 0..[`STRATA`].
+    pub stratum: usize,
+}
+
+/// Stretches of a run that are told apart. Kaplan and Meier take what ends a look unfinished to have nothing to do with how long it would
+/// have lasted: true within a stretch, but where a page is filled in order at first and visited at random afterwards, the looks that last
+/// longest are those of the beginning.
+pub const STRATA: usize = 12;
+/// Looks that a stratum has at least.
+const LEAST_LOOKS: usize = 60;
+
+/// The stratum of look number `at` of `all` in order of time.
+pub fn stratum(at: usize, all: usize) -> usize {
+    let strata = (all / LEAST_LOOKS).clamp(1, STRATA);
+    (at * strata / all.max(1)).min(strata - 1)
+}
+
+/// What is at risk of a touch in a stratum.
+#[derive(Clone, Copy, Debug, Default)]
+struct Risk {
+    /// Share of all weight that began here.
+    share: f64,
+    /// Weight that is still untouched and looked at.
+    at_risk: f64,
+    /// Share of its own that is still untouched, as Kaplan and Meier estimate it.
+    survival: f64,
 }
 
 /// What is supposed of a stretch between two knots.
@@ -104,25 +130,37 @@ impl Recurrence {
         let squares: f64 = waits.iter().map(|wait| wait.weight * wait.weight).sum();
         let looks = if squares > 0.0 { total * total / squares } else { 0.0 };
         let mut curve = Self { shape, stretches: Vec::new(), looks };
-        let (mut at_risk, mut survival, mut height, mut extent) = (total, 1.0, 0.0_f64, 0.0);
-        let (mut begun, mut before) = (0.0, 0.0);
+        let mut risks = [Risk { survival: 1.0, ..Risk::default() }; STRATA];
+        for wait in waits {
+            risks[wait.stratum.min(STRATA - 1)].at_risk += wait.weight;
+        }
+        risks.iter_mut().for_each(|risk| risk.share = if total > 0.0 { risk.at_risk / total } else { 0.0 });
+        let (mut untouched, mut exposed, mut even) = (1.0_f64, total, total);
+        let (mut height, mut extent, mut begun, mut before) = (0.0_f64, 0.0, 0.0, 0.0);
         for wait in waits {
             let time = wait.seconds.max(LEAST);
             // In an even stretch, touches are as many as what is at risk would have been had nothing been touched before.
-            extent += (time - before) * if shape == Shape::Even { at_risk / f64::max(survival, 1e-6) } else { at_risk };
+            extent += (time - before) * if shape == Shape::Even { even } else { exposed };
             before = time;
-            if wait.outcome == Outcome::Touched && at_risk > 0.0 && wait.weight > 0.0 {
-                let hazard = (wait.weight / at_risk).min(1.0);
-                let jump = if shape == Shape::Even { survival * hazard } else { hazard };
-                survival -= survival * hazard;
+            let risk = &mut risks[wait.stratum.min(STRATA - 1)];
+            let of_all = |risk: &Risk| risk.at_risk / risk.survival.max(1e-6);
+            let even_before = of_all(risk);
+            if wait.outcome == Outcome::Touched && risk.at_risk > 0.0 && wait.weight > 0.0 {
+                let hazard = (wait.weight / risk.at_risk).min(1.0);
+                let touched = risk.share * risk.survival * hazard;
+                let jump = if shape == Shape::Even { touched } else { (touched / untouched.max(1e-9)).min(1.0) };
+                risk.survival -= risk.survival * hazard;
+                untouched -= touched;
                 let (low, number) = (height, wait.weight);
                 height += jump;
                 curve.push(Stretch { start: begun, end: time, low, high: height, number, squares: number * number, extent });
                 (begun, extent) = (time, 0.0);
             }
             if wait.outcome != Outcome::Never || shape == Shape::Memoryless {
-                at_risk -= wait.weight;
+                risk.at_risk -= wait.weight;
+                exposed -= wait.weight;
             }
+            even += of_all(risk) - even_before;
         }
         if before > begun {
             curve.stretches.push(Stretch {
@@ -285,7 +323,7 @@ mod tests {
             .into_iter()
             .map(|wait| {
                 let outcome = if wait < limit { Outcome::Touched } else { Outcome::Unfinished };
-                Wait { seconds: wait.min(limit), weight: 1.0, outcome }
+                Wait { seconds: wait.min(limit), weight: 1.0, outcome, stratum: 0 }
             })
             .collect();
         waits.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
@@ -333,8 +371,8 @@ mod tests {
             .map(|at| {
                 let begun = f64::from(at) / 100.0;
                 match begun < 5.0 {
-                    true => Wait { seconds: 5.0 - begun, weight: 1.0, outcome: Outcome::Touched },
-                    false => Wait { seconds: 10.0 - begun, weight: 1.0, outcome: Outcome::Never },
+                    true => Wait { seconds: 5.0 - begun, weight: 1.0, outcome: Outcome::Touched, stratum: 0 },
+                    false => Wait { seconds: 10.0 - begun, weight: 1.0, outcome: Outcome::Never, stratum: 0 },
                 }
             })
             .collect();

@@ -2,7 +2,7 @@
 
 use super::groups::{Group, Look};
 use super::record::WatchEnd;
-use super::recurrence::{Outcome, Recurrence, Shape, Wait};
+use super::recurrence::{Outcome, Recurrence, Shape, Wait, stratum};
 use super::visits::{LINES, Visit, WAYS, Way};
 
 /// Visits of one way.
@@ -205,7 +205,12 @@ fn flow(
         if look.watch.end != WatchEnd::Absent {
             let visit = of_way(at);
             let weight = look.weight * factor(at);
-            let wait = Wait { seconds: wait_of(look, way == Way::Scatter), weight, outcome: outcome(look, visit.is_some()) };
+            let wait = Wait {
+                seconds: wait_of(look, way == Way::Scatter),
+                weight,
+                outcome: outcome(look, visit.is_some()),
+                stratum: stratum(at, group.looks.len()),
+            };
             waits.push((wait, visit));
         }
     }

@@ -17,8 +17,6 @@ pub struct Counted {
     pub process: u64,
     /// CPU time of our thread.
     pub own: u64,
-    /// What of it the program would have had: it counts as cost.
-    pub taken: u64,
     /// Time that threads waited for us.
     pub stall: u64,
     /// Looks begun.
@@ -54,7 +52,7 @@ impl Governor {
         if wall < 1.0 {
             return;
         }
-        let cost = since(|c| c.taken) + since(|c| c.stall);
+        let cost = since(|c| c.own) + since(|c| c.stall);
         let looks = since(|c| c.looks);
         // A program of many threads may wait at barriers for the one that waits for us: so its time counts once, not per thread.
         let program = (since(|c| c.process) - since(|c| c.own)).clamp(0.0, wall);
@@ -90,7 +88,6 @@ mod tests {
                 now: tick as u64 * 10_000_000,
                 process: process as u64,
                 own: own as u64,
-                taken: own as u64,
                 stall: stall as u64,
                 looks: looks as u64,
             };

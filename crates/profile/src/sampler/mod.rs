@@ -4,7 +4,7 @@
 //! nothing, takes no lock and touches no memory of the program once it runs. It gets pages through one ring and gives results through
 //! another; both ends may be any thread, one at a time.
 //!
-//! Modules, lowest first: `governor`, `slots`, `forbidden`, `holds`, `mover` (out of view and back), `watcher` (the thread).
+//! Modules, lowest first: `governor`, `slots`, `forbidden`, `holds`, `mover` (out of view and back), `watcher` (the thread), `waking`.
 
 mod governor;
 mod slots;
@@ -12,6 +12,7 @@ mod forbidden;
 mod holds;
 mod mover;
 mod watcher;
+mod waking;
 
 use crate::ring::Ring;
 use holds::Holds;
@@ -52,8 +53,6 @@ pub struct Look {
 pub struct Spent {
     /// CPU time of the sampler's thread.
     pub cpu_ns: u64,
-    /// What of it the program would have had.
-    pub taken_ns: u64,
     /// Time that threads of the program waited for it.
     pub stall_ns: u64,
     /// Looks that have ended.
@@ -68,11 +67,10 @@ pub struct Sampler {
     watches: Ring<Watch, 4096>,
     /// Looks a second it would take, as the bits of a number; 0: none now.
     rate: AtomicU64,
-    /// Share of our CPU time that the program would have had, as the bits of a number.
-    contended: AtomicU64,
     cpu_ns: AtomicU64,
-    taken_ns: AtomicU64,
     stall_ns: AtomicU64,
+    /// What a thread waits for its page beside what the sampler's thread sees of it.
+    waking_ns: AtomicU64,
     ended: AtomicU64,
     touched: AtomicU64,
     holds: Holds,
@@ -91,10 +89,9 @@ static SAMPLER: Sampler = Sampler {
     looks: Ring::new(),
     watches: Ring::new(),
     rate: AtomicU64::new(0),
-    contended: AtomicU64::new(0x3ff0_0000_0000_0000),
     cpu_ns: AtomicU64::new(0),
-    taken_ns: AtomicU64::new(0),
     stall_ns: AtomicU64::new(0),
+    waking_ns: AtomicU64::new(waking::AT_FIRST_NS),
     ended: AtomicU64::new(0),
     touched: AtomicU64::new(0),
     holds: Holds::new(),
@@ -179,11 +176,6 @@ impl Sampler {
         }
     }
 
-    /// Tells how much of our CPU time the program would have had otherwise, 0..=1: little where a CPU is idle.
-    pub fn set_contended(&self, share: f64) {
-        self.contended.store(share.clamp(0.0, 1.0).to_bits(), Ordering::Relaxed);
-    }
-
     /// The next result.
     pub fn take(&self) -> Option<Watch> {
         self.watches.pop()
@@ -193,7 +185,6 @@ impl Sampler {
     pub fn cost(&self) -> Spent {
         Spent {
             cpu_ns: self.cpu_ns.load(Ordering::Relaxed),
-            taken_ns: self.taken_ns.load(Ordering::Relaxed),
             stall_ns: self.stall_ns.load(Ordering::Relaxed),
             watches: self.ended.load(Ordering::Relaxed),
             touched: self.touched.load(Ordering::Relaxed),
@@ -249,7 +240,7 @@ impl Sampler {
         self.looks.reset();
         self.watches.reset();
         self.rate.store(0, Ordering::Relaxed);
-        for count in [&self.cpu_ns, &self.taken_ns, &self.stall_ns, &self.ended, &self.touched] {
+        for count in [&self.cpu_ns, &self.stall_ns, &self.ended, &self.touched] {
             count.store(0, Ordering::Relaxed);
         }
         self.holds.reset();

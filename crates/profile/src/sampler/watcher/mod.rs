@@ -39,8 +39,6 @@ const STALE_NS: u64 = 20_000_000;
 const BACK_NS: u64 = 50_000_000;
 /// So many pages.
 const BACKS: usize = 256;
-/// What a thread waits before we know of it and after we are done with it.
-const WAKING_NS: u64 = 10_000;
 /// Faults that were read while something else was being done.
 const PENDING: usize = 1024;
 /// Looks at a time that are not too many in programs that pause all the time: some 0.2 ms to put back.
@@ -78,9 +76,6 @@ struct Watcher {
     governor: Governor,
     longest: u64,
     begun: u64,
-    /// CPU time that the program would have had, ns.
-    taken: f64,
-    own: u64,
     /// CPU time of the process and the clock at the last count, and how many of its threads run, 1 at least.
     counted: (u64, u64),
     running: f64,
@@ -130,8 +125,6 @@ pub fn spawn(sampler: &'static Sampler) -> Result<(), Errno> {
         governor: Governor::new(options.budget, Counted { now: now_ns(), ..Counted::default() }),
         longest: options.longest.as_nanos() as u64,
         begun: 0,
-        taken: 0.0,
-        own: 0,
         counted: (0, 0),
         running: 1.0,
         tick: 0,
@@ -275,10 +268,7 @@ impl Watcher {
 
     fn count(&mut self, now: u64) {
         let own = clock(libc::CLOCK_THREAD_CPUTIME_ID);
-        self.taken += own.saturating_sub(self.own) as f64 * f64::from_bits(self.sampler.contended.load(Ordering::Relaxed));
-        self.own = own;
         self.sampler.cpu_ns.store(own, Ordering::Relaxed);
-        self.sampler.taken_ns.store(self.taken as u64, Ordering::Relaxed);
         let process = clock(libc::CLOCK_PROCESS_CPUTIME_ID);
         let (cpu, then) = std::mem::replace(&mut self.counted, (process.saturating_sub(own), now));
         if then != 0 && now > then {
@@ -289,7 +279,6 @@ impl Watcher {
             now,
             process,
             own,
-            taken: self.taken as u64,
             stall: self.sampler.stall_ns.load(Ordering::Relaxed),
             looks: self.begun,
         });

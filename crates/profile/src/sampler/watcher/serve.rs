@@ -2,7 +2,7 @@
 
 use super::super::mover::{Step, Tries};
 use super::super::slots::{After, SMALL, State};
-use super::{BACK_NS, BACKS, Fault, PENDING, VISIT_NS, VISITS, WAKING_NS, Watcher};
+use super::{BACK_NS, BACKS, Fault, PENDING, VISIT_NS, VISITS, Watcher};
 use nearfar_core::addr::{BLOCK, Extent, PAGE};
 use nearfar_core::profile::record::{Watch, WatchEnd};
 use nearfar_sys::aside::{self, Kept};
@@ -92,7 +92,7 @@ impl Watcher {
             page.watch.end = WatchEnd::Lost;
         }
         self.restores = true;
-        self.stalled(WAKING_NS);
+        self.stalled(self.waking());
     }
 
     pub(super) fn serve_pending(&mut self) {
@@ -125,7 +125,7 @@ impl Watcher {
             if page.state == State::Protected && fault.protected && fault.write {
                 page.watch.wrote = Some(true);
             }
-            self.stalled(WAKING_NS);
+            self.stalled(self.waking());
             return self.finish(slot);
         }
         self.lasted(slot, now);
@@ -149,7 +149,7 @@ impl Watcher {
             self.mover.fd.wake(range);
         }
         let served = now_ns();
-        self.stalled(served - now + WAKING_NS);
+        self.stalled(served - now + self.waking());
         if !protected {
             return self.finish_later(slot, served);
         }
@@ -178,6 +178,11 @@ impl Watcher {
         let page = self.slots.get(slot);
         page.watch.waited = now.saturating_sub(page.watch.at);
         page.watch.stalled = ((stalled.saturating_sub(page.stalled) as f64 / self.running) as u64).min(page.watch.waited);
+    }
+
+    /// What a thread waits before we know of it and after we are done with it.
+    fn waking(&self) -> u64 {
+        self.sampler.waking_ns.load(Ordering::Relaxed)
     }
 
     fn stalled(&self, ns: u64) {
