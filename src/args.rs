@@ -288,7 +288,7 @@ pub struct ProfileArgs {
     pub least: String,
 
     /// Share of the program's time that observing may take
-    #[arg(long, value_name = "PERCENT", default_value = "3%", allow_hyphen_values = true)]
+    #[arg(long, value_name = "PERCENT", default_value = "2%", allow_hyphen_values = true)]
     pub budget: String,
 
     /// Size that the file may have; when it comes near, small objects are told of together

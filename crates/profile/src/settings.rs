@@ -37,7 +37,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { file: PathBuf::new(), least: 4096, budget: 0.03, limit: 64 << 20, seed: 0, denied: Denied::default() }
+        Self { file: PathBuf::new(), least: 4096, budget: 0.02, limit: 64 << 20, seed: 0, denied: Denied::default() }
     }
 }
 
@@ -141,7 +141,7 @@ mod tests {
         let settings = Settings { file, least: 8192, budget: 0.015, limit: 1 << 30, seed: 7, denied };
         assert_eq!(Settings::parse(&settings.to_value()), Ok(settings));
         let plain = Settings { file: "/x".into(), ..Settings::default() };
-        assert_eq!(plain.to_value(), "file=/x;least=4096;budget=0.03;limit=67108864;seed=0");
+        assert_eq!(plain.to_value(), "file=/x;least=4096;budget=0.02;limit=67108864;seed=0");
         assert_eq!(Settings::parse("file=/x;news=1".as_ref()), Ok(plain));
     }
 

@@ -70,6 +70,8 @@ pub struct Block {
     pub holds: Vec<HoldId>,
     /// Resident as one huge page, and one unit for the policy.
     pub huge: bool,
+    /// When small pages were made the huge page; 0: it came as one.
+    pub merged_ns: u64,
     /// Chunks that are units of the policy.
     pub units: u32,
     /// Pages that must stay in near (mlock).
@@ -90,6 +92,7 @@ impl Default for Block {
             scattered: None,
             holds: Vec::new(),
             huge: false,
+            merged_ns: 0,
             units: 0,
             pinned: false,
             table: true,

@@ -13,6 +13,7 @@ pub mod evict_s3fifo;
 pub mod evict_freeze;
 pub mod evict_adaptive;
 pub mod fetch_chunk;
+pub mod merging;
 pub mod stream;
 pub mod replay;
 pub mod learned;

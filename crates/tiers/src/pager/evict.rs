@@ -13,6 +13,7 @@ use nearfar_core::addr::{BLOCK, BLOCK_PAGES, CHUNK, CHUNK_PAGES, Extent, PAGE};
 use nearfar_core::policy::{Arrival, Unit};
 use nearfar_core::stats::Counter;
 use nearfar_sys::errno::Errno;
+use nearfar_sys::event::now_ns;
 use nearfar_sys::uffd::Refused;
 use std::ops::Range;
 
@@ -175,6 +176,10 @@ impl Pager {
         let lost = resident.count() - present.count();
         if huge {
             block.huge = false;
+            let merged = std::mem::take(&mut block.merged_ns);
+            if merged != 0 {
+                self.merging.left(now_ns().saturating_sub(merged));
+            }
             if present.is_empty() {
                 self.frames.give_empty_huge(slot);
             }

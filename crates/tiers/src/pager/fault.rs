@@ -285,7 +285,7 @@ impl Pager {
                     self.frames.huge_left(frames.addr(0));
                     let block = self.block(number);
                     block.state.fill(PageState::Resident);
-                    block.huge = true;
+                    (block.huge, block.merged_ns) = (true, 0);
                     self.evict.insert(Unit::block(number), BLOCK_PAGES as u32, arrival);
                     self.woke(block_extent(number));
                     return;
@@ -403,11 +403,16 @@ impl Pager {
             && !block.shared
             && !block.pinned
             && block.all(0..BLOCK_PAGES, PageState::Resident);
-        if !complete || !self.is_movable(number) || !frame_bytes::collapse(block_extent(number)) {
+        if !complete
+            || !self.is_movable(number)
+            || !self.merging.wants()
+            || !frame_bytes::collapse(block_extent(number))
+        {
             return;
         }
+        self.merging.merged();
         let block = self.block(number);
-        (block.huge, block.table) = (true, false);
+        (block.huge, block.table, block.merged_ns) = (true, false, now_ns());
         let units = std::mem::take(&mut block.units);
         (0..BLOCK_CHUNKS).filter(|chunk| units >> chunk & 1 == 1).for_each(|chunk| self.evict.remove(Unit::chunk(number, chunk)));
         self.evict.insert(Unit::block(number), BLOCK_PAGES as u32, arrival);

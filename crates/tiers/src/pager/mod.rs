@@ -41,6 +41,7 @@ use crate::log::Log;
 use crate::recorder::Recorder;
 use crate::region::Regions;
 use nearfar_core::addr::{BLOCK, Extent, PAGE, block_start};
+use nearfar_core::policy::merging::Merging;
 use nearfar_core::policy::{Evict, Prefetch, Run};
 use nearfar_core::stats::Counter;
 use nearfar_sys::event::now_ns;
@@ -92,6 +93,7 @@ pub struct Pager {
     serial: u64,
     evict: Box<dyn Evict>,
     fetch: Box<dyn Prefetch>,
+    merging: Merging,
     capacity: u64,
     aside: u64,
     // Pages of the charge that hold objects which are never paged.

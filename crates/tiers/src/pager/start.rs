@@ -96,6 +96,7 @@ impl Pager {
             aside: 0,
             placed: 0,
             yielding: super::yielding::Yielding::default(),
+            merging: Default::default(),
             limbo_huge: VecDeque::new(),
             limbo_small: VecDeque::new(),
             staged: VecDeque::new(),
