@@ -9,14 +9,16 @@ use nearfar_core::advise::machine::{Machine, MachineError, Paged, Tier, home};
 use nearfar_core::node::{FarAccess, FarTier, Node};
 use nearfar_core::tier::{FarSpec, NearSpec};
 use nearfar_core::units::Bytes;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What the pager takes for a page that a thread waits for, beside the device.
+/// What the pager takes for a page that a thread waits for, beside the device, where it cannot be measured.
 const FAULT_NS: f64 = 12_000.0;
 /// And for one that was fetched ahead, per page: it is moved in with many others.
 const PAGE_NS: f64 = 350.0;
-/// Least cache of far in flat mode, and its share of near: as `order` has it.
-const CACHE: (f64, f64) = (16.0 * 1_048_576.0, 64.0);
+/// Cache of far that a plan leaves in flat mode at the least, and its share of near. `run` takes half of that too, but then streams pass in
+/// pieces, and the pager works hard.
+const CACHE: (f64, f64) = (32.0 * 1_048_576.0, 64.0);
 /// Bandwidth and latency of ordinary memory, of which a paged far is far away in any case.
 const ORDINARY: (f64, f64) = (20e9, 100.0);
 /// Bytes that are touched to see what first touches take.
@@ -73,6 +75,8 @@ pub fn machine(args: &AdviseArgs, near: f64) -> anyhow::Result<Machine> {
                     of_points(&far.map_err(|missing| refuse(format_args!("{}: {}", missing.what, missing.why)))?, near)?
                 }
             };
+            // What paging costs is measured where it will be paid.
+            let paged = if named.is_none() { calibrated(&spec, paged) } else { paged };
             let name = node.map_or_else(|| "this machine".to_owned(), |node| node.name);
             Ok(Machine::paged(&name, tier, paged))
         }
@@ -106,6 +110,65 @@ fn of_node(node: &Node, at_home: Option<Tier>, this: Tier, near: f64) -> anyhow:
     }
 }
 
+/// Data of the measuring program, its near memory, and random accesses.
+const DATA_MIB: f64 = 384.0;
+const NEAR_MIB: f64 = 32.0;
+const ACCESSES: f64 = 12_000.0;
+
+/// The far tier with what its pages cost a program here: a program of ours touches each page of its data in order, with and without writing,
+/// and pages at random. As it was where that cannot be run.
+fn calibrated(spec: &FarSpec, paged: Paged) -> Paged {
+    say::line(format_args!("measuring what paging over {spec} costs here, for a few seconds"));
+    let run = |workload: &[&str]| touch_seconds(spec, workload);
+    let (Some(read), Some(update), Some(random)) = (
+        run(&["strided", "--stride", "4096"]),
+        run(&["strided", "--stride", "4096", "--update"]),
+        run(&["random", "--ops", &ACCESSES.to_string()]),
+    ) else {
+        say::line("that could not be measured: usual figures are taken");
+        return paged;
+    };
+    // What of the accesses finds its page far.
+    let far = 1.0 - NEAR_MIB / DATA_MIB;
+    let pages = DATA_MIB * 256.0 * far;
+    let (read_ns, update_ns) = (read / pages * 1e9, update / pages * 1e9);
+    let moved_ns = (read_ns - paged.page_ns).max(0.2 * read_ns);
+    let back_ns = (update_ns - read_ns).max(0.1 * read_ns);
+    Paged {
+        read: 4096e9 / moved_ns,
+        write: 4096e9 / back_ns,
+        one_channel: true,
+        fault_ns: random / (ACCESSES * far) * 1e9,
+        ..paged
+    }
+}
+
+/// Median seconds of a repetition of a workload of `nearfar-kernel` by one thread over that far tier.
+fn touch_seconds(spec: &FarSpec, workload: &[&str]) -> Option<f64> {
+    let nearfar = std::env::current_exe().ok()?;
+    let kernel = nearfar.with_file_name("nearfar-kernel");
+    let mut command = Command::new(&nearfar);
+    command.args(["run", "--quiet", "--mode", "cache", "--near", &format!("{NEAR_MIB}M"), "--far", &spec.to_string(), "--"]);
+    command.arg(kernel).args(workload);
+    command.args(["--bytes", &format!("{DATA_MIB}M"), "--threads", "1", "--sweeps", "3", "--verify", "none", "--json"]);
+    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    let report: Report = serde_json::from_slice(output.stdout.trim_ascii()).ok()?;
+    let mut seconds: Vec<f64> = report.repetitions.iter().map(|one| one.seconds).collect();
+    seconds.sort_by(f64::total_cmp);
+    seconds.get(seconds.len() / 2).copied().filter(|&seconds| seconds > 0.0 && output.status.success())
+}
+
+/// What of the report of `nearfar-kernel` matters here.
+#[derive(serde::Deserialize)]
+struct Report {
+    repetitions: Vec<Repetition>,
+}
+
+#[derive(serde::Deserialize)]
+struct Repetition {
+    seconds: f64,
+}
+
 fn cache(near: f64) -> f64 {
     (near / CACHE.1).max(CACHE.0)
 }
@@ -120,6 +183,12 @@ fn fresh_ns() -> f64 {
     start.elapsed().as_nanos() as f64 / (FRESH_BYTES / 4096) as f64
 }
 
+/// How far paging can go on beside computing: the pager and what moves pages want two CPUs beside the program's.
+fn beside() -> f64 {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    ((cpus as f64 - 1.0) / 4.0).clamp(0.0, 1.0)
+}
+
 fn emulated(spec: &FarSpec, bytes_per_s: f64, latency_ns: f64, near: f64) -> Paged {
     Paged {
         name: spec.to_string(),
@@ -129,6 +198,7 @@ fn emulated(spec: &FarSpec, bytes_per_s: f64, latency_ns: f64, near: f64) -> Pag
         fault_ns: FAULT_NS + latency_ns + 4096e9 / bytes_per_s,
         page_ns: PAGE_NS,
         cache_bytes: cache(near),
+        beside: beside(),
         fresh_ns: fresh_ns(),
     }
 }
@@ -152,6 +222,7 @@ fn of_points(far: &FarTier, near: f64) -> anyhow::Result<Paged> {
         fault_ns: FAULT_NS + alone.unwrap_or(100_000.0),
         page_ns: PAGE_NS,
         cache_bytes: cache(near),
+        beside: beside(),
         fresh_ns: fresh_ns(),
     })
 }

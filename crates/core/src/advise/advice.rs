@@ -427,6 +427,7 @@ mod tests {
             fault_ns: 20e3,
             page_ns: 350.0,
             cache_bytes: 64.0 * LEAST_NEAR,
+            beside: 1.0,
             fresh_ns: 0.0,
         };
         let machine = Machine::paged("here", Tier::plain("m", 20e9, 100.0, 1e12), far);

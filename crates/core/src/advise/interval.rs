@@ -50,7 +50,8 @@ pub fn draws<'a>(summary: &Summary, demands: &'a Demands, machine: &'a Machine) 
                 overlap: random.around(middle.overlap, 2.0).max(1.0),
                 paged_overlap: random.around(middle.paged_overlap, 1.8).max(1.0),
                 parallel_loads: random.around(middle.parallel_loads, 2.5).max(1.0),
-                unobserved: 1.0 - summary.overhead.clamp(0.0, 0.5) * random.uniform(),
+                // Runs of one program on a shared machine differ by so much, whatever is near.
+                unobserved: (1.0 - summary.overhead.clamp(0.0, 0.5) * random.uniform()) * random.around(1.0, 1.1),
                 fresh: 1.2 * random.uniform(),
                 rates: (random.around(1.0, 1.08), random.around(1.0, 1.08)),
             };

@@ -122,6 +122,11 @@ impl<'a> Model<'a> {
         (busy - stalls * share, share)
     }
 
+    fn paged_overlap(&self) -> f64 {
+        let beside = if let Far::Paged(paged) = &self.machine.far { paged.beside } else { 1.0 };
+        1.0 + (self.guess.paged_overlap - 1.0) * beside
+    }
+
     fn traffic(&self, group: &Demand) -> f64 {
         self.guess.traffic.get(group.group).copied().unwrap_or(1.0)
     }
@@ -204,7 +209,7 @@ impl<'a> Model<'a> {
     pub fn seconds(&self, bin: usize, asked: &Use) -> f64 {
         let compute = self.compute[bin];
         let Far::Memory(far) = &self.machine.far else {
-            return together(compute, asked.far, self.guess.paged_overlap) + asked.far_stall;
+            return together(compute, asked.far, self.paged_overlap()) + asked.far_stall;
         };
         let moved = asked.near.max(asked.far);
         let at = |slow_near: f64, slow_far: f64| {
@@ -340,6 +345,7 @@ mod tests {
             fault_ns: 20e3,
             page_ns: 0.0,
             cache_bytes: 16e6,
+            beside: 1.0,
             fresh_ns: 0.0,
         };
         let machine = Machine::paged("here", Tier::plain("DRAM", 30e9, 100.0, 1e12), far);

@@ -403,11 +403,7 @@ impl Pager {
             && !block.shared
             && !block.pinned
             && block.all(0..BLOCK_PAGES, PageState::Resident);
-        if !complete
-            || !self.is_movable(number)
-            || !self.merging.wants()
-            || !frame_bytes::collapse(block_extent(number))
-        {
+        if !complete || !self.is_movable(number) || !self.merging.wants() || !frame_bytes::collapse(block_extent(number)) {
             return;
         }
         self.merging.merged();
