@@ -2,7 +2,7 @@
 //! and how many of these miss when near is a cache.
 
 use crate::profile::record::Kind;
-use crate::profile::summary::{Curve, ObjectGroup, Pattern, Summary};
+use crate::profile::summary::{ALWAYS_MAPPED, Curve, ObjectGroup, Pattern, Summary};
 
 /// Stretches of time that a run is looked at in: more only cost time.
 pub const BINS: usize = 48;
@@ -28,6 +28,10 @@ pub struct Demand {
     pub written: Vec<f64>,
     /// Visits of pages, per bin.
     pub visits: Vec<f64>,
+    /// Pages that are touched for the first time, per bin.
+    pub fresh: Vec<f64>,
+    /// Seconds that an object lives.
+    pub lifetime_s: f64,
     /// Share of the pages that leave a cache changed.
     pub changed: f64,
     /// No order: loads wait for memory, and pages cannot be fetched ahead.
@@ -119,6 +123,19 @@ impl Demands {
     }
 }
 
+/// Pages of a group that are touched for the first time in each bin: as many as it grows by, or, of temporaries that are mapped anew each
+/// time, all of them while there are any.
+fn fresh(group: &ObjectGroup, live: &[f64]) -> Vec<f64> {
+    let allocated = group.count as f64 * (group.least as f64 + group.most as f64) / 2.0;
+    let anew = group.most >= ALWAYS_MAPPED || group.kind == Kind::Map;
+    let sum: f64 = live.iter().sum();
+    if anew && allocated > 1.5 * group.peak_bytes as f64 && sum > 0.0 {
+        return live.iter().map(|live| allocated / PAGE * live / sum).collect();
+    }
+    let before = std::iter::once(&0.0).chain(live);
+    live.iter().zip(before).map(|(now, before)| (now - before).max(0.0) / PAGE).collect()
+}
+
 impl Demand {
     fn of(at: usize, group: &ObjectGroup, fine: usize, seconds: &[f64]) -> Self {
         let count = seconds.len();
@@ -140,8 +157,11 @@ impl Demand {
         let alive: f64 = seconds.iter().zip(&live).filter(|(_, live)| **live > 0.0).map(|(seconds, _)| seconds).sum();
         let lines = group.lines_per_visit.value.clamp(1.0, 64.0);
         let random = group.pattern == Pattern::Random;
+        let fresh = fresh(group, &live);
         Self {
             group: at,
+            fresh,
+            lifetime_s: group.lifetime_s,
             peak: (group.peak_bytes as f64).max(live.iter().copied().fold(0.0, f64::max)),
             live,
             read: spread(read, &when),

@@ -48,7 +48,7 @@ impl Phases {
         let mut number: HashMap<(usize, u64), u32> = HashMap::new();
         let times = |process: &Process<'_>| {
             let of = |record: &&Record| if let Record::Time(time) = record { Some(time.clone()) } else { None };
-            process.records.iter().filter_map(|record| of(record)).collect::<Vec<_>>()
+            process.records.iter().filter_map(of).collect::<Vec<_>>()
         };
         for (index, process) in processes.iter().enumerate() {
             for time in times(process) {

@@ -6,7 +6,7 @@ use super::misses::PageVisits;
 use super::names::Names;
 use super::record::{Brief, Kind, WatchEnd};
 use super::recurrence::SIGNIFICANT;
-use super::summary::{Estimate, Pattern};
+use super::summary::{ALWAYS_MAPPED, Estimate, Pattern};
 use super::timeline::{PAGE, Timeline};
 use super::traffic::{Flows, order};
 use super::visits::{Code, LINES, Visit, visits};
@@ -96,9 +96,6 @@ pub fn study<'a, N: Names + ?Sized>(
         page_visit_count: none,
     }
 }
-
-/// The C library maps every block of more bytes by itself, whatever was freed before.
-const ALWAYS_MAPPED: u64 = 32 << 20;
 
 /// Bytes that the kernel gives as zeros when they are touched first. Blocks that take the place of freed ones are not given anew: then no
 /// look finds a page absent.

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// Version of the summary as JSON. Readers refuse another.
 pub const FORMAT: u32 = 1;
+/// The C library maps every block of more bytes by itself: each comes with new pages, however many were freed before.
+pub const ALWAYS_MAPPED: u64 = 32 << 20;
 
 /// A number with the interval that holds the truth in 9 of 10 cases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
