@@ -6,7 +6,7 @@ CARGO ?= cargo
 NEARFAR := target/release/nearfar
 PREFIX ?= /usr/local
 
-.PHONY: all build demo test bench truth check loom fuzz soak docs install clean
+.PHONY: all build demo test bench truth verify check loom fuzz soak docs install clean
 
 all: build
 
@@ -32,6 +32,10 @@ bench: build
 truth: build
 	$(NEARFAR) bench profile
 	$(NEARFAR) bench profile overhead
+
+# Programs profiled, advised and run as advised: predicted beside measured.
+verify: build
+	$(NEARFAR) bench profile verify
 
 check:
 	$(CARGO) fmt --all --check

@@ -1,3 +1,5 @@
+//! The books: what is recorded of objects that come and go.
+
 use super::*;
 
 fn event(what: What, addr: u64, len: u64, at: u64, of: u64) -> Event {

@@ -1,3 +1,5 @@
+//! Which objects are chosen, against every set and against what is known of simple cases.
+
 use super::super::demand::Demands;
 use super::super::demand::tests::{summary, swept};
 use super::super::machine::{Far, Machine, Paged, Tier};
