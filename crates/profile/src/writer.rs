@@ -27,6 +27,8 @@ const WRITE_NS: u64 = 250_000_000;
 const MAPS_NS: u64 = 1_000_000_000;
 /// Which groups are worth looking at is asked again after so long.
 const SORT_NS: u64 = 15_000_000;
+/// Programs that end sooner need not know what waking takes.
+const WAKING_NS: u64 = 300_000_000;
 /// Looks of so much time at once at most.
 const LATE_NS: u64 = 60_000_000;
 /// How deep stacks are used is looked up once in so long, or so many times what it takes.
@@ -83,6 +85,8 @@ pub struct Writer {
     /// Looks that are due, and since when they are counted.
     owed: f64,
     last_look: u64,
+    /// When it is measured what waking a thread takes; 0: it was.
+    waking_at: u64,
     next_stacks: u64,
     pagemap: Option<Pagemap>,
     random: Random,
@@ -122,6 +126,7 @@ impl Writer {
             next_sort: 0,
             owed: 0.0,
             last_look: event::now_ns(),
+            waking_at: 0,
             next_stacks: 0,
             pagemap: None,
             cpu_ns: 0,
@@ -148,8 +153,7 @@ impl Writer {
             let options = Options { budget: self.settings.budget, seed: self.random.next(), longest: LONGEST };
             match Sampler::start(options) {
                 Ok(sampler) => {
-                    sampler.measure_waking();
-                    self.last_look = event::now_ns();
+                    self.waking_at = event::now_ns() + WAKING_NS;
                     self.sampler = Some(sampler);
                 }
                 Err(errno) => self.notes.push(format!("pages cannot be watched here ({errno}): only objects are recorded")),
@@ -215,6 +219,12 @@ impl Writer {
     fn look(&mut self) {
         let Some(sampler) = self.sampler else { return };
         let now = event::now_ns();
+        if self.waking_at != 0 && now >= self.waking_at {
+            self.waking_at = 0;
+            sampler.measure_waking();
+            self.last_look = event::now_ns();
+            return;
+        }
         if now >= self.next_sort {
             // New groups must be known at once, and a choice costs about 20 ns a group: 0.1 % of the time.
             self.next_sort = now + (self.book.live.groups() as u64 * 20_000).max(SORT_NS);

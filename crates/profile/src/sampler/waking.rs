@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_micros(600);
 
 impl Sampler {
     /// Touches some pages of its own that are looked at, and compares what that took with what was counted. Called by the thread that offers
-    /// looks, before it offers others; takes some 20 ms.
+    /// looks; takes some 20 ms. Results for object `u64::MAX` may come of it.
     pub fn measure_waking(&self) {
         // SAFETY: not fixed: the kernel picks free space.
         let mapped = unsafe { map::mmap(0, TRIES * PAGE, RW, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0) };
@@ -51,9 +51,6 @@ impl Sampler {
                 beside.push((took + waking).saturating_sub(seen));
             }
         }
-        self.pause();
-        self.resume();
-        while self.take().is_some() {}
         beside.sort_unstable();
         if let Some(&middle) = beside.get(beside.len() / 2).filter(|_| beside.len() >= TOUCHES / 2) {
             self.waking_ns.store(middle.min(MOST_NS), Ordering::Relaxed);
