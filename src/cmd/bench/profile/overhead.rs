@@ -81,7 +81,8 @@ pub fn measure(dir: &Path, pairs: u32, options: &[String], wanted: impl Fn(&str)
 
 fn by_turns(program: &'static str, started: &Started, dir: &Path, pairs: u32, options: &[String]) -> Result<Cost> {
     let this = std::env::current_exe()?.into_os_string();
-    let mut profiled = vec![this, "profile".into(), "-o".into(), "a.nfprof".into()];
+    // Without the table afterwards: that is not the program's time.
+    let mut profiled = vec![this, "profile".into(), "-q".into(), "-o".into(), "a.nfprof".into()];
     profiled.extend(options.iter().map(OsString::from));
     profiled.push("--".into());
     profiled.extend(started.command.iter().cloned());
