@@ -4,7 +4,7 @@ use crate::args::AdviseArgs;
 use crate::cmd::probe::far;
 use crate::cmd::probe_compare;
 use crate::exit::refuse;
-use crate::{machine, say};
+use crate::{kernel, machine, say};
 use nearfar_core::advise::machine::{Machine, MachineError, Paged, Tier, home};
 use nearfar_core::node::{FarAccess, FarTier, Node};
 use nearfar_core::tier::{FarSpec, NearSpec};
@@ -145,28 +145,15 @@ fn calibrated(spec: &FarSpec, paged: Paged) -> Paged {
 
 /// Median seconds of a repetition of a workload of `nearfar-kernel` by one thread over that far tier.
 fn touch_seconds(spec: &FarSpec, workload: &[&str]) -> Option<f64> {
-    let nearfar = std::env::current_exe().ok()?;
-    let kernel = nearfar.with_file_name("nearfar-kernel");
-    let mut command = Command::new(&nearfar);
+    let kernel = kernel::find().ok()?;
+    let mut command = Command::new(std::env::current_exe().ok()?);
     command.args(["run", "--quiet", "--mode", "cache", "--near", &format!("{NEAR_MIB}M"), "--far", &spec.to_string(), "--"]);
     command.arg(kernel).args(workload);
     command.args(["--bytes", &format!("{DATA_MIB}M"), "--threads", "1", "--sweeps", "3", "--verify", "none", "--json"]);
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    let report: Report = serde_json::from_slice(output.stdout.trim_ascii()).ok()?;
-    let mut seconds: Vec<f64> = report.repetitions.iter().map(|one| one.seconds).collect();
+    let mut seconds = kernel::seconds(std::str::from_utf8(&output.stdout).ok()?)?;
     seconds.sort_by(f64::total_cmp);
     seconds.get(seconds.len() / 2).copied().filter(|&seconds| seconds > 0.0 && output.status.success())
-}
-
-/// What of the report of `nearfar-kernel` matters here.
-#[derive(serde::Deserialize)]
-struct Report {
-    repetitions: Vec<Repetition>,
-}
-
-#[derive(serde::Deserialize)]
-struct Repetition {
-    seconds: f64,
 }
 
 fn cache(near: f64) -> f64 {

@@ -5,13 +5,13 @@
 use super::clock::{self, Clock};
 use super::hog::{Hog, Takes};
 use super::plan::{Plan, Split, confined_environment};
+use crate::kernel;
 use anyhow::{Context, Result, bail};
 use nearfar_core::node::CpuList;
 use nearfar_core::sensitivity::{Evidence, Packing, Pairs, Spread, Trial};
 use nearfar_sys::child::{self, Signals};
 use nearfar_sys::event::wait_readable;
 use nearfar_sys::{affinity, process};
-use serde::Deserialize;
 use std::ffi::OsString;
 use std::fmt;
 use std::os::fd::AsRawFd;
@@ -264,14 +264,6 @@ impl Session {
 
     /// Median seconds of a repetition of a kernel of known nature on `cpus`; as much work on any number of them.
     fn run_kernel(&self, workload: &str, cpus: &CpuList) -> Result<f64> {
-        #[derive(Deserialize)]
-        struct Repetition {
-            seconds: f64,
-        }
-        #[derive(Deserialize)]
-        struct Report {
-            repetitions: Vec<Repetition>,
-        }
         let mut command = Command::new(&self.kernel);
         command.args([workload, "--json", "--verify", "none"]);
         for (option, value) in [
@@ -294,9 +286,8 @@ impl Session {
         if !status.success() {
             bail!("nearfar-kernel {workload}: {status}");
         }
-        let report: Report = serde_json::from_str(&text).context("the report of nearfar-kernel cannot be read")?;
-        let seconds: Vec<f64> = report.repetitions.iter().skip(1).map(|repetition| repetition.seconds).collect();
-        Spread::of(&seconds).map(|spread| spread.median).context("nearfar-kernel measured nothing")
+        let seconds = kernel::seconds(&text).context("the report of nearfar-kernel cannot be read")?;
+        Spread::of(seconds.get(1..).unwrap_or_default()).map(|spread| spread.median).context("nearfar-kernel measured nothing")
     }
 
     /// What was measured, in pairs.

@@ -6,7 +6,7 @@
 use super::groups::{Group, seconds};
 use super::names::Names;
 use super::process::Process;
-use super::record::Record;
+use super::record::{Record, TimeSamples};
 use std::collections::HashMap;
 
 /// A loop, or a function outside of loops: function, module, offset in its page of where the loop begins.
@@ -33,6 +33,11 @@ const PRIOR: f64 = 0.01;
 /// The loops of so many instructions are looked for; of rarer ones their function counts.
 const MOST_LOOPS: usize = 400;
 
+/// The samples of the running threads of a process.
+fn times<'a>(process: &Process<'a>) -> impl Iterator<Item = &'a TimeSamples> {
+    process.records.iter().filter_map(|&record| if let Record::Time(time) = record { Some(time) } else { None })
+}
+
 /// What ran when.
 #[derive(Clone, Debug, Default)]
 pub struct Phases {
@@ -46,10 +51,6 @@ impl Phases {
     pub fn of<N: Names + ?Sized>(processes: &[Process<'_>], names: &N) -> Self {
         let mut phases = Self::default();
         let mut number: HashMap<(usize, u64), u32> = HashMap::new();
-        let times = |process: &Process<'_>| {
-            let of = |record: &&Record| if let Record::Time(time) = record { Some(time.clone()) } else { None };
-            process.records.iter().filter_map(of).collect::<Vec<_>>()
-        };
         for (index, process) in processes.iter().enumerate() {
             for time in times(process) {
                 time.samples.iter().for_each(|&(ip, _, count)| *number.entry((index, ip)).or_default() += count);

@@ -62,7 +62,7 @@ struct Job {
     name: &'static str,
     command: Vec<OsString>,
     environment: Vec<(&'static str, String)>,
-    /// Near memory of all but "all near", as a share of its bytes.
+    /// Near memory of the run by the plan, as `--near` takes it.
     near: &'static str,
 }
 
