@@ -223,6 +223,10 @@ impl Backend for Encrypted {
     fn near_bytes(&self) -> usize {
         self.inner.near_bytes() + self.used + self.keys.iter().map(Secret::len).sum::<usize>()
     }
+
+    fn near_step(&self) -> usize {
+        self.inner.near_step() + (self.bounce.range().len() - self.used).min(BLOCK)
+    }
 }
 
 #[cfg(test)]

@@ -218,6 +218,10 @@ impl Backend for Faulty {
     fn near_bytes(&self) -> usize {
         self.inner.near_bytes()
     }
+
+    fn near_step(&self) -> usize {
+        self.inner.near_step()
+    }
 }
 
 #[cfg(test)]

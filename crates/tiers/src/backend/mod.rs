@@ -59,6 +59,10 @@ pub trait Backend: Send {
     fn near_bytes(&self) -> usize {
         0
     }
+    /// Bytes by which that may soon grow at once.
+    fn near_step(&self) -> usize {
+        0
+    }
 }
 
 /// Opens the backend that the settings name.

@@ -129,9 +129,9 @@ impl Pager {
     }
 
     /// Pages by which tables that double when they are full will soon grow at once.
-    fn metadata_step(&self) -> usize {
+    fn metadata_step(&mut self) -> usize {
         let holds = soon(self.holds.len(), self.holds.capacity()) * size_of::<Option<crate::block::Hold>>();
-        (holds + self.frames.metadata_step() + self.log.metadata_step()).div_ceil(PAGE)
+        (holds + self.far.backend().near_step() + self.frames.metadata_step() + self.log.metadata_step()).div_ceil(PAGE)
     }
 
     /// Writes the gauges.
