@@ -46,11 +46,13 @@ impl SmallDisk {
     /// Runs `program` with far here; afterwards the file system must be as empty as before.
     fn run(&self, program: TestProgram) -> Outcome {
         let outcome = program.far(&self.at.display().to_string()).nearfar();
-        // The kernel frees the space of a large file a little after the last process that had it open.
+        // The kernel frees the space of a large file a little after the last process that had it open, and an ext4 can use it
+        // again only when its journal says so.
         let start = std::time::Instant::now();
         while free_bytes(&self.at) + MIB < self.free && start.elapsed().as_secs() < 10 {
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
+        sh("sync -f $1", &[&self.at]).expect("the file system is written back");
         assert!(free_bytes(&self.at) + MIB >= self.free, "left behind: {} of {} free", free_bytes(&self.at), self.free);
         outcome
     }
