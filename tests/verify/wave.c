@@ -28,12 +28,17 @@ static int *make_table(void) {
   return a;
 }
 
+// Each call counts: without this a compiler sees that a second one gives the same.
+#define CALLED __asm__ volatile("" ::: "memory")
+
 static double __attribute__((noinline)) project(const double *wave, long count) {
+  CALLED;
   double sum = 0;
   for (long i = 0; i < count; i++) sum += wave[i] * wave[i];
   return sum;
 }
 static double __attribute__((noinline)) apply(const double *potential) {
+  CALLED;
   double sum = 0;
   for (long i = 0; i < points; i++) sum += potential[i];
   return sum;
@@ -42,6 +47,7 @@ static void __attribute__((noinline)) scatter(double *charge, const int *table, 
   for (long i = 0; i < entries; i++) charge[table[i]] += weight;
 }
 static double __attribute__((noinline)) gather(const double *charge, const int *table) {
+  CALLED;
   double sum = 0;
   for (long i = 0; i < entries; i++) sum += charge[table[i]];
   return sum;

@@ -10,7 +10,7 @@ use nearfar_core::node::{FarAccess, FarTier, Node};
 use nearfar_core::tier::{FarSpec, NearSpec};
 use nearfar_core::units::Bytes;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What the pager takes for a page that a thread waits for, beside the device, where it cannot be measured.
 const FAULT_NS: f64 = 12_000.0;
@@ -21,8 +21,6 @@ const PAGE_NS: f64 = 350.0;
 const CACHE: (f64, f64) = (32.0 * 1_048_576.0, 64.0);
 /// Bandwidth and latency of ordinary memory, of which a paged far is far away in any case.
 const ORDINARY: (f64, f64) = (20e9, 100.0);
-/// Bytes that are touched to see what first touches take.
-const FRESH_BYTES: usize = 48 << 20;
 const MEASURE: Duration = Duration::from_secs(3);
 
 /// Bytes of near.
@@ -160,16 +158,6 @@ fn cache(near: f64) -> f64 {
     (near / CACHE.1).max(CACHE.0)
 }
 
-/// What the first touch of a small page takes here.
-fn fresh_ns() -> f64 {
-    // The kernel gives pages at the first write; the allocation alone has none.
-    let mut memory: Vec<u8> = Vec::with_capacity(FRESH_BYTES);
-    let start = Instant::now();
-    memory.resize(FRESH_BYTES, 1);
-    std::hint::black_box(&memory);
-    start.elapsed().as_nanos() as f64 / (FRESH_BYTES / 4096) as f64
-}
-
 /// How far paging can go on beside computing: the pager and what moves pages want two CPUs beside the program's.
 fn beside() -> f64 {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
@@ -186,7 +174,6 @@ fn emulated(spec: &FarSpec, bytes_per_s: f64, latency_ns: f64, near: f64) -> Pag
         page_ns: PAGE_NS,
         cache_bytes: cache(near),
         beside: beside(),
-        fresh_ns: fresh_ns(),
     }
 }
 
@@ -210,7 +197,6 @@ fn of_points(far: &FarTier, near: f64) -> anyhow::Result<Paged> {
         page_ns: PAGE_NS,
         cache_bytes: cache(near),
         beside: beside(),
-        fresh_ns: fresh_ns(),
     })
 }
 

@@ -428,7 +428,6 @@ mod tests {
             page_ns: 350.0,
             cache_bytes: 64.0 * LEAST_NEAR,
             beside: 1.0,
-            fresh_ns: 0.0,
         };
         let machine = Machine::paged("here", Tier::plain("m", 20e9, 100.0, 1e12), far);
         // Fits into the cache that so much near has, and not into what the run with everything far is given.

@@ -52,7 +52,6 @@ pub fn draws<'a>(summary: &Summary, demands: &'a Demands, machine: &'a Machine) 
                 parallel_loads: random.around(middle.parallel_loads, 2.5).max(1.0),
                 // Runs of one program on a shared machine differ by so much, whatever is near.
                 unobserved: (1.0 - summary.overhead.clamp(0.0, 0.5) * random.uniform()) * random.around(1.0, 1.1),
-                fresh: 1.2 * random.uniform(),
                 rates: (random.around(1.0, 1.08), random.around(1.0, 1.08)),
             };
             Model::new(summary, demands, machine, guess)

@@ -50,8 +50,6 @@ pub struct Paged {
     pub cache_bytes: f64,
     /// How far paging can go on beside computing, 0..=1: it has CPUs of its own, or takes them from the program.
     pub beside: f64,
-    /// Nanoseconds that the first touch of a page takes less than it took in the profiled run: near has huge pages.
-    pub fresh_ns: f64,
 }
 
 /// What far is.

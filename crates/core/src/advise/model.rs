@@ -20,8 +20,6 @@ pub struct Guess {
     pub parallel_loads: f64,
     /// The run without observation, as a share of the profiled one.
     pub unobserved: f64,
-    /// Share of what first touches could take less that they do.
-    pub fresh: f64,
     /// Factors on the bandwidth of near and far.
     pub rates: (f64, f64),
     /// Factor on the traffic and visits of each group.
@@ -35,8 +33,7 @@ impl Guess {
             overlap: 3.0,
             paged_overlap: 2.0,
             parallel_loads: 4.0,
-            unobserved: 1.0 - summary.overhead.clamp(0.0, 0.5) / 2.0,
-            fresh: 0.8,
+            unobserved: 1.0 - summary.overhead.clamp(0.0, 0.5),
             rates: (1.0, 1.0),
             traffic: vec![1.0; summary.objects.len()],
         }
@@ -102,10 +99,8 @@ impl<'a> Model<'a> {
     /// What of `seconds` at home is computing, and what share of the waits that loads could cause there is room for.
     fn computing(&self, bin: usize, seconds: f64) -> (f64, f64) {
         let seconds = seconds * self.guess.unobserved;
-        if let Far::Paged(paged) = &self.machine.far {
-            let fresh: f64 = self.demands.groups.iter().filter(|group| group.pageable).map(|group| group.fresh[bin]).sum();
-            let less = fresh * paged.fresh_ns * 1e-9 / self.threads * self.guess.fresh;
-            return ((seconds - less).max(0.3 * seconds), 1.0);
+        if matches!(self.machine.far, Far::Paged(_)) {
+            return (seconds, 1.0);
         }
         let home = &self.machine.home;
         let (mut moved, mut stalls) = (0.0, 0.0);
@@ -346,7 +341,6 @@ mod tests {
             page_ns: 0.0,
             cache_bytes: 16e6,
             beside: 1.0,
-            fresh_ns: 0.0,
         };
         let machine = Machine::paged("here", Tier::plain("DRAM", 30e9, 100.0, 1e12), far);
         let run = |pattern: Pattern| {

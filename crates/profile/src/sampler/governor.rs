@@ -1,4 +1,7 @@
 //! How many looks a second: what looking costs is kept at a share of the program's time. Pure.
+//!
+//! The rate changes slowly: looks stand for time, so they must not come more often while they happen to be cheap. Memory that was not
+//! written yet costs nothing to look at; a rate that followed that at once would see a program's temporaries while they are empty.
 
 /// Rate before anything is known, looks a second, at a budget of 1.
 const COST_AT_FIRST_NS: f64 = 50_000.0;
@@ -6,7 +9,12 @@ const COST_AT_FIRST_NS: f64 = 50_000.0;
 const LEAST: f64 = 4.0;
 const MOST: f64 = 40_000.0;
 /// What has been saved or overdrawn is made up for in so long.
-const SETTLE_NS: f64 = 0.5e9;
+const SETTLE_NS: f64 = 1.5e9;
+/// Looks over which their cost is averaged, and the most that one count of them changes it.
+const COSTS: f64 = 400.0;
+const MOST_AT_ONCE: f64 = 0.08;
+/// A cost so many times the usual one is not waited out.
+const DEAR: f64 = 4.0;
 
 /// What has been counted so far, all in ns.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,7 +27,9 @@ pub struct Counted {
     pub own: u64,
     /// Time that threads waited for us.
     pub stall: u64,
-    /// Looks begun.
+    /// Looks that were to begin.
+    pub tried: u64,
+    /// Those that found memory to look at.
     pub looks: u64,
 }
 
@@ -30,6 +40,8 @@ pub struct Governor {
     /// Allowed and not yet spent, ns; negative: overdrawn.
     balance: f64,
     cost: f64,
+    /// Share of the looks that find memory to look at.
+    found: f64,
     rate: f64,
 }
 
@@ -37,7 +49,14 @@ impl Governor {
     /// A governor that allows the share `budget`.
     pub fn new(budget: f64, start: Counted) -> Self {
         let budget = budget.clamp(0.0001, 1.0);
-        Self { budget, last: start, balance: 0.0, cost: COST_AT_FIRST_NS, rate: (budget * 1e9 / COST_AT_FIRST_NS).max(LEAST) }
+        Self {
+            budget,
+            last: start,
+            balance: 0.0,
+            cost: COST_AT_FIRST_NS,
+            found: 1.0,
+            rate: (budget * 1e9 / COST_AT_FIRST_NS).max(LEAST),
+        }
     }
 
     /// Looks a second.
@@ -53,18 +72,22 @@ impl Governor {
             return;
         }
         let cost = since(|c| c.own) + since(|c| c.stall);
-        let looks = since(|c| c.looks);
+        let (tried, looks) = (since(|c| c.tried), since(|c| c.looks));
         // A program of many threads may wait at barriers for the one that waits for us: so its time counts once, not per thread.
         let program = (since(|c| c.process) - since(|c| c.own)).clamp(0.0, wall);
         self.last = counted;
+        if tried > 0.0 {
+            self.found += (tried / COSTS).min(MOST_AT_ONCE) * (looks / tried - self.found);
+        }
         if looks > 0.0 {
-            let weight = (looks / 200.0).min(0.3);
-            self.cost += weight * ((cost / looks).clamp(2_000.0, 5e6) - self.cost);
+            let each = (cost / looks).clamp(2_000.0, 5e6);
+            let weight = if each > DEAR * self.cost { (looks / 200.0).min(0.3) } else { (looks / COSTS).min(MOST_AT_ONCE) };
+            self.cost += weight * (each - self.cost);
         }
         let allowed = self.budget * program;
         self.balance = (self.balance + allowed - cost).clamp(-self.budget * 2e9, self.budget * SETTLE_NS / 2.0);
         let per_second = self.budget * program / wall * 1e9 + self.balance / SETTLE_NS * 1e9;
-        self.rate = (per_second / self.cost).clamp(LEAST, MOST);
+        self.rate = (per_second / (self.cost * self.found.max(0.01))).clamp(LEAST, MOST);
     }
 }
 
@@ -89,6 +112,7 @@ mod tests {
                 process: process as u64,
                 own: own as u64,
                 stall: stall as u64,
+                tried: looks as u64,
                 looks: looks as u64,
             };
             governor.update(counted);
@@ -116,5 +140,29 @@ mod tests {
     fn looks_that_become_dear_become_rare() {
         let (share, _) = share_spent(0.03, 1.0, 1.0, |second| if second < 5.0 { 20e3 } else { 2e6 });
         assert!(share < 0.037, "{share}");
+    }
+
+    /// A program that fills its memory anew every 100 ms and uses it for as long: what is empty costs nothing.
+    #[test]
+    fn looks_do_not_come_more_often_while_they_cost_nothing() {
+        let mut governor = Governor::new(0.03, Counted::default());
+        let (mut tried, mut looks, mut own) = (0.0, 0.0, 0.0);
+        let mut sums = [0.0; 2];
+        for tick in 1..=1000_u64 {
+            let full = tick / 10 % 2 == 1;
+            let count = governor.rate() * 0.01;
+            tried += count;
+            if full {
+                looks += count;
+                own += count * 100e3;
+            }
+            if tick > 300 {
+                sums[usize::from(full)] += count;
+            }
+            let (now, own) = (tick * 10_000_000, own as u64);
+            governor.update(Counted { now, process: now + own, own, stall: 0, tried: tried as u64, looks: looks as u64 });
+        }
+        assert!((0.9..1.1).contains(&(sums[0] / sums[1])), "{sums:?}");
+        assert!((0.026..0.033).contains(&(own / 10e9)), "{own}");
     }
 }

@@ -6,7 +6,7 @@ use nearfar_core::profile::record::{Watch, WatchEnd};
 /// Small pages at a time.
 pub const SMALL: usize = 1024;
 /// Huge pages at a time.
-pub const HUGE: usize = 32;
+pub const HUGE: usize = 64;
 const ALL: usize = SMALL + HUGE;
 const BUCKETS: usize = 4096;
 const NONE: u16 = u16::MAX;
@@ -130,6 +130,17 @@ impl Slots {
             free_huge: (SMALL as u16..ALL as u16).rev().collect(),
             used: Vec::with_capacity(SMALL),
         }
+    }
+
+    /// Huge pages that could be looked at beside those that are.
+    pub fn free_huge(&self) -> usize {
+        self.free_huge.len()
+    }
+
+    /// The huge page that has been looked at for longest without a touch.
+    pub fn oldest_huge(&self) -> Option<usize> {
+        let huge = (SMALL..ALL).filter(|&slot| self.slots[slot].state == State::Away);
+        huge.min_by_key(|&slot| self.slots[slot].watch.at)
     }
 
     /// The memory that the table is in.

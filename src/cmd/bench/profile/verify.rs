@@ -79,13 +79,13 @@ fn jobs(dir: &Path, wanted: &impl Fn(&str) -> bool) -> Vec<(&'static str, Result
         let command = [OsString::from(program)].into_iter().chain(arguments.iter().map(OsString::from)).collect();
         Ok(Job { name, command, environment: Vec::new(), near })
     };
-    let wave = || built("wave", WAVE, &["60", "64"], "160M");
-    let phases = || built("phases", PHASES, &["12", "96"], "224M");
+    let wave = || built("wave", WAVE, &["150", "64"], "160M");
+    let phases = || built("phases", PHASES, &["24", "96"], "224M");
     let arrays = || {
         let file = dir.join("arrays.py");
         std::fs::write(&file, ARRAYS)?;
         let python = numpy().context("no python3 here has numpy")?;
-        let command = vec![python.into(), file.into(), "24".into(), "64".into()];
+        let command = vec![python.into(), file.into(), "150".into(), "64".into()];
         Ok(Job { name: "arrays", command, environment: Vec::new(), near: "192M" })
     };
     let lammps = || {

@@ -23,7 +23,6 @@ fn paged() -> Machine {
         page_ns: 350.0,
         cache_bytes: 16e6,
         beside: 1.0,
-        fresh_ns: 0.0,
     };
     Machine::paged("here", Tier::plain("m", 20e9, 100.0, 1e12), far)
 }

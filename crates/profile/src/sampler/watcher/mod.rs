@@ -23,6 +23,8 @@ use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+/// Looks at huge pages that can begin at once.
+const SPARE_HUGE: usize = 8;
 /// How often costs are counted and old looks are given up.
 const TICK_NS: u64 = 40_000_000;
 /// Share of the looks that, when they end with a read, go on to see whether the visit writes; each costs as much again.
@@ -75,6 +77,7 @@ struct Watcher {
     random: Random,
     governor: Governor,
     longest: u64,
+    tried: u64,
     begun: u64,
     /// CPU time of the process and the clock at the last count, and how many of its threads run, 1 at least.
     counted: (u64, u64),
@@ -124,6 +127,7 @@ pub fn spawn(sampler: &'static Sampler) -> Result<(), Errno> {
         random: Random::new(options.seed ^ u64::from(nearfar_sys::process::pid()) << 32),
         governor: Governor::new(options.budget, Counted { now: now_ns(), ..Counted::default() }),
         longest: options.longest.as_nanos() as u64,
+        tried: 0,
         begun: 0,
         counted: (0, 0),
         running: 1.0,
@@ -280,6 +284,7 @@ impl Watcher {
             process,
             own,
             stall: self.sampler.stall_ns.load(Ordering::Relaxed),
+            tried: self.tried,
             looks: self.begun,
         });
         // Every pause puts all pages back, which the pausing thread waits for.
@@ -304,12 +309,21 @@ impl Watcher {
                 // The program does not wait for the rest.
                 self.read_messages();
                 self.serve_pending();
+                self.spare_huge();
             }
-            self.begun += 1;
+            self.tried += 1;
             self.begin(look);
         }
         if begun {
             self.finish_backs();
+        }
+    }
+
+    /// Ends the oldest looks at huge pages where few more could begin: those that nobody touches would be all there are.
+    fn spare_huge(&mut self) {
+        while self.slots.free_huge() < SPARE_HUGE {
+            let Some(slot) = self.slots.oldest_huge() else { return };
+            self.end(slot, Some(WatchEnd::Nobody));
         }
     }
 
@@ -319,6 +333,10 @@ impl Watcher {
         // First of all: who asks from now on waits until this look has begun. Asked after the page was found, somebody whose turn is over
         // by now may have moved the mapping away.
         if self.sampler.holds.covers(if look.huge { block } else { small }) {
+            return;
+        }
+        // Where a huge page could not be looked at, its being absent must not be told of either.
+        if look.huge && self.slots.free_huge() == 0 {
             return;
         }
         let state = self.mover.state(small.start).unwrap_or(PageState::File);
@@ -352,6 +370,7 @@ impl Watcher {
         }
         self.slots.reuse(|used| self.mover.clear_slots(used));
         let Some(slot) = self.slots.claim(range, watch) else { return };
+        self.begun += 1;
         let follow = range == small && self.random.unit() < FOLLOWED;
         self.slots.get(slot).follow = follow;
         // SAFETY: this thread reads the messages until `finish` unregisters.
