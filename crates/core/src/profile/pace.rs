@@ -28,6 +28,8 @@ const PERIOD: f64 = 0.001;
 const UNRECORDED: f64 = 0.3;
 /// Memory moves a little even while nothing seems to: of the mean rate.
 const LEAST: f64 = 0.03;
+/// What the kernel does for a program (it clears pages, copies files) moves memory about as fast as the program does.
+const KERNEL: f64 = 1.0;
 /// A place's rate is drawn to the mean as if it had run for so long at that.
 const PRIOR: f64 = 0.01;
 /// The loops of so many instructions are looked for; of rarer ones their function counts.
@@ -38,11 +40,26 @@ fn times<'a>(process: &Process<'a>) -> impl Iterator<Item = &'a TimeSamples> {
     process.records.iter().filter_map(|&record| if let Record::Time(time) = record { Some(time) } else { None })
 }
 
+/// CPU seconds that a process spent in the kernel, as far as that is known; our own threads' not counted.
+fn in_kernel(process: &Process<'_>) -> f64 {
+    let (mut ours, mut all) = (0.0, 0.0);
+    for record in &process.records {
+        match record {
+            Record::Cost(cost) => ours = seconds(cost.cpu_ns),
+            Record::End { cpu_system_ns, .. } => all = seconds(*cpu_system_ns),
+            _ => {}
+        }
+    }
+    (all - ours).max(0.0)
+}
+
 /// What ran when.
 #[derive(Clone, Debug, Default)]
 pub struct Phases {
     stretches: Vec<Stretch>,
     places: HashMap<Place, usize>,
+    /// CPU seconds in the kernel, of which there are no samples.
+    kernel_s: f64,
     of_ip: HashMap<(usize, u64), usize>,
 }
 
@@ -76,7 +93,20 @@ impl Phases {
             }
         }
         phases.stretches.sort_by(|one, other| one.from.total_cmp(&other.from));
+        phases.kernel_s = processes.iter().map(in_kernel).sum();
         phases
+    }
+
+    /// How fast memory moves where no sample says what runs: the kernel works there for some of the time.
+    fn unsampled(&self, begin: f64, end: f64) -> f64 {
+        let mut sampled = 0.0;
+        let mut last = begin;
+        for stretch in &self.stretches {
+            sampled += (stretch.to - stretch.from.max(last)).clamp(0.0, PERIOD);
+            last = last.max(stretch.to);
+        }
+        let rest = (end - begin - sampled).max(1e-9);
+        (KERNEL * self.kernel_s / rest).clamp(LEAST, KERNEL)
     }
 
     fn learn<N: Names + ?Sized>(&mut self, process: usize, ip: u64, names: &N, with_loop: bool) -> usize {
@@ -122,7 +152,8 @@ impl Phases {
         }
         let mean = seen / all;
         let rate = |place: usize| ((amounts[place] + mean * PRIOR) / (ran[place] + PRIOR) / mean).max(LEAST);
-        Pace::of(self.stretches.iter().map(|stretch| (stretch.from, stretch.to, rate(stretch.place))), begin, end)
+        let stretches = self.stretches.iter().map(|stretch| (stretch.from, stretch.to, rate(stretch.place)));
+        Pace::of(stretches, self.unsampled(begin, end), begin, end)
     }
 }
 
@@ -144,13 +175,13 @@ impl Pace {
         Self { knots: vec![(begin, begin), (end.max(begin + 1e-9), end.max(begin + 1e-9))], running: vec![1.0; 2] }
     }
 
-    /// From stretches in order of their beginnings, with rates of which 1 is the mean. It shows as many seconds from `begin` to `end` as
-    /// there are.
-    fn of(stretches: impl Iterator<Item = (f64, f64, f64)>, begin: f64, end: f64) -> Self {
-        let mut course = Course { knots: vec![(begin, 0.0)], running: vec![1.0], rate: f64::NAN };
+    /// From stretches in order of their beginnings, with rates of which 1 is the mean; where they say nothing it goes at `unsampled`. It
+    /// shows as many seconds from `begin` to `end` as there are.
+    fn of(stretches: impl Iterator<Item = (f64, f64, f64)>, unsampled: f64, begin: f64, end: f64) -> Self {
+        let mut course = Course { knots: vec![(begin, 0.0)], running: vec![1.0], rate: f64::NAN, unsampled };
         let pause = |course: &mut Course, to: f64| {
             let unknown = to - course.now().0 > UNRECORDED;
-            course.advance(to, if unknown { 1.0 } else { LEAST }, f64::INFINITY);
+            course.advance(to, if unknown { 1.0 } else { unsampled }, f64::INFINITY);
         };
         for (from, to, rate) in stretches {
             pause(&mut course, from.clamp(begin, end));
@@ -235,6 +266,8 @@ struct Course {
     running: Vec<f64>,
     /// Of the last stretch.
     rate: f64,
+    /// Where nothing is known.
+    unsampled: f64,
 }
 
 impl Course {
@@ -242,13 +275,14 @@ impl Course {
         self.knots.last().copied().unwrap_or_default()
     }
 
-    /// Goes on to a second; the program ran for `most` of it at most.
+    /// Goes on to a second; the program was seen to run for `most` of it at most.
     fn advance(&mut self, to: f64, rate: f64, most: f64) {
         let (at, shown) = self.now();
         if to <= at {
             return;
         }
-        let next = (to, shown + (to - at).min(most) * rate);
+        let ran = (to - at).min(most);
+        let next = (to, shown + ran * rate + (to - at - ran) * self.unsampled);
         match self.knots.last_mut() {
             // Where it waited much, the stretch stays by itself.
             Some(last) if self.rate == rate && to - at < 1.2 * most => *last = next,
@@ -276,7 +310,7 @@ mod tests {
             };
             (0..2000).map(stretch)
         });
-        let pace = Pace::of(stretches, 10.0, 19.0);
+        let pace = Pace::of(stretches, LEAST, 10.0, 19.0);
         assert!((pace.at(10.0) - 10.0).abs() < 1e-9 && (pace.at(19.0) - 19.0).abs() < 1e-9);
         let of = |from: f64, to: f64| pace.at(to) - pace.at(from);
         assert!((of(10.2, 10.4) / of(11.2, 11.4) - 3.0).abs() < 1e-6);
@@ -287,7 +321,7 @@ mod tests {
 
     #[test]
     fn without_samples_it_is_time() {
-        for pace in [Pace::of(std::iter::empty(), 1.0, 5.0), Pace::even(1.0, 5.0)] {
+        for pace in [Pace::of(std::iter::empty(), LEAST, 1.0, 5.0), Pace::even(1.0, 5.0)] {
             assert!((0..50).all(|at| (pace.at(0.1 * f64::from(at)) - 0.1 * f64::from(at)).abs() < 1e-6));
         }
         assert!(Pace::even(1.0, 1.0).at(1.0).is_finite());

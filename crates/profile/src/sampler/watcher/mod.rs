@@ -41,6 +41,8 @@ const STALE_NS: u64 = 20_000_000;
 const BACK_NS: u64 = 50_000_000;
 /// So many pages.
 const BACKS: usize = 256;
+/// A wait that takes no longer found something at once.
+const AWAKE_NS: u64 = 4_000;
 /// Faults that were read while something else was being done.
 const PENDING: usize = 1024;
 /// Looks at a time that are not too many in programs that pause all the time: some 0.2 ms to put back.
@@ -55,6 +57,8 @@ struct Fault {
     thread: u32,
     write: bool,
     protected: bool,
+    /// When it happened, about.
+    at: u64,
 }
 
 struct Watcher {
@@ -63,6 +67,8 @@ struct Watcher {
     mover: Mover,
     slots: Slots,
     pending: VecDeque<Fault>,
+    /// When messages were last read; 0: the thread has slept since.
+    read_at: u64,
     /// A fault could not be kept: whoever waits is to be woken.
     overflow: bool,
     /// There are slots to be put back at once.
@@ -117,6 +123,7 @@ pub fn spawn(sampler: &'static Sampler) -> Result<(), Errno> {
         mover,
         slots: Slots::new(),
         pending: VecDeque::with_capacity(PENDING),
+        read_at: 0,
         overflow: false,
         restores: false,
         protected: VecDeque::with_capacity(VISITS),
@@ -217,6 +224,9 @@ impl Watcher {
         let args = [polls.as_mut_ptr().addr(), polls.len(), (&raw const time).addr(), 0, 0, 0];
         // SAFETY: reads and writes locals.
         let failed = unsafe { call(libc::SYS_ppoll, args) }.is_err();
+        if now_ns() - now > AWAKE_NS {
+            self.read_at = 0;
+        }
         if polls[1].revents != 0 {
             self.event.clear();
         }

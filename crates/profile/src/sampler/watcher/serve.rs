@@ -17,11 +17,16 @@ impl Watcher {
     /// Reads all messages: follows events at once, keeps faults for later. Moves nothing, so it may be called amid anything.
     pub(super) fn read_messages(&mut self) {
         let fd = self.mover.fd;
+        let now = now_ns();
+        // Who faulted while this thread did something else has waited since some moment of that.
+        let before = if self.read_at == 0 { self.waking() } else { now - self.read_at };
+        let at = now - before / 2;
+        self.read_at = now;
         loop {
             let result = fd.read(|message| match message {
                 Message::Fault { addr, thread, write, protected } => {
                     if self.pending.len() < PENDING {
-                        self.pending.push_back(Fault { addr, thread, write, protected });
+                        self.pending.push_back(Fault { addr, thread, write, protected, at });
                     } else {
                         self.overflow = true;
                     }
@@ -116,7 +121,6 @@ impl Watcher {
 
     fn fault(&mut self, fault: Fault) {
         let Some(slot) = self.slots.find(fault.addr) else { return self.stray(fault.addr) };
-        let now = now_ns();
         let page = self.slots.get(slot);
         if page.restore {
             return self.end(slot, None);
@@ -125,10 +129,10 @@ impl Watcher {
             if page.state == State::Protected && fault.protected && fault.write {
                 page.watch.wrote = Some(true);
             }
-            self.stalled(self.waking());
+            self.stalled(now_ns() - fault.at + self.waking() / 2);
             return self.finish(slot);
         }
-        self.lasted(slot, now);
+        self.lasted(slot, fault.at);
         let page = self.slots.get(slot);
         page.watch.touched = fault.addr as u64;
         page.watch.tid = fault.thread;
@@ -149,7 +153,7 @@ impl Watcher {
             self.mover.fd.wake(range);
         }
         let served = now_ns();
-        self.stalled(served - now + self.waking());
+        self.stalled(served - fault.at + self.waking() / 2);
         if !protected {
             return self.finish_later(slot, served);
         }
@@ -180,7 +184,7 @@ impl Watcher {
         page.watch.stalled = ((stalled.saturating_sub(page.stalled) as f64 / self.running) as u64).min(page.watch.waited);
     }
 
-    /// What a thread waits before we know of it and after we are done with it.
+    /// What a thread waits before we know of it and after we are done with it, if we sleep: half of it each.
     fn waking(&self) -> u64 {
         self.sampler.waking_ns.load(Ordering::Relaxed)
     }
