@@ -41,6 +41,8 @@ pub struct Event {
     pub config2: u64,
     /// `attr.precise_ip`.
     pub precise: u8,
+    /// `attr.config` of an event that must lead a group with this one: Intel's from Sapphire Rapids on sample loads only so.
+    pub auxiliary: Option<u64>,
 }
 
 /// Why a description of /sys is no event.

@@ -19,6 +19,8 @@ pub struct Counted {
     pub own: u64,
     /// Time that threads waited for us.
     pub stall: u64,
+    /// CPU time of ours that no look took.
+    pub beside: u64,
     /// Looks begun.
     pub looks: u64,
 }
@@ -54,6 +56,7 @@ impl Governor {
         }
         let cost = since(|c| c.own) + since(|c| c.stall);
         let looks = since(|c| c.looks);
+        let beside = since(|c| c.beside);
         // A program of many threads may wait at barriers for the one that waits for us: so its time counts once, not per thread.
         let program = (since(|c| c.process) - since(|c| c.own)).clamp(0.0, wall);
         self.last = counted;
@@ -61,9 +64,9 @@ impl Governor {
             let weight = (looks / 200.0).min(0.3);
             self.cost += weight * ((cost / looks).clamp(2_000.0, 5e6) - self.cost);
         }
-        let allowed = self.budget * program;
+        let allowed = self.budget * program - beside;
         self.balance = (self.balance + allowed - cost).clamp(-self.budget * 2e9, self.budget * SETTLE_NS / 2.0);
-        let per_second = self.budget * program / wall * 1e9 + self.balance / SETTLE_NS * 1e9;
+        let per_second = allowed / wall * 1e9 + self.balance / SETTLE_NS * 1e9;
         self.rate = (per_second / self.cost).clamp(LEAST, MOST);
     }
 }
@@ -74,6 +77,11 @@ mod tests {
 
     /// Runs ten seconds of a program that computes for the share `busy`, on `threads` threads; each look costs `cost` ns.
     fn share_spent(budget: f64, threads: f64, busy: f64, cost: impl Fn(f64) -> f64) -> (f64, f64) {
+        share_spent_beside(budget, threads, busy, cost, 0.0)
+    }
+
+    /// The same when other means take the share `beside` of the time.
+    fn share_spent_beside(budget: f64, threads: f64, busy: f64, cost: impl Fn(f64) -> f64, beside: f64) -> (f64, f64) {
         let mut governor = Governor::new(budget, Counted::default());
         let mut counted = Counted::default();
         let (mut own, mut stall, mut looks, mut process) = (0.0, 0.0, 0.0, 0.0);
@@ -89,6 +97,7 @@ mod tests {
                 process: process as u64,
                 own: own as u64,
                 stall: stall as u64,
+                beside: (beside * f64::from(tick) * 1e7) as u64,
                 looks: looks as u64,
             };
             governor.update(counted);
@@ -110,6 +119,14 @@ mod tests {
         assert!(share < 0.033, "{share}");
         let (share, rate) = share_spent(0.03, 1.0, 0.0, |_| 50e3);
         assert!(share < 0.003 && rate >= 3.0, "{share} {rate}");
+    }
+
+    #[test]
+    fn what_other_means_take_is_the_looks_loss() {
+        let (share, _) = share_spent_beside(0.03, 1.0, 1.0, |_| 50e3, 0.02);
+        assert!((0.007..0.012).contains(&share), "{share}");
+        let (share, rate) = share_spent_beside(0.03, 1.0, 1.0, |_| 50e3, 0.04);
+        assert!(share < 0.001 && rate >= 3.0, "{share} {rate}: nothing is left");
     }
 
     #[test]

@@ -280,6 +280,7 @@ impl Watcher {
             process,
             own,
             stall: self.sampler.stall_ns.load(Ordering::Relaxed),
+            beside: self.sampler.beside_ns.load(Ordering::Relaxed),
             looks: self.begun,
         });
         // Every pause puts all pages back, which the pausing thread waits for.
