@@ -93,9 +93,11 @@ impl Attributes {
         }
     }
 
-    /// An event that only counts: some processors sample loads only in a group that it leads.
+    /// An event that only counts: some processors sample loads only in a group that it leads. The kernel wants one clock for all of a
+    /// group.
     fn auxiliary(event: &Event, config: u64) -> Self {
-        Self { kind: event.unit, config, flags: USER_ONLY, ..Self::default() }
+        let flags = USE_CLOCK | USER_ONLY;
+        Self { kind: event.unit, config, flags, clock: libc::CLOCK_MONOTONIC, ..Self::default() }
     }
 }
 
@@ -303,7 +305,8 @@ mod tests {
         };
         // In a group as well, which some processors want.
         let led = Event { auxiliary: Some(2), ..faults };
-        assert!(Ring::memory(process::tid(), 0, &led, 1).is_ok_and(|ring| ring.leaders.len() == 1));
+        let led = Ring::memory(process::tid(), rings[0].cpu, &led, 1).map(|ring| ring.leaders.len());
+        assert_eq!(led, Ok(1));
         let fresh = crate::map::OwnedMap::new(16 * PAGE).expect("memory");
         let begun = crate::event::now_ns();
         for page in (fresh.range().start..fresh.range().end).step_by(PAGE) {
