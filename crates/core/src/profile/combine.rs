@@ -127,7 +127,7 @@ fn visited<N: Names + ?Sized>(one: &Studied<'_>, code: &mut Code<'_, N>) -> (f64
         return (loads / all, scattered > 0.5 * all);
     }
     let Sums { memory, stores, .. } = one.tally.all;
-    let stores = stores.events * one.tally.all.from_memory().unwrap_or(1.0);
+    let stores = stores.events * one.tally.all.memory_share().unwrap_or(1.0);
     let loads = if memory.events > 0.0 { memory.events / (memory.events + stores) } else { 0.0 };
     (loads, one.tally.pattern(code) == Pattern::Random)
 }
@@ -163,13 +163,13 @@ pub fn with_looks<N: Names + ?Sized>(studied: &mut [Studied<'_>], samples: &Samp
 pub fn without_looks(studied: &mut [Studied<'_>], samples: &Samples, lines: f64) {
     let whole: f64 = studied.iter().map(|one| one.peak as f64).sum();
     let fits = whole <= lines * LINE;
-    let everywhere = samples.all.from_memory().unwrap_or(0.0);
+    let everywhere = samples.all.memory_share().unwrap_or(0.0);
     let number = samples.all.memory.number();
     let each = if number > 0.0 { samples.all.memory.events / number } else { 0.0 };
     for one in studied.iter_mut() {
         let Sums { memory, cached, stores, .. } = one.tally.all;
         // Where the line of a store was is not told: as often in memory as those of loads are.
-        let share = one.tally.all.from_memory().unwrap_or(everywhere);
+        let share = one.tally.all.memory_share().unwrap_or(everywhere);
         let by_stores = stores.events * share;
         // One more than there are: none were seen of what is rare.
         let chance = |of: Weighed| HALF * (of.squares + each * each).sqrt();

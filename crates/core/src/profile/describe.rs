@@ -64,7 +64,7 @@ fn timeline(one: &Studied<'_>, kept: f64, (begin, end, bin): (f64, f64, f64)) ->
 /// Adds who touches it by samples to `visits`: each sample counts as much as a look that saw a touch, but no more than samples tell at all.
 fn sampled(visits: &mut Vec<(usize, u64, f64)>, one: &Studied<'_>) {
     let (looks, all) = (visits.len() as f64, visits.iter().map(|visit| visit.2).sum::<f64>());
-    let of = |sums: &Sums| sums.memory.events + sums.stores.events * one.tally.all.from_memory().unwrap_or(1.0);
+    let of = |sums: &Sums| sums.memory.events + sums.stores.events * one.tally.all.memory_share().unwrap_or(1.0);
     let events: f64 = one.tally.by_ip.values().map(of).sum();
     if one.sampled <= 0.0 || events <= 0.0 {
         return;

@@ -71,7 +71,7 @@ impl Sums {
     }
 
     /// Of the loads that the first cache did not hold, the share that came from memory.
-    pub fn from_memory(&self) -> Option<f64> {
+    pub fn memory_share(&self) -> Option<f64> {
         let all = self.memory.events + self.cached.events;
         (all > 0.0).then(|| self.memory.events / all)
     }
@@ -130,7 +130,7 @@ pub struct Samples {
 impl Samples {
     /// True when they tell of memory: the processor says where data come from.
     pub fn tell(&self) -> bool {
-        self.all.from_memory().is_some()
+        self.all.memory_share().is_some()
     }
 }
 
