@@ -287,9 +287,14 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "SIZE", default_value = "4K", allow_hyphen_values = true)]
     pub least: String,
 
-    /// Share of the program's time that observing may take
-    #[arg(long, value_name = "PERCENT", default_value = "2%", allow_hyphen_values = true)]
-    pub budget: String,
+    /// Share of the program's time that observing may take [default: 2%]
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true, conflicts_with = "precise")]
+    pub budget: Option<String>,
+
+    /// Look more often: narrower intervals, for up to 15 % of the run time. A budget of 7%, and more memory samples where the processor
+    /// takes them
+    #[arg(long)]
+    pub precise: bool,
 
     /// Size that the file may have; when it comes near, small objects are told of together
     #[arg(long, value_name = "SIZE", default_value = "64M", allow_hyphen_values = true)]
@@ -307,7 +312,8 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "N", default_value_t = 0, hide = true)]
     pub seed: u64,
 
-    /// Do without these means of observing, to try what happens then: faults, clock, script
+    /// Do without these means of observing, to try what happens then: faults, clock, script,
+    /// samples
     #[arg(long, value_name = "LIST", default_value = "", hide = true, env = "NEARFAR_PROFILE_DENY")]
     pub deny: String,
 

@@ -20,9 +20,15 @@ pub fn table(summary: &Summary, to_terminal: bool) -> String {
     if !to_terminal {
         table.set_width(WIDTH);
     }
-    table.set_header(["object", "kind", "count", "bytes", "read GB", "written GB", "share %", "pattern", "lines", "looks", "by"]);
+    let mut header = vec!["object", "kind", "count", "bytes", "read GB", "written GB", "share %", "pattern", "lines", "looks"];
+    let sampled = summary.samples > 0;
+    if sampled {
+        header.extend(["samples", "cycles"]);
+    }
+    header.push("by");
+    table.set_header(header);
     for object in summary.objects.iter().take(SHOWN) {
-        table.add_row(row(object, all));
+        table.add_row(row(object, all, sampled));
     }
     for column in 2..=6 {
         if let Some(column) = table.column_mut(column) {
@@ -53,11 +59,17 @@ fn head(summary: &Summary) -> String {
         Method::None => "objects only: accesses were not observed",
         Method::PageFaults => "random pages were watched by userfaultfd",
         Method::Breakpoints => "random lines were watched by breakpoints",
-        Method::Hardware => "sampled by the processor",
+        Method::Hardware => "memory samples of the processor; pages were not watched",
+        Method::Both => "random pages were watched by userfaultfd, beside memory samples of the processor",
     };
     let looks: u64 = summary.objects.iter().map(|object| object.looks).sum();
+    let counted = match summary.samples {
+        0 => format!("{looks} looks"),
+        samples => format!("{looks} looks, {samples} samples"),
+    };
+    let confidence = summary.confidence().map_or(String::new(), |half| format!("; shares to +-{:.1} points", 100.0 * half));
     format!(
-        "nearfar profile: {}; {:.2} s, {:.2} s of CPU, {} at most in {}; {how}, {looks} looks; observing took {:.1} % of the CPU time\n",
+        "nearfar profile: {}; {:.2} s, {:.2} s of CPU, {} at most in {}; {how}, {counted}{confidence}; observing took {:.1} % of the CPU time\n",
         summary.program,
         summary.wall_s,
         summary.cpu_s,
@@ -76,7 +88,7 @@ fn gigabytes(estimate: Estimate) -> String {
     format!("{:.2} +-{:.2}", estimate.value / 1e9, half / 1e9)
 }
 
-fn row(object: &ObjectGroup, all: f64) -> [String; 11] {
+fn row(object: &ObjectGroup, all: f64, sampled: bool) -> Vec<String> {
     let total = object.total();
     let seen = object.touches > 0;
     let half = (total.high - total.low) / 2.0;
@@ -96,7 +108,7 @@ fn row(object: &ObjectGroup, all: f64) -> [String; 11] {
     };
     let routines: Vec<String> =
         object.routines.iter().take(2).map(|(name, share)| format!("{name} {:.0} %", 100.0 * share)).collect();
-    [
+    let mut cells = vec![
         object.name.clone(),
         kind.to_owned(),
         object.count.to_string(),
@@ -107,8 +119,13 @@ fn row(object: &ObjectGroup, all: f64) -> [String; 11] {
         pattern.to_owned(),
         if seen { format!("{:.0}", object.lines_per_visit.value) } else { "-".to_owned() },
         object.looks.to_string(),
-        routines.join(", "),
-    ]
+    ];
+    if sampled {
+        cells.push(object.samples.to_string());
+        cells.push(if object.load_cycles > 0.0 { format!("{:.0}", object.load_cycles) } else { "-".to_owned() });
+    }
+    cells.push(routines.join(", "));
+    cells
 }
 
 #[cfg(test)]
@@ -117,7 +134,7 @@ mod tests {
     use nearfar_core::profile::analyse::{Options, analyse};
     use nearfar_core::profile::file::{Batch, Content};
     use nearfar_core::profile::names::NoNames;
-    use nearfar_core::profile::record::{Object, Record, Start};
+    use nearfar_core::profile::record::{Access, Object, Record, Source, Start};
 
     #[test]
     fn objects_are_listed() {
@@ -128,5 +145,30 @@ mod tests {
         let content = Content { batches: vec![Batch { pid: 1, records }], lost_bytes: 0 };
         let text = table(&analyse(&content, &NoNames, &Options::default()), false);
         assert!(text.contains("table_of_all") && text.contains("one process") && text.contains("objects only"), "{text}");
+    }
+
+    #[test]
+    fn the_method_is_named_with_its_confidence() {
+        let access = |at: u64| Access {
+            at,
+            ip: 0,
+            tid: 1,
+            addr: 4096 + at % 8192,
+            stands_for: 1000,
+            cycles: 321,
+            source: Source::Memory,
+            writes: false,
+        };
+        let object = Object { id: 1, kind: Kind::Static, addr: 4096, len: 8192, site: 0, name: "sampled".into(), at: 5 };
+        let start = Start { at: 1, pid: 1, method: Method::Hardware, ..Start::default() };
+        let samples = Record::Accesses { at: 900, samples: (10..410).map(access).collect(), lost: 0 };
+        let records = vec![Record::Start(start), Record::Object(object), samples];
+        let content = Content { batches: vec![Batch { pid: 1, records }], lost_bytes: 0 };
+        let text = table(&analyse(&content, &NoNames, &Options::default()), false);
+        for expected in
+            ["memory samples of the processor; pages were not", "400 samples; shares to +-8.2 points", " 321 ", "cycles"]
+        {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
     }
 }

@@ -114,6 +114,8 @@ pub mod tests {
             busy_s: 0.0,
             looks: 100,
             touches: 90,
+            samples: 0,
+            load_cycles: 0.0,
         }
     }
 
@@ -142,6 +144,8 @@ pub mod tests {
             routines: vec![routine],
             misses: Curve { points: vec![(0.0, 1.0), (1e6, 0.5), (9e6, 0.0)] },
             overhead: 0.02,
+            samples: 0,
+            samples_lost: 0,
             notes: vec!["a note".into()],
         }
     }

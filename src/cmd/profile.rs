@@ -18,6 +18,10 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+/// Share of the time that `--precise` may take as the governor counts it. What a program loses is about twice that (docs/profile.md), and
+/// 15 % is the most it should.
+const PRECISE_BUDGET: f64 = 0.07;
+
 /// Runs the program that `args` name.
 pub fn run(args: ProfileArgs) -> anyhow::Result<ExitCode> {
     let name = args.program.first().context("a program")?;
@@ -62,17 +66,26 @@ fn settings(args: &ProfileArgs) -> anyhow::Result<Settings> {
     let bytes = |option: &str, text: &str| {
         text.parse::<Bytes>().map(|bytes| bytes.0).map_err(|error| refuse(format_args!("{option} {text}: {error}")))
     };
-    let budget = args.budget.trim_end_matches('%').trim().parse::<f64>().ok().filter(|percent| (0.1..=50.0).contains(percent));
-    let budget = budget
-        .ok_or_else(|| refuse(format_args!("--budget {}: write a share of the time from 0.1% to 50%", args.budget)))?
-        / 100.0;
+    let budget = match &args.budget {
+        None if args.precise => PRECISE_BUDGET,
+        None => Settings::default().budget,
+        Some(text) => {
+            percent(text).ok_or_else(|| refuse(format_args!("--budget {text}: write a share of the time from 0.1% to 50%")))?
+        }
+    };
     let (least, limit) = (bytes("--least", &args.least)?, bytes("--limit", &args.limit)?);
     if limit < 1 << 20 {
         return Err(refuse(format_args!("--limit {}: less than 1M holds no profile", args.limit)));
     }
     let denied = Denied::parse(&args.deny)
-        .ok_or_else(|| refuse(format_args!("--deny {}: there are faults, clock and script", args.deny)))?;
-    Ok(Settings { file: output(args)?, least: least.max(1), budget, limit, seed: args.seed, denied })
+        .ok_or_else(|| refuse(format_args!("--deny {}: there are faults, clock, script and samples", args.deny)))?;
+    Ok(Settings { file: output(args)?, least: least.max(1), budget, limit, precise: args.precise, seed: args.seed, denied })
+}
+
+/// "2%" or "2" as a share.
+fn percent(text: &str) -> Option<f64> {
+    let percent = text.trim_end_matches('%').trim().parse::<f64>().ok()?;
+    (0.1..=50.0).contains(&percent).then_some(percent / 100.0)
 }
 
 /// The file's absolute path; of a rank of many, its own.

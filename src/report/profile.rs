@@ -48,9 +48,15 @@ fn facts(summary: &Summary) -> String {
         Method::PageFaults => "random pages moved out of view, the next touch timed (userfaultfd)",
         Method::Breakpoints => "hardware breakpoints on random lines",
         Method::Hardware => "memory samples of the processor",
+        Method::Both => {
+            "random pages moved out of view, the next touch timed (userfaultfd), beside memory samples of the processor"
+        }
         Method::None => "accesses were not observed: allocations only",
     };
     let seconds = |value: f64| format!("{} s", words::digits(value));
+    let confidence = summary
+        .confidence()
+        .map_or("unknown".to_owned(), |half| format!("±{} points, in 9 of 10 cases", words::digits(100.0 * half)));
     let rows = [
         ("Host", summary.host.clone()),
         ("Processes", summary.processes.to_string()),
@@ -59,6 +65,7 @@ fn facts(summary: &Summary) -> String {
         ("Most bytes at a time", words::size(summary.peak_bytes)),
         ("Last-level cache, as assumed", words::size(summary.cache_bytes)),
         ("How accesses were observed", how.to_owned()),
+        ("Shares of traffic are known to", confidence),
         ("Cost of observing", format!("{} of the processor time", words::percent(summary.overhead))),
     ];
     let rows: Vec<Vec<Cell>> = rows.into_iter().map(|(name, value)| vec![Cell::text(name), Cell::text(value)]).collect();

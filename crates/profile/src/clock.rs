@@ -13,10 +13,10 @@ const MOST_CPUS: usize = 128;
 /// No machine has more.
 const LAST_CPU: usize = 8192;
 /// Threads that run before the clock is started (libraries start some as they are loaded) and are sampled as well.
-const MOST_EARLIER: usize = 256;
+pub(crate) const MOST_EARLIER: usize = 256;
 
 /// Share of the descriptors that the process may have.
-const MOST_DESCRIPTORS: u64 = 8;
+pub(crate) const MOST_DESCRIPTORS: u64 = 8;
 
 /// Why there is no clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -121,7 +121,8 @@ impl Clock {
     }
 }
 
-fn candidates() -> Vec<usize> {
+/// CPUs on which threads of this process may run.
+pub(crate) fn candidates() -> Vec<usize> {
     let allowed: Vec<usize> =
         affinity::of(0).map(|list| list.as_slice().iter().map(|&cpu| cpu as usize).collect()).unwrap_or_default();
     // The first thread may be bound to a few while its threads may use all: as long as they are few, all are sampled.

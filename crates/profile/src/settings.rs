@@ -16,6 +16,8 @@ pub struct Denied {
     pub clock: bool,
     /// The interpreter's frames are not looked at.
     pub script: bool,
+    /// The processor takes no memory samples.
+    pub samples: bool,
 }
 
 /// How a process is to be observed.
@@ -29,6 +31,8 @@ pub struct Settings {
     pub budget: f64,
     /// Bytes that the file may have.
     pub limit: u64,
+    /// The processor samples more often.
+    pub precise: bool,
     /// What random choices start from; 0: the clock.
     pub seed: u64,
     /// What is left out.
@@ -37,7 +41,15 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { file: PathBuf::new(), least: 4096, budget: 0.02, limit: 64 << 20, seed: 0, denied: Denied::default() }
+        Self {
+            file: PathBuf::new(),
+            least: 4096,
+            budget: 0.02,
+            limit: 64 << 20,
+            precise: false,
+            seed: 0,
+            denied: Denied::default(),
+        }
     }
 }
 
@@ -76,7 +88,11 @@ impl Settings {
         let mut out = b"file=".to_vec();
         out.extend(escaped(self.file.as_os_str().as_bytes()));
         out.extend(format!(";least={};budget={};limit={};seed={}", self.least, self.budget, self.limit, self.seed).bytes());
-        let denied = [("faults", self.denied.faults), ("clock", self.denied.clock), ("script", self.denied.script)];
+        if self.precise {
+            out.extend(b";precise=1");
+        }
+        let Denied { faults, clock, script, samples } = self.denied;
+        let denied = [("faults", faults), ("clock", clock), ("script", script), ("samples", samples)];
         let names: Vec<&str> = denied.iter().filter(|(_, is)| *is).map(|(name, _)| *name).collect();
         if !names.is_empty() {
             out.extend(format!(";deny={}", names.join(",")).bytes());
@@ -101,6 +117,7 @@ impl Settings {
                 b"least" => settings.least = text.parse().map_err(|_| bad())?,
                 b"budget" => settings.budget = text.parse().ok().filter(|share| (0.0..=1.0).contains(share)).ok_or_else(bad)?,
                 b"limit" => settings.limit = text.parse().map_err(|_| bad())?,
+                b"precise" => settings.precise = text == "1",
                 b"seed" => settings.seed = text.parse().map_err(|_| bad())?,
                 b"deny" => settings.denied = Denied::parse(&text).ok_or_else(bad)?,
                 _ => {}
@@ -115,7 +132,7 @@ impl Settings {
 }
 
 impl Denied {
-    /// Reads "faults,clock,script"; `None` with another word.
+    /// Reads "faults,clock,script,samples"; `None` with another word.
     pub fn parse(list: &str) -> Option<Self> {
         let mut denied = Self::default();
         for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
@@ -123,6 +140,7 @@ impl Denied {
                 "faults" => denied.faults = true,
                 "clock" => denied.clock = true,
                 "script" => denied.script = true,
+                "samples" => denied.samples = true,
                 _ => return None,
             }
         }
@@ -136,9 +154,9 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let denied = Denied { faults: true, clock: true, script: false };
+        let denied = Denied { faults: true, clock: true, script: false, samples: true };
         let file = PathBuf::from(OsString::from_vec(b"/tmp/a;b=c%d\xff\n.nfprof".to_vec()));
-        let settings = Settings { file, least: 8192, budget: 0.015, limit: 1 << 30, seed: 7, denied };
+        let settings = Settings { file, least: 8192, budget: 0.015, limit: 1 << 30, precise: true, seed: 7, denied };
         assert_eq!(Settings::parse(&settings.to_value()), Ok(settings));
         let plain = Settings { file: "/x".into(), ..Settings::default() };
         assert_eq!(plain.to_value(), "file=/x;least=4096;budget=0.02;limit=67108864;seed=0");

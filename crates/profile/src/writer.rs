@@ -8,13 +8,14 @@ use crate::clock::{Clock, PERIOD_NS};
 use crate::facts;
 use crate::modules::{self, Mapped};
 use crate::output::{Output, Thin};
+use crate::processor::{Pace, Processor};
 use crate::queue::Queue;
 use crate::sampler::{Look, Options, Sampler};
 use crate::settings::Settings;
 use crate::sites::Sites;
 use nearfar_core::addr::Extent;
 use nearfar_core::profile::choice::Random;
-use nearfar_core::profile::record::{self, Kind, Method, ObjectId, Record, Start};
+use nearfar_core::profile::record::{self, Access, Kind, Method, ObjectId, Record, Start};
 use nearfar_sys::pagemap::Pagemap;
 use nearfar_sys::proc_maps::{self, Mapping};
 use nearfar_sys::{call_memory, event, process, task};
@@ -42,6 +43,12 @@ const LEAST_REGION: usize = 256 << 10;
 const MOMENTS_NS: u64 = 800_000;
 /// Bytes that the record of an object has, and that of its end.
 const OBJECT: u64 = 40;
+/// Memory samples of the processor that a write of the file has at most, at the usual pace: 32 KiB a second.
+const SAMPLES: usize = 256;
+/// So many times as many are held until then.
+const SAMPLES_HELD: usize = 16;
+/// Instructions of those whose code is told of, in a write: most are known after a few.
+const SAMPLED_CODES: usize = 32;
 /// Bytes of code told of on each side of an instruction.
 const CODE: u64 = 512;
 
@@ -72,6 +79,10 @@ pub struct Writer {
     unknown: HashSet<u64>,
     sampler: Option<&'static Sampler>,
     clock: Option<Clock>,
+    processor: Option<Processor>,
+    /// Its samples since the last write, and how many it lost.
+    accesses: Vec<Access>,
+    accesses_lost: u64,
     /// Samples by instruction and thread since the last write.
     samples: HashMap<(u64, u32), u32>,
     /// When they were, and the time of the last write.
@@ -117,6 +128,9 @@ impl Writer {
             unknown: HashSet::new(),
             sampler: None,
             clock: None,
+            processor: None,
+            accesses: Vec::new(),
+            accesses_lost: 0,
             samples: HashMap::new(),
             moments: Vec::new(),
             written: event::now_ns(),
@@ -159,10 +173,20 @@ impl Writer {
                 Err(errno) => self.notes.push(format!("pages cannot be watched here ({errno}): only objects are recorded")),
             }
         }
-        if let (Some(start), Some(_)) = (&mut self.start, self.sampler) {
-            start.method = Method::PageFaults;
-        }
         self.start_clock();
+        if !self.settings.denied.samples {
+            // Most machines have none, and what takes their place is told by the method.
+            let pace = if self.settings.precise { Pace::Fast } else { Pace::Usual };
+            self.processor = Processor::start(&own_threads(), pace).ok();
+        }
+        if let Some(start) = &mut self.start {
+            start.method = match (self.sampler.is_some(), self.processor.is_some()) {
+                (true, true) => Method::Both,
+                (true, false) => Method::PageFaults,
+                (false, true) => Method::Hardware,
+                (false, false) => Method::None,
+            };
+        }
         self.pagemap = Pagemap::open().ok();
         self.read_maps(sites);
     }
@@ -190,6 +214,7 @@ impl Writer {
                 moments.push((at, ip, tid));
             });
         }
+        self.take_samples(self.samples_kept(Thin::No) * SAMPLES_HELD);
         let now = event::now_ns();
         if now >= self.next_maps {
             self.read_maps(sites);
@@ -302,6 +327,9 @@ impl Writer {
         if let Some(clock) = &mut self.clock {
             clock.set_ours(own_threads());
         }
+        if let Some(processor) = &mut self.processor {
+            processor.set_ours(own_threads());
+        }
     }
 
     fn know(&mut self, module: Mapped, sites: &Sites, now: u64) {
@@ -377,7 +405,9 @@ impl Writer {
         self.sites_written.clear();
         self.codes.clear();
         self.regions.iter_mut().for_each(|region| region.written = false);
-        (self.clock, self.pagemap) = (None, None);
+        (self.clock, self.processor, self.pagemap) = (None, None, None);
+        self.accesses.clear();
+        self.accesses_lost = 0;
         (self.begun, self.overflow_said) = (false, false);
         self.samples.clear();
         self.moments.clear();
@@ -414,30 +444,4 @@ fn own_threads() -> Vec<u32> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use nearfar_core::profile::file;
-
-    #[test]
-    fn lost_samples_of_time_are_told_of_once() {
-        let path = std::env::temp_dir().join(format!("nearfar-writer-{}", std::process::id()));
-        std::fs::write(&path, file::head()).unwrap();
-        let none = Extent { start: 0, end: 0 };
-        let (queue, sites) = (Queue::new().unwrap(), Sites::new(none).unwrap());
-        let output = Output::open(&path, 1 << 20).unwrap();
-        let mut writer = Writer::new(Settings::default(), output, Start::default(), none);
-        for lost in [0, 3, 7] {
-            writer.clock = Some(Clock::that_lost(lost));
-            writer.write(&queue, &sites, false);
-        }
-        let content = file::read(&std::fs::read(&path).unwrap()).unwrap();
-        let notes: Vec<&Record> = content
-            .batches
-            .iter()
-            .flat_map(|batch| &batch.records)
-            .filter(|record| matches!(record, Record::Note { .. }))
-            .collect();
-        assert!(matches!(notes[..], [Record::Note { text }] if text.contains("samples of time")), "{notes:?}");
-        std::fs::remove_file(&path).unwrap();
-    }
-}
+mod tests;

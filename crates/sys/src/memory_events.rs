@@ -14,19 +14,24 @@ const LEAST_LATENCY: u64 = 8;
 pub fn find(root: &Root) -> Vec<Event> {
     // Hybrid processors have a unit for each kind of core.
     let intel = ["cpu", "cpu_core", "cpu_atom"].into_iter().flat_map(|unit| {
-        // The auxiliary event that some generations want beside loads makes a group; without it loads are refused there, and
-        // only stores are sampled.
         ["mem-loads", "mem-stores"].into_iter().filter_map(move |name| {
             let mut event = named(root, unit, name)?;
             event.precise = PRECISE;
+            if name == "mem-loads" {
+                event.auxiliary = named(root, unit, "mem-loads-aux").map(|auxiliary| auxiliary.config);
+            }
             if event.config1 != 0 {
                 event.config1 = event.config1.max(LEAST_LATENCY);
             }
             Some(event)
         })
     });
-    // Ops, not cycles: every op has the same chance.
-    let amd = unit(root, "ibs_op").and_then(|number| hardware::event(number, "cnt_ctl=1", &formats(root, "ibs_op")).ok());
+    // Ops, not cycles: every op has the same chance. From Linux 6.14 the kernel leaves its own out for us, which users need.
+    let amd = unit(root, "ibs_op").and_then(|number| {
+        let formats = formats(root, "ibs_op");
+        let terms = if formats.contains_key("swfilt") { "cnt_ctl=1,swfilt=1" } else { "cnt_ctl=1" };
+        hardware::event(number, terms, &formats).ok()
+    });
     intel.chain(amd).collect()
 }
 
@@ -67,6 +72,19 @@ mod tests {
         let found = find(&intel);
         assert_eq!(found.iter().map(|event| event.config).collect::<Vec<_>>(), [0x1cd, 0x82d0]);
         assert_eq!((found[0].config1, found[0].precise, found[0].unit, found[1].config1), (8, 2, 4, 0));
+        assert_eq!(found[0].auxiliary, None);
+        let newer = machine(&[
+            ("cpu/type", "4"),
+            ("cpu/events/mem-loads", "event=0xcd,umask=0x1,ldlat=3"),
+            ("cpu/events/mem-loads-aux", "event=0x03,umask=0x82"),
+            ("cpu/format/event", "config:0-7"),
+            ("cpu/format/umask", "config:8-15"),
+            ("cpu/format/ldlat", "config1:0-15"),
+        ]);
+        assert_eq!(find(&newer)[0].auxiliary, Some(0x8203));
+        let filtering =
+            machine(&[("ibs_op/type", "11"), ("ibs_op/format/cnt_ctl", "config:19"), ("ibs_op/format/swfilt", "config2:0")]);
+        assert_eq!(find(&filtering)[0].config2, 1);
         let amd = machine(&[("ibs_op/type", "11"), ("ibs_op/format/cnt_ctl", "config:19")]);
         assert_eq!(find(&amd), [Event { unit: 11, config: 1 << 19, ..Event::default() }]);
         assert_eq!(find(&machine(&[("cpu/type", "4"), ("cpu/events/mem-loads", "frontend=1")])), []);

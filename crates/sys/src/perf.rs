@@ -21,6 +21,7 @@ const IP_TID_TIME: u64 = 0b111;
 const INHERIT: u64 = 1 << 1;
 const NO_KERNEL: u64 = 1 << 5;
 const NO_HYPERVISOR: u64 = 1 << 6;
+const USER_ONLY: u64 = NO_KERNEL | NO_HYPERVISOR;
 /// Only threads inherit, not child processes (Linux 5.13).
 const THREADS_ONLY: u64 = 1 << 35;
 /// Close-on-exec.
@@ -71,7 +72,7 @@ impl Attributes {
             config: CPU_CLOCK,
             period: period_ns,
             sample: IP_TID_TIME,
-            flags: USE_CLOCK,
+            flags: USE_CLOCK | USER_ONLY,
             clock: libc::CLOCK_MONOTONIC,
             ..Self::default()
         }
@@ -86,10 +87,17 @@ impl Attributes {
             config2: event.config2,
             period,
             sample: SAMPLE_TYPE,
-            flags: USE_CLOCK | u64::from(event.precise.min(3)) << PRECISE_SHIFT,
+            flags: USE_CLOCK | USER_ONLY | u64::from(event.precise.min(3)) << PRECISE_SHIFT,
             clock: libc::CLOCK_MONOTONIC,
             ..Self::default()
         }
+    }
+
+    /// An event that only counts: some processors sample loads only in a group that it leads. The kernel wants one clock for all of a
+    /// group.
+    fn auxiliary(event: &Event, config: u64) -> Self {
+        let flags = USE_CLOCK | USER_ONLY;
+        Self { kind: event.unit, config, flags, clock: libc::CLOCK_MONOTONIC, ..Self::default() }
     }
 }
 
@@ -114,10 +122,13 @@ pub enum Found {
 /// Samples of one CPU.
 pub struct Ring {
     event: Kept,
+    /// Events that others need beside them.
+    leaders: Vec<Kept>,
     /// Events of further threads, with the same ring.
     others: Vec<Kept>,
     cpu: usize,
     attributes: Attributes,
+    auxiliary: Option<Attributes>,
     range: Extent,
     /// Whose mapping it is: the kernel does not copy it in a fork.
     owner: u32,
@@ -129,7 +140,7 @@ impl Ring {
     /// # Errors
     /// `EINVAL`: there is no such CPU; `ENODEV`: it is off; `EACCES`, `EPERM`, `ENOSYS`: not allowed here.
     pub fn open(tid: u32, cpu: usize, period_ns: u64) -> Result<Self, Errno> {
-        Self::of(tid, cpu, Attributes::clock(period_ns))
+        Self::of(tid, cpu, Attributes::clock(period_ns), None)
     }
 
     /// Memory samples (`core::profile::hardware`) of thread `tid`, and of those that it starts: one of each `period` events.
@@ -137,11 +148,18 @@ impl Ring {
     /// # Errors
     /// As for `open`; `ENOENT`, `EOPNOTSUPP`: the processor has no such event.
     pub fn memory(tid: u32, cpu: usize, event: &Event, period: u64) -> Result<Self, Errno> {
-        Self::of(tid, cpu, Attributes::memory(event, period))
+        let auxiliary = event.auxiliary.map(|config| Attributes::auxiliary(event, config));
+        let exact = Attributes::memory(event, period);
+        match Self::of(tid, cpu, exact, auxiliary) {
+            // Units that cannot leave the kernel out (IBS before Linux 6.14) may be used by who may look at the kernel; readers
+            // leave out what is its.
+            Err(Errno::EINVAL) => Self::of(tid, cpu, Attributes { flags: exact.flags & !USER_ONLY, ..exact }, auxiliary),
+            other => other,
+        }
     }
 
-    fn of(tid: u32, cpu: usize, attributes: Attributes) -> Result<Self, Errno> {
-        let event = event(tid, cpu, &attributes)?;
+    fn of(tid: u32, cpu: usize, attributes: Attributes, auxiliary: Option<Attributes>) -> Result<Self, Errno> {
+        let (leader, event) = grouped(tid, cpu, &attributes, auxiliary.as_ref())?;
         let mut result = Err(Errno::ENOMEM);
         for pages in PAGES {
             let len = (1 + pages) * PAGE;
@@ -151,7 +169,8 @@ impl Ring {
                 break;
             }
         }
-        Ok(Self { event, others: Vec::new(), cpu, attributes, range: result?, owner: process::pid() })
+        let leaders = leader.into_iter().collect();
+        Ok(Self { event, leaders, others: Vec::new(), cpu, attributes, auxiliary, range: result?, owner: process::pid() })
     }
 
     /// Samples thread `tid`, and those that it starts, into this ring as well.
@@ -159,11 +178,12 @@ impl Ring {
     /// # Errors
     /// As for `open`; `ESRCH`: it has ended.
     pub fn also(&mut self, tid: u32) -> Result<(), Errno> {
-        let event = event(tid, self.cpu, &self.attributes)?;
+        let (leader, event) = grouped(tid, self.cpu, &self.attributes, self.auxiliary.as_ref())?;
         let args = [event.as_raw_fd() as usize, SET_OUTPUT, self.event.as_raw_fd() as usize, 0, 0, 0];
         // SAFETY: integers only.
         unsafe { call(libc::SYS_ioctl, args)? };
         self.others.push(event);
+        self.leaders.extend(leader);
         Ok(())
     }
 
@@ -233,18 +253,26 @@ impl Drop for Ring {
     }
 }
 
-fn event(tid: u32, cpu: usize, what: &Attributes) -> Result<Kept, Errno> {
-    match event_with(tid, cpu, what, THREADS_ONLY) {
+/// An event, with the one that leads it if it needs one.
+fn grouped(tid: u32, cpu: usize, what: &Attributes, auxiliary: Option<&Attributes>) -> Result<(Option<Kept>, Kept), Errno> {
+    let leader = auxiliary.map(|auxiliary| event(tid, cpu, auxiliary, None)).transpose()?;
+    let event = event(tid, cpu, what, leader.as_ref())?;
+    Ok((leader, event))
+}
+
+fn event(tid: u32, cpu: usize, what: &Attributes, leader: Option<&Kept>) -> Result<Kept, Errno> {
+    match event_with(tid, cpu, what, leader, THREADS_ONLY) {
         // An older kernel: children are sampled too, and told apart by their number.
-        Err(Errno::EINVAL) => event_with(tid, cpu, what, 0),
+        Err(Errno::EINVAL) => event_with(tid, cpu, what, leader, 0),
         other => other,
     }
 }
 
-fn event_with(tid: u32, cpu: usize, what: &Attributes, more: u64) -> Result<Kept, Errno> {
-    let flags = what.flags | INHERIT | NO_KERNEL | NO_HYPERVISOR | more;
+fn event_with(tid: u32, cpu: usize, what: &Attributes, leader: Option<&Kept>, more: u64) -> Result<Kept, Errno> {
+    let flags = what.flags | INHERIT | more;
     let attributes = Attributes { size: size_of::<Attributes>() as u32, flags, ..*what };
-    let args = [&raw const attributes as usize, tid as usize, cpu, usize::MAX, CLOEXEC, 0];
+    let group = leader.map_or(usize::MAX, |leader| leader.as_raw_fd() as usize);
+    let args = [&raw const attributes as usize, tid as usize, cpu, group, CLOEXEC, 0];
     // SAFETY: the attributes live until the call returns, and their size is in them.
     let fd = unsafe { call(libc::SYS_perf_event_open, args)? };
     // SAFETY: a fresh descriptor, ours alone.
@@ -275,6 +303,10 @@ mod tests {
             Ok(rings) => rings,
             Err(errno) => return println!("skip: no perf_event_open here: {errno}"),
         };
+        // In a group as well, which some processors want.
+        let led = Event { auxiliary: Some(2), ..faults };
+        let led = Ring::memory(process::tid(), rings[0].cpu, &led, 1).map(|ring| ring.leaders.len());
+        assert_eq!(led, Ok(1));
         let fresh = crate::map::OwnedMap::new(16 * PAGE).expect("memory");
         let begun = crate::event::now_ns();
         for page in (fresh.range().start..fresh.range().end).step_by(PAGE) {

@@ -36,6 +36,9 @@ pub struct ProfileArgs {
     /// Pairs of runs for overhead
     #[arg(long, value_name = "N", default_value_t = 7)]
     pairs: u32,
+    /// For overhead: with "nearfar profile --precise", which may cost 15 %
+    #[arg(long)]
+    precise: bool,
     /// Runs of each placement for verify
     #[arg(long, value_name = "N", default_value_t = 2)]
     runs: u32,
@@ -80,7 +83,7 @@ pub fn run(args: &ProfileArgs) -> Result<ExitCode> {
     let wanted = |name: &str| args.only.as_deref().is_none_or(|only| name.starts_with(only));
     let scratch = Scratch::new()?;
     if args.what == What::Overhead {
-        let found = overhead::measure(scratch.path(), args.pairs, &args.options, wanted)?;
+        let found = overhead::measure(scratch.path(), args.pairs, args.precise, &args.options, wanted)?;
         save(args.json.as_deref(), &found)?;
         return Ok(ExitCode::SUCCESS);
     }

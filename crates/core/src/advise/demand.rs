@@ -264,6 +264,8 @@ pub(crate) mod tests {
             busy_s: 0.0,
             looks: 100,
             touches: 90,
+            samples: 0,
+            load_cycles: 0.0,
         }
     }
 
@@ -285,6 +287,8 @@ pub(crate) mod tests {
             routines: Vec::new(),
             misses: Curve::default(),
             overhead: 0.0,
+            samples: 0,
+            samples_lost: 0,
             notes: Vec::new(),
         }
     }

@@ -15,7 +15,7 @@ use super::summary::{Estimate, FORMAT, Summary};
 use super::timeline::bin_seconds;
 use super::traffic::{Flows, Lines, order};
 use super::visits::{Code, LINE, Way};
-use super::{cache, describe, notes, title};
+use super::{cache, combine, describe, notes, samples, title};
 use std::collections::HashSet;
 
 /// A cache that most machines have more than, and few programs need less than.
@@ -51,8 +51,18 @@ pub fn analyse<N: Names + ?Sized>(content: &Content, names: &N, options: &Option
     let study = |(group, paced)| study(group, paced, &mut code, (begin, end, bin_s));
     let mut studied: Vec<_> = groups.iter().zip(&paced).map(study).collect();
     let kept = traffic(&mut studied, lines, wall);
+    let mut sampled = samples::tally(&processes, &groups, (begin, end, bin_s));
+    let method = method(&starts, groups.iter().any(|group| !group.looks.is_empty()), sampled.tell());
+    for (one, tally) in studied.iter_mut().zip(&mut sampled.tallies) {
+        one.tally = std::mem::take(tally);
+    }
+    match method {
+        Method::Both => combine::with_looks(&mut studied, &sampled, &mut code),
+        Method::Hardware => combine::without_looks(&mut studied, &sampled, lines),
+        _ => {}
+    }
     let mut routines = Routines::new(names);
-    let sampled: Vec<f64> = processes.iter().enumerate().map(|(at, process)| routines.time(at, process, &mut code)).collect();
+    let times: Vec<f64> = processes.iter().enumerate().map(|(at, process)| routines.time(at, process, &mut code)).collect();
     let mut objects: Vec<_> = studied
         .iter()
         .enumerate()
@@ -66,7 +76,7 @@ pub fn analyse<N: Names + ?Sized>(content: &Content, names: &N, options: &Option
         other.total().value.total_cmp(&one.total().value).then_with(by_size)
     });
     title::distinguish(objects.iter_mut().map(|object| &mut object.name));
-    let (cpu_s, overhead) = cost(&processes, &sampled);
+    let (cpu_s, overhead) = cost(&processes, &times);
     // In the competition for memory, objects that live half of the time count half.
     let shared: Vec<_> = studied.iter().map(|one| one.page_visits.sharing(wall)).collect();
     let first = starts.first();
@@ -76,7 +86,7 @@ pub fn analyse<N: Names + ?Sized>(content: &Content, names: &N, options: &Option
         args: first.map(|start| start.args.clone()).unwrap_or_default(),
         processes: processes.len() as u32,
         host: first.map(|start| start.host.clone()).unwrap_or_default(),
-        method: starts.iter().map(|start| start.method).find(|&method| method != Method::None).unwrap_or_default(),
+        method,
         wall_s: end - begin,
         cpu_s,
         bin_s,
@@ -87,10 +97,24 @@ pub fn analyse<N: Names + ?Sized>(content: &Content, names: &N, options: &Option
         routines: routines.finish(),
         misses: misses::curve(&shared.iter().collect::<Vec<_>>()).0,
         overhead,
+        samples: sampled.all.samples,
+        samples_lost: sampled.lost,
         notes: Vec::new(),
     };
     summary.notes = notes::notes(content, &processes, &summary, recorded == 0 && options.cache_bytes.is_none());
     summary
+}
+
+/// What the estimates rest on: what was tried, less what has nothing to say.
+fn method(starts: &[&Start], looked: bool, sampled: bool) -> Method {
+    let tried = starts.iter().map(|start| start.method).find(|&method| method != Method::None).unwrap_or_default();
+    match (looked, sampled) {
+        (true, true) => Method::Both,
+        (false, true) => Method::Hardware,
+        // Looks that were tried and saw nothing, of programs that end at once.
+        (_, false) if tried == Method::Both => Method::PageFaults,
+        (_, false) => tried,
+    }
 }
 
 /// How often the clock is made anew from what it says.

@@ -59,7 +59,17 @@ fn record() -> impl Strategy<Value = Record> {
     let cost = (number(), number()).prop_map(|(at, cpu_ns)| Record::Cost(Cost { at, cpu_ns, ..Cost::default() }));
     let last =
         (number(), number()).prop_map(|(at, cpu)| Record::End { at, cpu_user_ns: cpu, cpu_system_ns: cpu / 2, peak_resident: 0 });
+    let access = (number(), 0x10..0x16_u64, number(), any::<u64>(), any::<u32>(), any::<bool>(), 0..7_usize).prop_map(
+        |(at, ip, addr, stands_for, cycles, writes, source)| {
+            use Source::*;
+            let source = [Unknown, L1, L2, L3, FillBuffer, OtherCache, Memory][source];
+            Access { at, ip, tid: 1, addr, stands_for, cycles, source, writes }
+        },
+    );
+    let accesses = (number(), proptest::collection::vec(access, 0..4), number())
+        .prop_map(|(at, samples, lost)| Record::Accesses { at, samples, lost });
     prop_oneof![
+        2 => accesses,
         4 => object,
         12 => watch().prop_map(Record::Watch),
         1 => brief,

@@ -55,7 +55,7 @@ fn shift(record: &mut Record, by: u64) {
             later(&mut samples.at);
             later(&mut samples.since);
         }
-        Record::Accesses { at, samples } => {
+        Record::Accesses { at, samples, .. } => {
             later(at);
             samples.iter_mut().for_each(|sample| later(&mut sample.at));
         }

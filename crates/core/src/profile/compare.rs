@@ -199,6 +199,8 @@ mod tests {
             busy_s: 0.0,
             looks: 0,
             touches: 0,
+            samples: 0,
+            load_cycles: 0.0,
         }
     }
 
@@ -220,6 +222,8 @@ mod tests {
             routines: vec![],
             misses: Curve::default(),
             overhead: 0.0,
+            samples: 0,
+            samples_lost: 0,
             notes: vec![],
         }
     }

@@ -5,6 +5,7 @@ use super::misses;
 use super::names::Names;
 use super::record::Kind;
 use super::routines::Routines;
+use super::samples::Sums;
 use super::study::{self, Studied};
 use super::summary::ObjectGroup;
 use super::timeline::Timeline;
@@ -41,7 +42,12 @@ fn timeline(one: &Studied<'_>, kept: f64, (begin, end, bin): (f64, f64, f64)) ->
     };
     scale(&mut line, sum, total - fresh);
     // What no visit accounts for: first touches after the beginning of each object, and groups without looks while they live.
-    let rest = if sum > 0.0 { fresh } else { total };
+    let sampled: f64 = one.tally.bins.iter().sum();
+    let is_sampled = sum <= 0.0 && sampled > 0.0 && one.tally.bins.len() == line.bins.len();
+    if is_sampled {
+        line.bins.iter_mut().zip(&one.tally.bins).for_each(|(bin, events)| *bin = (total - fresh) * events / sampled);
+    }
+    let rest = if sum > 0.0 || is_sampled { fresh } else { total };
     let mut other = Timeline::with_bin(begin, end, bin);
     for item in &one.group.items {
         let to = if one.group.looks.is_empty() { item.end } else { item.end.min(item.begin() + bin) };
@@ -53,6 +59,23 @@ fn timeline(one: &Studied<'_>, kept: f64, (begin, end, bin): (f64, f64, f64)) ->
     let sum = other.bins.iter().sum();
     scale(&mut other, sum, rest);
     line.bins.iter().zip(&other.bins).map(|(one, other)| one + other).collect()
+}
+
+/// Adds who touches it by samples to `visits`: each sample counts as much as a look that saw a touch, but no more than samples tell at all.
+fn sampled(visits: &mut Vec<(usize, u64, f64)>, one: &Studied<'_>) {
+    let (looks, all) = (visits.len() as f64, visits.iter().map(|visit| visit.2).sum::<f64>());
+    let of = |sums: &Sums| sums.memory.events + sums.stores.events * one.tally.all.memory_share().unwrap_or(1.0);
+    let events: f64 = one.tally.by_ip.values().map(of).sum();
+    if one.sampled <= 0.0 || events <= 0.0 {
+        return;
+    }
+    // The sum stays what it was, as it is compared with other objects'; without looks it is in bytes, as all are then.
+    let (by_looks, by_samples) = match all > 0.0 {
+        true => (looks / (looks + one.sampled), all * one.sampled / (looks + one.sampled)),
+        false => (1.0, one.read.value + one.written.value),
+    };
+    visits.iter_mut().for_each(|visit| visit.2 *= by_looks);
+    visits.extend(one.tally.by_ip.iter().map(|(&(process, ip), sums)| (process, ip, by_samples * of(sums) / events)));
 }
 
 /// The group number `at`.
@@ -72,12 +95,13 @@ pub(super) fn object<N: Names + ?Sized>(
     };
     let seen = || one.paced.looks.iter().zip(&one.visits).filter_map(|(look, visit)| Some((look, visit.as_ref()?)));
     let missing = seen().any(|(look, visit)| amount(look, visit, kept) > 0.0);
-    let visits: Vec<_> = seen()
+    let mut visits: Vec<_> = seen()
         .map(|(look, visit)| {
             let amount = if missing { amount(look, visit, kept) } else { look.weight * visit.lines };
             (look.process, look.watch.ip, amount)
         })
         .collect();
+    sampled(&mut visits, one);
     let shares = routines.visits(at, one.read + one.written, &visits, code);
     let (count, least, most, lifetime_s) = study::sizes(group);
     let (misses, _) = misses::curve(&[&one.page_visits]);
@@ -97,12 +121,14 @@ pub(super) fn object<N: Names + ?Sized>(
         written: one.written,
         traffic: timeline(one, kept, time),
         lines_per_visit: study::lines_per_visit(one),
-        pattern: study::pattern(one),
+        pattern: if one.visits.iter().any(Option::is_some) { study::pattern(one) } else { one.tally.pattern(code) },
         misses,
         page_visits: one.page_visit_count,
         routines: shares,
         busy_s: 0.0,
         looks: group.looks.len() as u64,
         touches: one.visits.iter().flatten().count() as u64,
+        samples: one.tally.all.samples,
+        load_cycles: one.tally.all.load_cycles(),
     }
 }

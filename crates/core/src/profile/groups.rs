@@ -9,6 +9,8 @@ use std::collections::HashMap;
 /// An object.
 #[derive(Clone, Debug)]
 pub struct Item {
+    /// Its process and its number there.
+    pub object: (usize, ObjectId),
     /// Second and size, from its beginning on.
     pub sizes: Vec<(f64, u64)>,
     /// Second of its end.
@@ -124,6 +126,7 @@ pub fn period(processes: &[Process<'_>]) -> (f64, f64) {
                     see(watch.at.saturating_add(watch.waited));
                 }
                 Record::Time(samples) => see(samples.at),
+                Record::Accesses { at, .. } => see(*at),
                 Record::Cost(cost) => see(cost.at),
                 Record::Brief(brief) => see(brief.at),
                 _ => {}
@@ -195,7 +198,7 @@ fn collect_process(index: usize, process: &Process<'_>, groups: &mut HashMap<Key
                 let group = groups.entry(key.clone()).or_insert_with(|| group_of(&key, site));
                 where_is.insert(object.id, (key, group.items.len()));
                 let at = seconds(object.at);
-                group.items.push(Item { sizes: vec![(at, object.len)], end: end.max(at) });
+                group.items.push(Item { object: (index, object.id), sizes: vec![(at, object.len)], end: end.max(at) });
             }
             Record::Resized { id, len, at, .. } => {
                 if let Some(item) = item(groups, &where_is, *id) {

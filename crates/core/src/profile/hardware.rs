@@ -20,6 +20,9 @@ const DATA_SRC: u64 = 1 << 15;
 
 const RECORD_LOST: u32 = 2;
 const RECORD_SAMPLE: u32 = 9;
+/// The part of misc that tells the mode, and the modes that are no program's: kernel, hypervisor, a guest's kernel.
+const CPU_MODE: u8 = 7;
+const KERNEL_MODES: [u8; 3] = [1, 3, 4];
 /// Type, misc and size.
 const HEAD: usize = 8;
 /// HEAD and the fields of [`SAMPLE_TYPE`].
@@ -38,6 +41,8 @@ pub struct Event {
     pub config2: u64,
     /// `attr.precise_ip`.
     pub precise: u8,
+    /// `attr.config` of an event that must lead a group with this one: Intel's from Sapphire Rapids on sample loads only so.
+    pub auxiliary: Option<u64>,
 }
 
 /// Why a description of /sys is no event.
@@ -147,7 +152,9 @@ pub fn samples(ring: &[u8]) -> Samples {
                     source,
                     writes,
                 };
-                if access.addr != 0 {
+                // IBS in kernels before 6.14 samples the kernel's own accesses as well.
+                let is_user = !KERNEL_MODES.contains(&(head[4] & CPU_MODE));
+                if access.addr != 0 && is_user {
                     found.accesses.push((field(1) as u32, access));
                 }
             }
@@ -168,8 +175,9 @@ fn source(word: u64) -> (Source, bool) {
         2 => Source::L2,
         3 | 4 if is_hit || level & 4 == 0 => Source::L3,
         3 | 4 => Source::Memory,
-        0xc => Source::FillBuffer,
-        9 | 0xd | 0xe => Source::Memory,
+        // Misses of the second cache that are under way; a cache on the memory's side of the last level is memory to a processor.
+        5 | 0xc => Source::FillBuffer,
+        6 | 9 | 0xd | 0xe => Source::Memory,
         0xb => Source::OtherCache,
         _ if level & 0x8 != 0 && is_hit => Source::L1,
         _ if level & 0x10 != 0 => Source::FillBuffer,
@@ -227,11 +235,24 @@ mod tests {
             (2 | (2 | 0x40) << 5, (Source::L3, false)),
             (2 | (2 | 0x80) << 5, (Source::Memory, false)),
             (2 | number(9), (Source::Memory, false)),
+            (2 | number(6), (Source::Memory, false)),
+            (2 | number(5), (Source::FillBuffer, false)),
+            // A store that missed the first cache: where its line was is not told.
+            (4 | (4 | 8) << 5, (Source::Unknown, true)),
         ] {
             let found = samples(&sample(data_src, 250));
             let access = found.accesses[0].1;
             assert_eq!((access.source, access.writes), expected, "{data_src:#x}");
             assert_eq!((access.cycles, access.stands_for, found.accesses[0].0, access.tid), (250, 1009, 7, 8));
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_touched_is_not_the_programs() {
+        for (mode, expected) in [(0, 1), (1, 0), (2, 1), (3, 0), (4, 0), (5, 1)] {
+            let mut record = sample(2, 1);
+            record[4] = mode;
+            assert_eq!(samples(&record).accesses.len(), expected, "mode {mode}");
         }
     }
 

@@ -10,6 +10,7 @@
 //! - [`roofline`]: where routines stand on a machine's roofline.
 //! - [`analyse`](mod@analyse): records to conclusions.
 //! - [`choice`]: which object to look at next.
+//! - [`thin`](mod@thin): which samples of the processor are kept.
 //! - [`compare`](mod@compare): what changed from one profile to another.
 //! - [`summary`]: what a whole profile says, per object and routine, with intervals.
 
@@ -19,6 +20,7 @@ pub mod clocks;
 pub mod hardware;
 pub mod process;
 pub mod choice;
+pub mod thin;
 mod timeline;
 pub mod summary;
 pub mod names;
@@ -28,12 +30,14 @@ mod cache;
 mod groups;
 mod pace;
 mod visits;
+mod samples;
 mod traffic;
 mod misses;
 mod interval;
 mod title;
 mod routines;
 mod study;
+mod combine;
 mod describe;
 mod notes;
 pub mod analyse;
@@ -43,5 +47,7 @@ pub mod compare;
 mod simulate;
 #[cfg(test)]
 mod truth;
+#[cfg(test)]
+mod truth_samples;
 #[cfg(test)]
 mod any_records;

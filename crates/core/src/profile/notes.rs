@@ -18,6 +18,19 @@ pub(super) fn notes(content: &Content, processes: &[Process<'_>], summary: &Summ
     if summary.method == Method::None {
         notes.push("accesses were not observed on this machine: sizes and lifetimes are known, traffic is not".to_owned());
     }
+    if summary.method == Method::Hardware {
+        notes.push(
+            "only memory samples of the processor were taken: lines that it fetched ahead are not among them, so objects that are gone \
+             through in order have more traffic than is said, and there are no figures for paging"
+                .to_owned(),
+        );
+    }
+    if summary.samples_lost > summary.samples / 20 {
+        notes.push(format!(
+            "{} memory samples of the processor were lost beside {} that were read",
+            summary.samples_lost, summary.samples
+        ));
+    }
     if content.lost_bytes > 0 {
         notes.push(format!("{} bytes of the file are cut off or damaged, and were left out", content.lost_bytes));
     }
@@ -26,7 +39,10 @@ pub(super) fn notes(content: &Content, processes: &[Process<'_>], summary: &Summ
         notes.push(format!("the file reached its limit (--limit): {left_out} records were left out"));
     }
     let total: f64 = summary.objects.iter().map(|object| object.total().value).sum();
-    let weak = summary.objects.iter().filter(|object| object.touches < FEW && object.total().value > MATTERS * total);
+    let weak = summary
+        .objects
+        .iter()
+        .filter(|object| object.touches.max(object.samples) < FEW && object.total().value > MATTERS * total);
     let weak: Vec<_> = weak.map(|object| format!("{} ({})", object.name, object.touches)).collect();
     if !weak.is_empty() && summary.method != Method::None {
         notes.push(format!(

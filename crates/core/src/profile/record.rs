@@ -73,8 +73,10 @@ pub enum Record {
     Accesses {
         /// When they were read.
         at: u64,
-        /// The samples.
+        /// The samples, thinned out: each stands for those that were left out, too.
         samples: Vec<Access>,
+        /// How many the kernel had no room for since the record before.
+        lost: u64,
     },
     /// What observing has cost, in total since the start of the process.
     Cost(Cost),
@@ -139,6 +141,8 @@ pub enum Method {
     Breakpoints,
     /// Memory samples of the processor (PEBS, IBS).
     Hardware,
+    /// Page faults, and memory samples of the processor beside them.
+    Both,
 }
 
 /// A mapped file with code or static data.

@@ -99,6 +99,8 @@ mod tests {
             busy_s: 0.0,
             looks: 100,
             touches: 100,
+            samples: 0,
+            load_cycles: 0.0,
         }
     }
 
@@ -132,6 +134,8 @@ mod tests {
             ],
             misses: Curve::default(),
             overhead: 0.0,
+            samples: 0,
+            samples_lost: 0,
             notes: Vec::new(),
         }
     }

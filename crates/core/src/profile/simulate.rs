@@ -4,7 +4,7 @@
 use super::file::{Batch, Content};
 use super::interval::Xorshift;
 use super::names::{Access, Names, Step};
-use super::record::{Kind, Method, Object, Record, Site, Start, Watch, WatchEnd};
+use super::record::{self, Kind, Method, Object, Record, Site, Source, Start, Watch, WatchEnd};
 use super::summary::NamedFrame;
 use std::collections::HashMap;
 
@@ -92,8 +92,44 @@ struct Live {
     present: Vec<bool>,
 }
 
+/// Memory samples as a processor takes them.
+pub struct Sampling {
+    /// One of so many loads and stores, as a mean.
+    period: f64,
+    /// Share of the lines of streams that are fetched ahead, so that loads find them under way.
+    ahead: f64,
+    random: Xorshift,
+    next: f64,
+    samples: Vec<record::Access>,
+}
+
+impl Sampling {
+    pub fn new(period: f64, ahead: f64, seed: u64) -> Self {
+        Self { period, ahead, random: Xorshift::new(seed), next: period / 2.0, samples: Vec::new() }
+    }
+
+    fn see(&mut self, at: u64, addr: u64, ip: u64, writes: bool, holds: bool) {
+        self.next -= 1.0;
+        if self.next > 0.0 {
+            return;
+        }
+        self.next += self.period * (0.5 + self.random.unit());
+        let source = match (holds, writes) {
+            (true, true) => Source::L1,
+            (false, true) => Source::Unknown,
+            (true, false) => Source::L2,
+            (false, false) if ip == STREAM && self.random.unit() < self.ahead => Source::FillBuffer,
+            (false, false) => Source::Memory,
+        };
+        let cycles = if source == Source::Memory { 300 } else { 20 };
+        let stands_for = self.period as u64;
+        self.samples.push(record::Access { at, ip, tid: 1, addr, stands_for, cycles, source, writes });
+    }
+}
+
 /// A program as it runs.
 pub struct Run {
+    sampling: Option<Sampling>,
     pub now: u64,
     cache: Lru,
     dirty: std::collections::HashSet<u64>,
@@ -120,6 +156,7 @@ pub const SITES: usize = 8;
 impl Run {
     fn new(cache: usize, memories: &[usize], plan: Vec<(u64, usize, f64)>, limit: u64) -> Self {
         Self {
+            sampling: None,
             now: 1_000_000_000,
             cache: Lru::new(cache / 64),
             dirty: Default::default(),
@@ -225,7 +262,11 @@ impl Run {
                 (watch.touched, watch.ip) = (addr, ip);
             }
         }
-        if !self.cache.holds(addr / 64) {
+        let holds = self.cache.holds(addr / 64);
+        if let Some(sampling) = &mut self.sampling {
+            sampling.see(self.now, addr, ip, write, holds);
+        }
+        if !holds {
             self.now += 120;
             self.truth[site].0 += 1.0;
         }
@@ -267,6 +308,18 @@ pub struct Simulated {
 
 /// Runs a program with so many looks at each of its sites, spread over its life; watches give up after `limit` ns.
 pub fn simulate(program: impl Fn(&mut Run), cache: usize, memories: &[usize], looks: usize, seed: u64) -> Simulated {
+    simulate_sampled(program, cache, memories, looks, seed, None)
+}
+
+/// The same with memory samples beside the looks.
+pub fn simulate_sampled(
+    program: impl Fn(&mut Run),
+    cache: usize,
+    memories: &[usize],
+    looks: usize,
+    seed: u64,
+    sampling: Option<Sampling>,
+) -> Simulated {
     let limit = 2_000_000_000;
     let mut dry = Run::new(cache, memories, Vec::new(), limit);
     program(&mut dry);
@@ -295,6 +348,7 @@ pub fn simulate(program: impl Fn(&mut Run), cache: usize, memories: &[usize], lo
     }
     plan.sort_by_key(|plan| std::cmp::Reverse(plan.0));
     let mut run = Run::new(cache, &[], plan, limit);
+    run.sampling = sampling;
     program(&mut run);
     let end = run.now;
     for watch in run.open.into_values().flatten() {
@@ -306,13 +360,20 @@ pub fn simulate(program: impl Fn(&mut Run), cache: usize, memories: &[usize], lo
         at: 1_000_000_000,
         pid: 1,
         cache_bytes: cache as u64,
-        method: Method::PageFaults,
+        method: match (&run.sampling, looks) {
+            (None, _) => Method::PageFaults,
+            (Some(_), 0) => Method::Hardware,
+            (Some(_), _) => Method::Both,
+        },
         program: "app".into(),
         ..Start::default()
     };
     let mut records = vec![Record::Start(start)];
     records.extend(run.records);
     records.extend(run.watches.into_iter().map(|(watch, _)| Record::Watch(watch)));
+    if let Some(sampling) = run.sampling {
+        records.push(Record::Accesses { at: end, samples: sampling.samples, lost: 0 });
+    }
     records.push(Record::End { at: end, cpu_user_ns: end - 1_000_000_000, cpu_system_ns: 0, peak_resident: 0 });
     let truth = dry.truth.iter().map(|&(read, written)| (read * 64.0, written * 64.0)).collect();
     Simulated { content: Content { batches: vec![Batch { pid: 1, records }], lost_bytes: 0 }, truth, missed: dry.missed }

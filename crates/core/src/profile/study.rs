@@ -6,6 +6,7 @@ use super::misses::PageVisits;
 use super::names::Names;
 use super::record::{Brief, Kind, WatchEnd};
 use super::recurrence::SIGNIFICANT;
+use super::samples::Tally;
 use super::summary::{ALWAYS_MAPPED, Estimate, Pattern};
 use super::timeline::{PAGE, Timeline};
 use super::traffic::{Flows, order};
@@ -27,6 +28,9 @@ pub struct Studied<'a> {
     pub read: Estimate,
     pub written: Estimate,
     pub page_visit_count: Estimate,
+    /// What the processor sampled of it, and how many looks that is worth.
+    pub tally: Tally,
+    pub sampled: f64,
 }
 
 /// How many bytes more or less there are of objects, in order of time.
@@ -94,6 +98,8 @@ pub fn study<'a, N: Names + ?Sized>(
         read: none,
         written: none,
         page_visit_count: none,
+        tally: Tally::default(),
+        sampled: 0.0,
     }
 }
 

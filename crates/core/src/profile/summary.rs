@@ -138,6 +138,12 @@ pub struct ObjectGroup {
     pub looks: u64,
     /// Looks that saw a touch.
     pub touches: u64,
+    /// Memory samples of the processor that lie in it; 0 where there are none.
+    #[serde(default)]
+    pub samples: u64,
+    /// Mean cycles of its sampled loads that the first cache did not hold; 0: not measured.
+    #[serde(default)]
+    pub load_cycles: f64,
 }
 
 impl ObjectGroup {
@@ -199,6 +205,12 @@ pub struct Summary {
     pub misses: Curve,
     /// Share of the program's CPU time that observing took (our threads, stalls, hooks).
     pub overhead: f64,
+    /// Memory samples of the processor that were evaluated; 0 where there are none.
+    #[serde(default)]
+    pub samples: u64,
+    /// Samples that the kernel had no room for.
+    #[serde(default)]
+    pub samples_lost: u64,
     /// What the user should know.
     pub notes: Vec<String>,
 }
@@ -262,7 +274,7 @@ impl ObjectGroup {
             ("page_visits", self.page_visits),
         ];
         estimates.iter().try_for_each(|(what, estimate)| estimate.check(&of(what)))?;
-        amounts(&of("lifetime_s or busy_s"), &[self.lifetime_s, self.busy_s])?;
+        amounts(&of("lifetime_s, busy_s or load_cycles"), &[self.lifetime_s, self.busy_s, self.load_cycles])?;
         self.routines.iter().try_for_each(|(name, share)| amounts(&of(name), &[*share]))?;
         for (what, line) in [("live_bytes", &self.live_bytes), ("traffic", &self.traffic)] {
             amounts(&of(what), line)?;
@@ -275,6 +287,14 @@ impl ObjectGroup {
 }
 
 impl Summary {
+    /// How well shares of the traffic are known: half of the interval of the object whose share is known worst, as a share of all
+    /// traffic; `None` where there is none.
+    pub fn confidence(&self) -> Option<f64> {
+        let all: f64 = self.objects.iter().map(|object| object.total().value).sum();
+        let halves = self.objects.iter().map(|object| (object.total().high - object.total().low) / 2.0);
+        (all > 0.0 && self.method != Method::None).then(|| halves.fold(0.0, f64::max) / all)
+    }
+
     /// Checks what readers take for granted: numbers that are none, negative or too many, and curves without order.
     ///
     /// # Errors

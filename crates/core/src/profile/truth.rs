@@ -5,11 +5,11 @@ use super::interval::Xorshift;
 use super::simulate::{COLUMN, Machine, Run, SITES, STREAM, Simulated, UNKNOWN, VARIES, simulate};
 use super::summary::Summary;
 
-const CACHE: usize = 256 << 10;
-const MB: u64 = 1 << 20;
+pub(super) const CACHE: usize = 256 << 10;
+pub(super) const MB: u64 = 1 << 20;
 
 /// Estimated and true traffic of each site.
-fn compare(run: &Simulated, summary: &Summary) -> Vec<(f64, f64, bool)> {
+pub(super) fn compare(run: &Simulated, summary: &Summary) -> Vec<(f64, f64, bool)> {
     (0..SITES)
         .filter_map(|site| {
             let name = format!("object{} (a.c:1)", site + 1);
@@ -59,7 +59,7 @@ fn judge(name: &str, program: impl Fn(&mut Run), looks: usize, points: f64) {
 }
 
 /// Arrays swept 8, 4, 2 times and once per round, one that fits the cache and one that is never used again.
-fn sweeps(run: &mut Run) {
+pub(super) fn sweeps(run: &mut Run) {
     let arrays: Vec<_> = (0..4).map(|site| run.alloc(site, MB)).collect();
     let (hot, cold) = (run.alloc(4, 16 << 10), run.alloc(5, MB));
     arrays.iter().chain([&cold]).for_each(|&id| run.sweep(id, MB, true));
@@ -123,7 +123,7 @@ fn temporaries(run: &mut Run) {
 }
 
 /// Two arrays, each in its own half of the run, and computing in between.
-fn phases(run: &mut Run) {
+pub(super) fn phases(run: &mut Run) {
     let (one, other) = (run.alloc(0, MB), run.alloc(1, MB));
     [one, other].into_iter().for_each(|id| run.sweep(id, MB, true));
     for _ in 0..20 {

@@ -27,6 +27,8 @@ pub struct Counted {
     pub own: u64,
     /// Time that threads waited for us.
     pub stall: u64,
+    /// CPU time of ours that no look took.
+    pub beside: u64,
     /// Looks that were to begin.
     pub tried: u64,
     /// Those that found memory to look at.
@@ -73,6 +75,7 @@ impl Governor {
         }
         let cost = since(|c| c.own) + since(|c| c.stall);
         let (tried, looks) = (since(|c| c.tried), since(|c| c.looks));
+        let beside = since(|c| c.beside);
         // A program of many threads may wait at barriers for the one that waits for us: so its time counts once, not per thread.
         let program = (since(|c| c.process) - since(|c| c.own)).clamp(0.0, wall);
         self.last = counted;
@@ -84,9 +87,9 @@ impl Governor {
             let weight = if each > DEAR * self.cost { (looks / 200.0).min(0.3) } else { (looks / COSTS).min(MOST_AT_ONCE) };
             self.cost += weight * (each - self.cost);
         }
-        let allowed = self.budget * program;
+        let allowed = self.budget * program - beside;
         self.balance = (self.balance + allowed - cost).clamp(-self.budget * 2e9, self.budget * SETTLE_NS / 2.0);
-        let per_second = self.budget * program / wall * 1e9 + self.balance / SETTLE_NS * 1e9;
+        let per_second = allowed / wall * 1e9 + self.balance / SETTLE_NS * 1e9;
         self.rate = (per_second / (self.cost * self.found.max(0.01))).clamp(LEAST, MOST);
     }
 }
@@ -97,6 +100,11 @@ mod tests {
 
     /// Runs ten seconds of a program that computes for the share `busy`, on `threads` threads; each look costs `cost` ns.
     fn share_spent(budget: f64, threads: f64, busy: f64, cost: impl Fn(f64) -> f64) -> (f64, f64) {
+        share_spent_beside(budget, threads, busy, cost, 0.0)
+    }
+
+    /// The same when other means take the share `beside` of the time.
+    fn share_spent_beside(budget: f64, threads: f64, busy: f64, cost: impl Fn(f64) -> f64, beside: f64) -> (f64, f64) {
         let mut governor = Governor::new(budget, Counted::default());
         let mut counted = Counted::default();
         let (mut own, mut stall, mut looks, mut process) = (0.0, 0.0, 0.0, 0.0);
@@ -112,6 +120,7 @@ mod tests {
                 process: process as u64,
                 own: own as u64,
                 stall: stall as u64,
+                beside: (beside * f64::from(tick) * 1e7) as u64,
                 tried: looks as u64,
                 looks: looks as u64,
             };
@@ -134,6 +143,14 @@ mod tests {
         assert!(share < 0.033, "{share}");
         let (share, rate) = share_spent(0.03, 1.0, 0.0, |_| 50e3);
         assert!(share < 0.003 && rate >= 3.0, "{share} {rate}");
+    }
+
+    #[test]
+    fn what_other_means_take_is_the_looks_loss() {
+        let (share, _) = share_spent_beside(0.03, 1.0, 1.0, |_| 50e3, 0.02);
+        assert!((0.007..0.012).contains(&share), "{share}");
+        let (share, rate) = share_spent_beside(0.03, 1.0, 1.0, |_| 50e3, 0.04);
+        assert!(share < 0.001 && rate >= 3.0, "{share} {rate}: nothing is left");
     }
 
     #[test]
@@ -160,7 +177,7 @@ mod tests {
                 sums[usize::from(full)] += count;
             }
             let (now, own) = (tick * 10_000_000, own as u64);
-            governor.update(Counted { now, process: now + own, own, stall: 0, tried: tried as u64, looks: looks as u64 });
+            governor.update(Counted { now, process: now + own, own, stall: 0, beside: 0, tried: tried as u64, looks: looks as u64 });
         }
         assert!((0.9..1.1).contains(&(sums[0] / sums[1])), "{sums:?}");
         assert!((0.026..0.033).contains(&(own / 10e9)), "{own}");

@@ -69,6 +69,8 @@ pub struct Sampler {
     rate: AtomicU64,
     cpu_ns: AtomicU64,
     stall_ns: AtomicU64,
+    /// What observing by other means takes of the budget.
+    beside_ns: AtomicU64,
     /// What a thread waits for its page beside what the sampler's thread sees of it.
     waking_ns: AtomicU64,
     ended: AtomicU64,
@@ -91,6 +93,7 @@ static SAMPLER: Sampler = Sampler {
     rate: AtomicU64::new(0),
     cpu_ns: AtomicU64::new(0),
     stall_ns: AtomicU64::new(0),
+    beside_ns: AtomicU64::new(0),
     waking_ns: AtomicU64::new(waking::AT_FIRST_NS),
     ended: AtomicU64::new(0),
     touched: AtomicU64::new(0),
@@ -136,6 +139,11 @@ impl Sampler {
         // Nothing is offered before that.
         self.process.store(process::pid(), Ordering::Release);
         Ok(())
+    }
+
+    /// Observing by other means has taken so much more CPU time, which looks must leave of the budget.
+    pub fn spent_beside(&self, ns: u64) {
+        self.beside_ns.fetch_add(ns, Ordering::Relaxed);
     }
 
     fn options(&self) -> Options {
@@ -240,7 +248,7 @@ impl Sampler {
         self.looks.reset();
         self.watches.reset();
         self.rate.store(0, Ordering::Relaxed);
-        for count in [&self.cpu_ns, &self.stall_ns, &self.ended, &self.touched] {
+        for count in [&self.cpu_ns, &self.stall_ns, &self.beside_ns, &self.ended, &self.touched] {
             count.store(0, Ordering::Relaxed);
         }
         self.holds.reset();

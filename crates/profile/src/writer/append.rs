@@ -1,7 +1,8 @@
 //! What the writer appends to the file: records of the books, sites, code, samples of time, costs.
 
 use super::*;
-use nearfar_core::profile::record::{Cost, TimeSamples};
+use nearfar_core::profile::record::{Cost, Source, TimeSamples};
+use nearfar_core::profile::thin;
 
 impl Writer {
     /// Appends what there is; `last`: the process ends.
@@ -14,7 +15,8 @@ impl Writer {
                 self.book.records.push(object(region));
             }
         }
-        let records = self.book.take(thin, now, last);
+        let mut records = self.book.take(thin, now, last);
+        records.extend(self.accesses(now, thin));
         let mut head: Vec<Record> = self.start.take().map(Record::Start).into_iter().collect();
         let mut middle = Vec::new();
         self.new_sites(&records, sites, &mut middle);
@@ -83,6 +85,41 @@ impl Writer {
         TimeSamples { at, period_ns: PERIOD_NS, samples, since: self.written, moments }
     }
 
+    /// Takes what the processor has sampled since the last time, and holds `most` of it. What that costs is none of the looks' time.
+    pub(super) fn take_samples(&mut self, most: usize) {
+        let Some(processor) = &mut self.processor else { return };
+        let begun = facts::thread_cpu_ns();
+        processor.drain(&mut self.accesses);
+        self.accesses_lost += processor.take_lost();
+        if self.accesses.len() > most {
+            thin::thin(&mut self.accesses, most / 2, &mut self.random);
+        }
+        if let Some(sampler) = self.sampler {
+            sampler.spent_beside(facts::thread_cpu_ns().saturating_sub(begun));
+        }
+    }
+
+    /// How many samples a write has.
+    pub(super) fn samples_kept(&self, thin: Thin) -> usize {
+        let most = if self.settings.precise { 4 * SAMPLES } else { SAMPLES };
+        match thin {
+            Thin::No => most,
+            Thin::Small => most / 2,
+            Thin::Most => most / 8,
+            Thin::Full => 0,
+        }
+    }
+
+    /// The processor's samples since the last write.
+    fn accesses(&mut self, at: u64, how: Thin) -> Option<Record> {
+        let most = self.samples_kept(how);
+        self.take_samples(most * SAMPLES_HELD);
+        let mut samples = std::mem::take(&mut self.accesses);
+        thin::thin(&mut samples, most, &mut self.random);
+        let lost = std::mem::take(&mut self.accesses_lost);
+        (lost > 0 || !samples.is_empty()).then_some(Record::Accesses { at, samples, lost })
+    }
+
     fn cost(&self, at: u64) -> Cost {
         let spent = self.sampler.map(Sampler::cost).unwrap_or_default();
         Cost {
@@ -129,11 +166,15 @@ impl Writer {
 
     /// The code around instructions that were seen for the first time.
     fn new_codes(&mut self, records: &[Record], sites: &Sites) -> Vec<Record> {
-        let ips: Vec<u64> = records
-            .iter()
-            .filter_map(|record| if let Record::Watch(watch) = record { Some(watch.ip) } else { None })
-            .filter(|&ip| ip != 0 && self.codes.len() < 20_000 && self.codes.insert(ip))
-            .collect();
+        let looked = records.iter().filter_map(|record| if let Record::Watch(watch) = record { Some(watch.ip) } else { None });
+        let sampled =
+            records.iter().filter_map(|record| if let Record::Accesses { samples, .. } = record { Some(samples) } else { None });
+        let mut few = HashSet::new();
+        let sampled = sampled.flatten().filter(|access| access.writes || access.source == Source::Memory).map(|access| access.ip);
+        let sampled: Vec<u64> =
+            sampled.filter(|ip| !self.codes.contains(ip) && few.len() < SAMPLED_CODES && few.insert(*ip)).collect();
+        let ips: Vec<u64> =
+            looked.chain(sampled).filter(|&ip| ip != 0 && self.codes.len() < 20_000 && self.codes.insert(ip)).collect();
         let strange = ips.iter().filter(|&&ip| self.is_strange(ip)).count() > 0;
         if strange {
             self.read_maps(sites);

@@ -19,7 +19,14 @@ pub struct Cost {
     cost: f64,
     /// Where the middle half of those is, in per cent.
     quarters: (f64, f64),
+    /// The most that profiling should cost so.
+    limit: f64,
+    met: bool,
 }
+
+/// The most that profiling should cost: as it is, and with `--precise`.
+const LIMIT: f64 = 0.05;
+const PRECISE_LIMIT: f64 = 0.15;
 
 const TRIAD: &str = r#"
 #include <stdio.h>
@@ -47,7 +54,7 @@ struct Started {
 }
 
 /// Measures what is there; says what is not.
-pub fn measure(dir: &Path, pairs: u32, options: &[String], wanted: impl Fn(&str) -> bool) -> Result<Vec<Cost>> {
+pub fn measure(dir: &Path, pairs: u32, precise: bool, options: &[String], wanted: impl Fn(&str) -> bool) -> Result<Vec<Cost>> {
     let triad = || {
         let (source, program) = (dir.join("triad.c"), dir.join("triad"));
         std::fs::write(&source, TRIAD)?;
@@ -68,10 +75,13 @@ pub fn measure(dir: &Path, pairs: u32, options: &[String], wanted: impl Fn(&str)
     };
     let lu = || outside(outside::Program::NumpyLu, numpy().context("no python3 here has numpy")?.into(), NUMPY);
     let programs: [(&'static str, &dyn Fn() -> Result<Started>); 3] = [("triad", &triad), ("lammps", &lammps), ("numpy-lu", &lu)];
-    println!("program      plain s  profiled s   median     middle half of pairs   pairs");
+    let precisely = precise.then(|| "--precise".to_owned());
+    let options: Vec<String> = precisely.into_iter().chain(options.iter().cloned()).collect();
+    let limit = if precise { PRECISE_LIMIT } else { LIMIT };
+    println!("program      plain s  profiled s   median     middle half of pairs   pairs   at most {:.0} %", 100.0 * limit);
     let mut found = Vec::new();
     for (name, prepare) in programs.into_iter().filter(|(name, _)| wanted(name)) {
-        match prepare().and_then(|started| by_turns(name, &started, dir, pairs.max(1), options)) {
+        match prepare().and_then(|started| by_turns(name, &started, dir, pairs.max(1), &options, limit)) {
             Ok(cost) => found.push(cost),
             Err(error) => println!("{name:12} left out: {error:#}"),
         }
@@ -79,14 +89,15 @@ pub fn measure(dir: &Path, pairs: u32, options: &[String], wanted: impl Fn(&str)
     Ok(found)
 }
 
-fn by_turns(program: &'static str, started: &Started, dir: &Path, pairs: u32, options: &[String]) -> Result<Cost> {
+fn by_turns(program: &'static str, started: &Started, dir: &Path, pairs: u32, options: &[String], limit: f64) -> Result<Cost> {
     let this = std::env::current_exe()?.into_os_string();
     // Without the table afterwards: that is not the program's time.
     let mut profiled = vec![this, "profile".into(), "-q".into(), "-o".into(), "a.nfprof".into()];
     profiled.extend(options.iter().map(OsString::from));
     profiled.push("--".into());
     profiled.extend(started.command.iter().cloned());
-    let mut cost = Cost { program, plain_s: Vec::new(), profiled_s: Vec::new(), cost: 0.0, quarters: (0.0, 0.0) };
+    let mut cost =
+        Cost { program, plain_s: Vec::new(), profiled_s: Vec::new(), cost: 0.0, quarters: (0.0, 0.0), limit, met: false };
     // Once unmeasured: files are in the page cache then.
     seconds(&started.command, started, dir)?;
     for pair in 0..pairs {
@@ -102,16 +113,18 @@ fn by_turns(program: &'static str, started: &Started, dir: &Path, pairs: u32, op
     }
     let mut ratios: Vec<f64> = cost.profiled_s.iter().zip(&cost.plain_s).map(|(with, without)| with / without - 1.0).collect();
     cost.cost = median(&ratios);
+    cost.met = cost.cost <= limit;
     ratios.sort_by(f64::total_cmp);
     let quarter = |of: f64| ratios.get((ratios.len() as f64 * of) as usize).map_or(0.0, |ratio| 100.0 * ratio);
     cost.quarters = (quarter(0.25), quarter(0.75));
     println!(
-        "{program:12} {:7.2}  {:10.2}   {:+6.1} %   {:+6.1} .. {:+5.1} %   {pairs}",
+        "{program:12} {:7.2}  {:10.2}   {:+6.1} %   {:+6.1} .. {:+5.1} %   {pairs:5}   {}",
         median(&cost.plain_s),
         median(&cost.profiled_s),
         100.0 * cost.cost,
         cost.quarters.0,
         cost.quarters.1,
+        if cost.met { "met" } else { "missed" },
     );
     Ok(cost)
 }

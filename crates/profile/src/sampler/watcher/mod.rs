@@ -294,6 +294,7 @@ impl Watcher {
             process,
             own,
             stall: self.sampler.stall_ns.load(Ordering::Relaxed),
+            beside: self.sampler.beside_ns.load(Ordering::Relaxed),
             tried: self.tried,
             looks: self.begun,
         });

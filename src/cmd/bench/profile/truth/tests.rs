@@ -29,6 +29,8 @@ fn group(name: &str, function: &str, kind: Kind, bytes: f64) -> ObjectGroup {
         busy_s: 0.0,
         looks: 0,
         touches: 0,
+        samples: 0,
+        load_cycles: 0.0,
     }
 }
 
@@ -50,6 +52,8 @@ fn summary(objects: Vec<ObjectGroup>) -> Summary {
         routines: vec![],
         misses: Curve::default(),
         overhead: 0.0,
+        samples: 0,
+        samples_lost: 0,
         notes: vec![],
     }
 }
