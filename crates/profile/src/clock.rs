@@ -121,7 +121,8 @@ impl Clock {
     }
 }
 
-fn candidates() -> Vec<usize> {
+/// CPUs to sample.
+pub(crate) fn candidates() -> Vec<usize> {
     let allowed: Vec<usize> =
         affinity::of(0).map(|list| list.as_slice().iter().map(|&cpu| cpu as usize).collect()).unwrap_or_default();
     // The first thread may be bound to a few while its threads may use all: as long as they are few, all are sampled.

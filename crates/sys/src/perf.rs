@@ -111,6 +111,15 @@ pub enum Found {
     Lost(u64),
 }
 
+/// Who is sampled besides the thread itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Heirs {
+    /// Threads that it starts.
+    Threads,
+    /// And processes.
+    Processes,
+}
+
 /// Samples of one CPU.
 pub struct Ring {
     event: Kept,
@@ -129,7 +138,16 @@ impl Ring {
     /// # Errors
     /// `EINVAL`: there is no such CPU; `ENODEV`: it is off; `EACCES`, `EPERM`, `ENOSYS`: not allowed here.
     pub fn open(tid: u32, cpu: usize, period_ns: u64) -> Result<Self, Errno> {
-        Self::of(tid, cpu, Attributes::clock(period_ns))
+        Self::of(tid, cpu, Attributes::clock(period_ns), Heirs::Threads)
+    }
+
+    /// The same of the calling thread, and of threads and processes that it starts from now on, whatever they execute. For a process that
+    /// watches its children: the rights are those over itself.
+    ///
+    /// # Errors
+    /// As for `open`.
+    pub fn family(cpu: usize, period_ns: u64) -> Result<Self, Errno> {
+        Self::of(process::tid(), cpu, Attributes::clock(period_ns), Heirs::Processes)
     }
 
     /// Memory samples (`core::profile::hardware`) of thread `tid`, and of those that it starts: one of each `period` events.
@@ -137,11 +155,14 @@ impl Ring {
     /// # Errors
     /// As for `open`; `ENOENT`, `EOPNOTSUPP`: the processor has no such event.
     pub fn memory(tid: u32, cpu: usize, event: &Event, period: u64) -> Result<Self, Errno> {
-        Self::of(tid, cpu, Attributes::memory(event, period))
+        Self::of(tid, cpu, Attributes::memory(event, period), Heirs::Threads)
     }
 
-    fn of(tid: u32, cpu: usize, attributes: Attributes) -> Result<Self, Errno> {
-        let event = event(tid, cpu, &attributes)?;
+    fn of(tid: u32, cpu: usize, attributes: Attributes, heirs: Heirs) -> Result<Self, Errno> {
+        let event = match heirs {
+            Heirs::Threads => event(tid, cpu, &attributes)?,
+            Heirs::Processes => event_with(tid, cpu, &attributes, 0)?,
+        };
         let mut result = Err(Errno::ENOMEM);
         for pages in PAGES {
             let len = (1 + pages) * PAGE;

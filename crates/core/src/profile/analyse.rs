@@ -51,7 +51,7 @@ pub fn analyse<N: Names + ?Sized>(content: &Content, names: &N, options: &Option
     let study = |(group, paced)| study(group, paced, &mut code, (begin, end, bin_s));
     let mut studied: Vec<_> = groups.iter().zip(&paced).map(study).collect();
     let kept = traffic(&mut studied, lines, wall);
-    let mut routines = Routines::new(names);
+    let mut routines = Routines::new(names, (begin, end, bin_s));
     let sampled: Vec<f64> = processes.iter().enumerate().map(|(at, process)| routines.time(at, process, &mut code)).collect();
     let mut objects: Vec<_> = studied
         .iter()
