@@ -5,6 +5,7 @@
 mod tiers;
 mod words;
 mod curve;
+mod routines;
 mod verify;
 
 use crate::args::AdviseArgs;

@@ -45,28 +45,45 @@ struct Shares {
     groups: Vec<Vec<f64>>,
 }
 
+/// Adds the kernel's CPU time, which samples leave out, to those that ran: first where they leave a part of the wall time free.
+fn with_kernel(cpu: &mut [Vec<f64>], seconds: &[f64], kernel: f64) {
+    let free = |ran: &[f64], seconds: f64| {
+        let sum: f64 = ran.iter().sum();
+        if sum > 0.0 { (seconds - sum).max(0.0) } else { 0.0 }
+    };
+    let all: f64 = cpu.iter().zip(seconds).map(|(ran, &seconds)| free(ran, seconds)).sum();
+    let filled = if all > 0.0 { (kernel / all).min(1.0) } else { 0.0 };
+    for (ran, &seconds) in cpu.iter_mut().zip(seconds) {
+        let (sum, more) = (ran.iter().sum::<f64>(), filled * free(ran, seconds));
+        ran.iter_mut().filter(|_| sum > 0.0).for_each(|ran| *ran *= 1.0 + more / sum);
+    }
+    let sum: f64 = cpu.iter().flatten().sum();
+    let scale = if sum > 0.0 { 1.0 + (kernel - filled * all).max(0.0) / sum } else { 1.0 };
+    cpu.iter_mut().flatten().for_each(|ran| *ran *= scale);
+}
+
 impl Shares {
     fn of(summary: &Summary, seconds: &[f64]) -> Option<Self> {
         let all: f64 = summary.routines.iter().map(|routine| routine.self_s).sum();
         if all.is_nan() || all <= 0.0 || seconds.is_empty() {
             return None;
         }
-        // Samples leave the kernel's time out; it is of those who asked for it.
-        let scale = (summary.cpu_s / all).max(1.0);
         let wall: f64 = seconds.iter().sum();
         let bins = seconds.len();
         let mut cpu = vec![vec![0.0; summary.routines.len()]; bins];
         for (at, routine) in summary.routines.iter().enumerate() {
             let told: f64 = routine.time.iter().sum();
-            for bin in 0..bins {
-                let even = if wall > 0.0 { seconds[bin] / wall } else { 1.0 / bins as f64 };
-                cpu[bin][at] = if told > 0.0 { 0.0 } else { routine.self_s * even * scale };
-            }
             if told > 0.0 {
                 let fine = routine.time.len();
-                routine.time.iter().enumerate().for_each(|(from, part)| cpu[from * bins / fine][at] += part * scale);
+                routine.time.iter().enumerate().for_each(|(from, part)| cpu[from * bins / fine][at] += part);
+                continue;
+            }
+            for (bin, seconds) in seconds.iter().enumerate() {
+                let even = if wall > 0.0 { seconds / wall } else { 1.0 / bins as f64 };
+                cpu[bin][at] = routine.self_s * even;
             }
         }
+        with_kernel(&mut cpu, seconds, (summary.cpu_s - all).max(0.0));
         let time = cpu.iter().zip(seconds).map(|(ran, &seconds)| {
             let sum: f64 = ran.iter().sum();
             let whole = sum.max(seconds);
@@ -260,6 +277,12 @@ mod tests {
         slept.cpu_s = 8.0;
         let found = times(&slept, &paged(), &[1.0, 1.0], 32e6);
         assert!(found[0] > 3.9 && found[0] < 4.1 && found[1] > 1.9 && found[2] < 2.1, "{found:?}");
+        // It is looked for where samples leave room: "one" was in the kernel for half of the first stretch.
+        let mut zeroing = program(false);
+        zeroing.routines[0].time[0] = 0.5;
+        zeroing.routines[0].self_s = 3.5;
+        let found = times(&zeroing, &paged(), &[1.0, 1.0], 32e6);
+        assert!((found[0] - 4.0).abs() < 1e-6 && found[2].abs() < 1e-6, "{found:?}");
     }
 
     #[test]
