@@ -216,3 +216,50 @@ fn bad_input_is_told() {
     let plan = fs::read_to_string(scratch.work().join("all.toml")).expect("a plan");
     assert!(plan.contains("allocate_hot") && plan.contains("allocate_cold"), "{plan}");
 }
+
+/// Predicted and measured seconds of a routine.
+fn of_routine(row: &serde_json::Value, function: &str) -> (f64, f64) {
+    let routines = row["routines"].as_array().expect("routines");
+    let one = routines.iter().find(|one| one["function"] == function).unwrap_or_else(|| panic!("{function}: {row}"));
+    (one["predicted"].as_f64().expect("a prediction"), one["measured"].as_f64().expect("a measurement"))
+}
+
+#[test]
+fn predictions_are_verified_by_routine() {
+    let (scratch, _beside) = (Scratch::new(), shared_machine());
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O2", "-g", "-o", "phases"]).arg(program_file("../verify/phases.c"));
+    assert!(gcc.current_dir(scratch.work()).status().expect("gcc runs").success());
+    let nearfar = |args: &[&str]| {
+        let output = Command::new(nearfar_bin()).args(args).current_dir(scratch.work()).output().expect("nearfar runs");
+        assert!(output.status.success(), "{args:?}: {}", words(&output));
+        words(&output)
+    };
+    nearfar(&["profile", "-q", "-o", "p.nfprof", "--", "./phases", "4", "32"]);
+    let far = ["--far", "emu:bw=1G,lat=10us"];
+    let text = nearfar(&["advise", "p.nfprof", "--near", "128M", far[0], far[1], "--verify", "--runs", "1", "--json", "v.json"]);
+    let json = fs::read_to_string(scratch.work().join("v.json")).expect("written");
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    if let Some(why) = json["verified"]["routines_missing"].as_str() {
+        return println!("skipped: {why}");
+    }
+    let rows = json["verified"]["rows"].as_array().expect("rows");
+    for row in rows {
+        let sum = |of: &str| row["routines"].as_array().expect("routines").iter().filter_map(|one| one[of].as_f64()).sum::<f64>();
+        let (said, seen) = (row["predicted"]["value"].as_f64().expect("a number"), row["median"].as_f64().expect("a number"));
+        assert!((sum("predicted") / said - 1.0).abs() < 1e-6 && (sum("measured") / seen - 1.0).abs() < 1e-6, "{row}");
+    }
+    let row = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name}: {text}"));
+    let (far, near) = (row("All far"), row("All near"));
+    // Waits for far are of those that go through arrays, and not of the one that computes.
+    let moving = |row| {
+        ["sum_of", "update"].map(|name| of_routine(row, name)).iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    };
+    let (moved, computed) = (moving(far), of_routine(far, "compute"));
+    assert!(moved.0 > 2.0 * moving(near).0 && moved.1 > 2.0 * moving(near).1, "{text}");
+    assert!(moved.0 > 1.5 * computed.0 && moved.1 > 1.5 * computed.1 && computed.1 > 0.0, "{text}");
+    assert!(text.contains("by routine: seconds predicted and measured, error") && text.contains(". other"), "{text}");
+    nearfar(&["report", "v.json", "-o", "v.html"]);
+    let page = fs::read_to_string(scratch.work().join("v.html")).expect("a page");
+    assert!(page.contains("By routine") && page.contains("sum_of") && page.matches("class=\"block").count() > 8);
+}

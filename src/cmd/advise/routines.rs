@@ -1,36 +1,17 @@
 //! Predicted beside measured by routine: one case of `--verify` after another, as rows, stacked bars and a table.
 
 use super::words::BAR;
+use crate::advice_file::{OTHER, Routine};
+use crate::by_routine::{Column, Key};
 use nearfar_core::advise::by_routine::ByRoutine;
 use nearfar_profile::outside::{Spent, UNKNOWN};
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Routines with a row of their own in what is printed.
-const ROWS: usize = 8;
 /// Letters of a routine's name.
 const NAME: usize = 26;
-/// What is of no routine, or of one without a name.
-pub const OTHER: &str = "other";
-
 /// Function and module.
 type Name = (String, String);
-
-/// One routine in one case.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Routine {
-    /// Its name; "other" without a module: everything else.
-    pub function: String,
-    /// File name of the program or library.
-    pub module: String,
-    /// Wall seconds, as was said; `None`: the profile has no times of routines.
-    pub predicted: Option<f64>,
-    /// Wall seconds, as seen: the mean share of the runs, of their median. `None`: not measured.
-    pub measured: Option<f64>,
-    /// Predicted over measured, less 1.
-    pub error: Option<f64>,
-}
 
 /// Wall seconds of a run, and where they went.
 pub type Run = (f64, Vec<Spent>);
@@ -59,96 +40,50 @@ pub fn rows(predicted: Option<&ByRoutine>, runs: &[Run], median: f64) -> Vec<Rou
         Routine { function, module, predicted, measured, error }
     };
     let mut rows: Vec<Routine> = known.into_iter().map(|(name, pair)| row(name, pair)).collect();
+    rows.retain(|row| row.most() > 0.0);
     rows.sort_by(|one, next| next.most().total_cmp(&one.most()));
     rows.push(row((OTHER.to_owned(), String::new()), other));
     rows
 }
 
-impl Routine {
-    /// The larger of what was said and seen.
-    fn most(&self) -> f64 {
-        self.predicted.unwrap_or(0.0).max(self.measured.unwrap_or(0.0))
+/// A bar of `total` seconds in which each routine has its letter; without routines of one sign.
+pub fn bar(key: &Key, rows: &[Routine], of: Column, total: f64, most: f64) -> String {
+    let names: Vec<&str> = key.names().collect();
+    let Some(parts) = key.parts(rows, of).filter(|_| !names.is_empty()) else { return super::words::bar(total, most) };
+    let mut text = String::new();
+    let mut until = 0.0;
+    for (at, seconds) in parts.iter().enumerate() {
+        until += seconds;
+        let end = if most > 0.0 { ((until / most * BAR as f64).round() as usize).min(BAR) } else { 0 };
+        let letter = if at < names.len() { letter(at) } else { '.' };
+        text.extend(std::iter::repeat_n(letter, end.saturating_sub(text.len())));
     }
-
-    fn is_other(&self) -> bool {
-        self.module.is_empty() && self.function == OTHER
-    }
+    text
 }
 
-/// The routines that matter in any of the cases, each known by its place; the rest is "other".
-pub struct Key(Vec<Name>);
-
-/// Seconds of each routine of a [`Key`], then of all others; `None`: not known.
-type Parts = Option<Vec<f64>>;
-
-impl Key {
-    /// Of the rows of each case.
-    pub fn of<'a>(cases: impl Iterator<Item = &'a [Routine]>) -> Self {
-        let mut most: BTreeMap<Name, f64> = BTreeMap::new();
-        let mut longest = 0.0f64;
-        for rows in cases {
-            let sum = |of: fn(&Routine) -> Option<f64>| rows.iter().filter_map(of).sum::<f64>();
-            longest = longest.max(sum(|row| row.predicted)).max(sum(|row| row.measured));
-            for row in rows.iter().filter(|row| !row.is_other()) {
-                let known = most.entry((row.function.clone(), row.module.clone())).or_default();
-                *known = known.max(row.most());
-            }
-        }
-        let mut all: Vec<_> = most.into_iter().filter(|(_, seconds)| *seconds >= LEAST * longest && *seconds > 0.0).collect();
-        all.sort_by(|one, next| next.1.total_cmp(&one.1));
-        Self(all.into_iter().take(ROWS).map(|(name, _)| name).collect())
+/// A row for each routine: predicted, measured and error in each of the cases.
+pub fn table(key: &Key, cases: &[(&str, &[Routine])]) -> String {
+    let names: Vec<&str> = key.names().collect();
+    let cases: Vec<_> = cases.iter().filter(|(_, rows)| !rows.is_empty()).collect();
+    if names.is_empty() || cases.is_empty() {
+        return String::new();
     }
-
-    fn parts(&self, rows: &[Routine], of: fn(&Routine) -> Option<f64>) -> Parts {
-        rows.first().and_then(of)?;
-        let mut parts = vec![0.0; self.0.len() + 1];
-        for row in rows {
-            let at = self.0.iter().position(|(function, module)| (function, module) == (&row.function, &row.module));
-            parts[at.filter(|_| !row.is_other()).unwrap_or(self.0.len())] += of(row).unwrap_or(0.0);
+    let mut text = "by routine: seconds predicted and measured, error\n".to_owned();
+    let _ = write!(text, "  {:<NAME$}", "");
+    cases.iter().for_each(|(name, _)| text += &format!("  {name:^21}"));
+    let columns: Vec<_> =
+        cases.iter().map(|(_, rows)| (key.parts(rows, |row| row.predicted), key.parts(rows, |row| row.measured))).collect();
+    for at in 0..=names.len() {
+        let name = names.get(at).map_or_else(|| format!(". {OTHER}"), |function| format!("{} {function}", letter(at)));
+        // Writing to a String cannot fail.
+        let _ = write!(text, "\n  {:<NAME$}", super::words::short(&name, NAME));
+        for (predicted, measured) in &columns {
+            let (said, seen) = (predicted.as_ref().map(|parts| parts[at]), measured.as_ref().map(|parts| parts[at]));
+            let _ = write!(text, "  {:>6}{:>7}{:>8}", seconds(said), seconds(seen), error(said, seen));
         }
-        Some(parts)
     }
-
-    /// A bar of `total` seconds in which each routine has its letter; without routines of one sign.
-    pub fn bar(&self, rows: &[Routine], of: fn(&Routine) -> Option<f64>, total: f64, most: f64) -> String {
-        let Some(parts) = self.parts(rows, of).filter(|_| !self.0.is_empty()) else { return super::words::bar(total, most) };
-        let mut text = String::new();
-        let mut until = 0.0;
-        for (at, seconds) in parts.iter().enumerate() {
-            until += seconds;
-            let end = if most > 0.0 { ((until / most * BAR as f64).round() as usize).min(BAR) } else { 0 };
-            let letter = if at < self.0.len() { letter(at) } else { '.' };
-            text.extend(std::iter::repeat_n(letter, end.saturating_sub(text.len())));
-        }
-        text
-    }
-
-    /// A row for each routine: predicted, measured and error in each of the cases.
-    pub fn table(&self, cases: &[(&str, &[Routine])]) -> String {
-        let cases: Vec<_> = cases.iter().filter(|(_, rows)| !rows.is_empty()).collect();
-        if self.0.is_empty() || cases.is_empty() {
-            return String::new();
-        }
-        let mut text = "by routine: seconds predicted and measured, error\n".to_owned();
-        let _ = write!(text, "  {:<NAME$}", "");
-        cases.iter().for_each(|(name, _)| text += &format!("  {name:^21}"));
-        let columns: Vec<_> =
-            cases.iter().map(|(_, rows)| (self.parts(rows, |row| row.predicted), self.parts(rows, |row| row.measured))).collect();
-        for at in 0..=self.0.len() {
-            let name = self.0.get(at).map_or_else(|| format!(". {OTHER}"), |(function, _)| format!("{} {function}", letter(at)));
-            // Writing to a String cannot fail.
-            let _ = write!(text, "\n  {:<NAME$}", super::words::short(&name, NAME));
-            for (predicted, measured) in &columns {
-                let (said, seen) = (predicted.as_ref().map(|parts| parts[at]), measured.as_ref().map(|parts| parts[at]));
-                let _ = write!(text, "  {:>6}{:>7}{:>8}", seconds(said), seconds(seen), error(said, seen));
-            }
-        }
-        text + "\n"
-    }
+    text + "\n"
 }
-
-/// Routines below this share of the longest run are "other" in what is printed.
-const LEAST: f64 = 2e-3;
 
 fn letter(at: usize) -> char {
     char::from(b'a' + at as u8)
@@ -174,6 +109,7 @@ fn error(said: Option<f64>, seen: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::by_routine::ROWS;
     use nearfar_core::advise::by_routine::RoutineTime;
 
     fn predicted(list: &[(&str, f64)], other: f64) -> ByRoutine {
@@ -208,13 +144,13 @@ mod tests {
         let said = predicted(&list, 0.0);
         let case = rows(Some(&said), &[run(7800.0, &list)], 7800.0);
         let key = Key::of([case.as_slice()].into_iter());
-        let bar = key.bar(&case, |row| row.predicted, 7800.0, 7800.0);
-        assert!(bar.len() == BAR && bar.starts_with("aaaaaabbbbb") && bar.ends_with("....."), "{bar}");
-        let table = key.table(&[("All far", &case), ("Mixed", &case), ("All near", &case)]);
-        assert!(table.lines().all(|line| line.chars().count() <= 100) && table.lines().count() == ROWS + 3, "{table}");
-        assert!(table.contains("+0 %") && table.contains(". other"), "{table}");
+        let drawn = bar(&key, &case, |row| row.predicted, 7800.0, 7800.0);
+        assert!(drawn.len() == BAR && drawn.starts_with("aaaaaabbbbb") && drawn.ends_with("....."), "{drawn}");
+        let drawn = table(&key, &[("All far", &case), ("Mixed", &case), ("All near", &case)]);
+        assert!(drawn.lines().all(|line| line.chars().count() <= 100) && drawn.lines().count() == ROWS + 3, "{drawn}");
+        assert!(drawn.contains("+0 %") && drawn.contains(". other"), "{drawn}");
         let nothing = Key::of(std::iter::empty());
-        assert_eq!(nothing.bar(&[], |row| row.measured, 1.0, 2.0), "#".repeat(BAR / 2));
-        assert_eq!(nothing.table(&[("All far", &[])]), "");
+        assert_eq!(bar(&nothing, &[], |row| row.measured, 1.0, 2.0), "#".repeat(BAR / 2));
+        assert_eq!(table(&nothing, &[("All far", &[])]), "");
     }
 }

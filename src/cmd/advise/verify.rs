@@ -1,10 +1,12 @@
 //! Runs the program as it was predicted: everything far, by the plan, everything near (and single objects), in turn, so that what changes
 //! on the machine meanwhile meets all of them; and prints what came of it beside what was predicted.
 
-use super::routines::{self, Key, Routine, Run};
+use super::routines::{self, Run};
 use super::tiers;
 use super::words::seconds;
+use crate::advice_file::{Row, Set, Verified};
 use crate::args::AdviseArgs;
+use crate::by_routine::{Column, Key};
 use crate::exit::refuse;
 use crate::{machine, program, say};
 use anyhow::{Context, Result};
@@ -17,7 +19,6 @@ use nearfar_core::units::Bytes;
 use nearfar_profile::outside::{NotSeen, Outside, Spent};
 use nearfar_sys::child::{self, Signals};
 use nearfar_sys::event::wait_readable;
-use serde::Serialize;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::os::fd::AsRawFd;
@@ -52,49 +53,6 @@ pub struct Job {
     runs: usize,
     each: bool,
     sets: bool,
-}
-
-/// One way to place, and what came of it.
-#[derive(Clone, Debug, Serialize)]
-pub struct Row {
-    /// "All far", "Mixed", "All near", "only psi".
-    pub name: String,
-    /// What was said.
-    pub predicted: Estimate,
-    /// Wall seconds of each run.
-    pub measured: Vec<f64>,
-    /// Their median.
-    pub median: f64,
-    /// Predicted over measured, less 1.
-    pub error: f64,
-    /// The same by routine, most time first, what is of none last; both columns sum to their total. Empty: not known.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub routines: Vec<Routine>,
-}
-
-/// All of them.
-#[derive(Clone, Debug, Serialize)]
-pub struct Verified {
-    rows: Vec<Row>,
-    /// Share of the gain of all near that the plan has, as measured.
-    pub gain_share: f64,
-    /// Share of the program's bytes that it puts near.
-    pub bytes_share: f64,
-    /// Every set of objects that fits, where that was asked for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub sets: Vec<Set>,
-    /// Why there are no measured times of routines.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub routines_missing: Option<String>,
-}
-
-/// A set of objects that was near.
-#[derive(Clone, Debug, Serialize)]
-pub struct Set {
-    /// Their names.
-    pub objects: Vec<String>,
-    /// Wall seconds, median.
-    pub median: f64,
 }
 
 /// The cases that are told by routine.
@@ -184,7 +142,7 @@ impl Job {
                 }
             }
         }
-        let mut rows: Vec<Row> = cases.into_iter().zip(measured).map(|(case, measured)| Row::new(case, measured)).collect();
+        let mut rows: Vec<Row> = cases.into_iter().zip(measured).map(|(case, measured)| row(case, measured)).collect();
         let sets =
             objects.into_iter().zip(rows.drain(compared..)).map(|(objects, row)| Set { objects, median: row.median }).collect();
         let of = |name: &str| rows.iter().find(|row| row.name == name).map(|row| row.median);
@@ -322,72 +280,68 @@ fn same_program(path: &Path, summary: &Summary) -> Result<()> {
     )))
 }
 
-impl Row {
-    fn new(case: Case, measured: Measured) -> Self {
-        let mut sorted = measured.walls.clone();
-        sorted.sort_by(f64::total_cmp);
-        let middle = sorted.len() / 2;
-        let median = if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 };
-        let routines = routines::rows(case.by_routine.as_ref(), &measured.runs, median);
-        let (name, predicted, measured) = (case.name, case.predicted, measured.walls);
-        Self { error: predicted.value / median - 1.0, name, predicted, measured, median, routines }
-    }
+fn row(case: Case, measured: Measured) -> Row {
+    let mut sorted = measured.walls.clone();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    let median = if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 };
+    let routines = routines::rows(case.by_routine.as_ref(), &measured.runs, median);
+    let (name, predicted, measured) = (case.name, case.predicted, measured.walls);
+    Row { error: predicted.value / median - 1.0, name, predicted, measured, median, routines }
 }
 
-impl Verified {
-    /// For people: bars of predicted and measured times, as in the founding paper's figure.
-    pub fn text(&self) -> String {
-        let most = self.rows.iter().map(|row| row.median.max(row.predicted.value)).fold(0.0, f64::max);
-        let width = self.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
-        let key = Key::of(self.rows.iter().map(|row| row.routines.as_slice()));
-        let mut text = "predicted and measured run time\n".to_owned();
-        let bar = |row: &Row, of, total| key.bar(&row.routines, of, total, most);
-        for row in &self.rows {
-            let low = row.measured.iter().copied().fold(f64::INFINITY, f64::min);
-            let high = row.measured.iter().copied().fold(0.0, f64::max);
-            let held = if row.predicted.low <= high && low <= row.predicted.high { "" } else { ", outside of the interval" };
-            let (name, predicted) = (&row.name, &row.predicted);
-            // Writing to a String cannot fail.
-            let _ = writeln!(
-                text,
-                "  {name:<width$}  predicted {:>16}  {}",
-                seconds(predicted),
-                bar(row, |one| one.predicted, predicted.value)
-            );
-            let _ = writeln!(
-                text,
-                "  {:<width$}  measured  {:>16}  {} ({:+.0} %{held})",
-                "",
-                format!("{:.2} s", row.median),
-                bar(row, |one| one.measured, row.median),
-                100.0 * row.error
-            );
-        }
-        let main = self.rows.iter().filter(|row| MAIN.contains(&row.name.as_str()));
-        text += &key.table(&main.map(|row| (row.name.as_str(), row.routines.as_slice())).collect::<Vec<_>>());
-        if self.rows.iter().any(|row| row.name == "Mixed") {
-            let _ = writeln!(
-                text,
-                "the plan has {:.0} % of the gain of all near with {:.0} % of the bytes",
-                100.0 * self.gain_share,
-                100.0 * self.bytes_share
-            );
-        }
-        if let (Some(plan), Some(best)) = (
-            self.rows.iter().find(|row| row.name == "Mixed"),
-            self.sets.iter().min_by(|one, other| one.median.total_cmp(&other.median)),
-        ) {
-            let _ = writeln!(
-                text,
-                "of {} sets that fit, the fastest took {:.2} s ({}): the plan takes {:+.1} % against it",
-                self.sets.len(),
-                best.median,
-                best.objects.join(", "),
-                100.0 * (plan.median / best.median - 1.0)
-            );
-        }
-        text
+/// For people: bars of predicted and measured times, as in the founding paper's figure.
+pub fn text(verified: &Verified) -> String {
+    let most = verified.rows.iter().map(|row| row.median.max(row.predicted.value)).fold(0.0, f64::max);
+    let width = verified.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
+    let key = Key::of(verified.rows.iter().map(|row| row.routines.as_slice()));
+    let mut text = "predicted and measured run time\n".to_owned();
+    let bar = |row: &Row, of: Column, total| routines::bar(&key, &row.routines, of, total, most);
+    for row in &verified.rows {
+        let low = row.measured.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = row.measured.iter().copied().fold(0.0, f64::max);
+        let held = if row.predicted.low <= high && low <= row.predicted.high { "" } else { ", outside of the interval" };
+        let (name, predicted) = (&row.name, &row.predicted);
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "  {name:<width$}  predicted {:>16}  {}",
+            seconds(predicted),
+            bar(row, |one| one.predicted, predicted.value)
+        );
+        let _ = writeln!(
+            text,
+            "  {:<width$}  measured  {:>16}  {} ({:+.0} %{held})",
+            "",
+            format!("{:.2} s", row.median),
+            bar(row, |one| one.measured, row.median),
+            100.0 * row.error
+        );
     }
+    let main = verified.rows.iter().filter(|row| MAIN.contains(&row.name.as_str()));
+    text += &routines::table(&key, &main.map(|row| (row.name.as_str(), row.routines.as_slice())).collect::<Vec<_>>());
+    if verified.rows.iter().any(|row| row.name == "Mixed") {
+        let _ = writeln!(
+            text,
+            "the plan has {:.0} % of the gain of all near with {:.0} % of the bytes",
+            100.0 * verified.gain_share,
+            100.0 * verified.bytes_share
+        );
+    }
+    if let (Some(plan), Some(best)) = (
+        verified.rows.iter().find(|row| row.name == "Mixed"),
+        verified.sets.iter().min_by(|one, other| one.median.total_cmp(&other.median)),
+    ) {
+        let _ = writeln!(
+            text,
+            "of {} sets that fit, the fastest took {:.2} s ({}): the plan takes {:+.1} % against it",
+            verified.sets.len(),
+            best.median,
+            best.objects.join(", "),
+            100.0 * (plan.median / best.median - 1.0)
+        );
+    }
+    text
 }
 
 /// A directory for plans, removed at the end.
@@ -416,11 +370,11 @@ mod tests {
         let row = |name: &str, predicted: f64, measured: &[f64]| {
             let predicted = Estimate { value: predicted, low: predicted * 0.9, high: predicted * 1.1 };
             let measured = Measured { walls: measured.to_vec(), runs: Vec::new() };
-            Row::new(Case { name: name.into(), predicted, by_routine: None, options: Vec::new() }, measured)
+            super::row(Case { name: name.into(), predicted, by_routine: None, options: Vec::new() }, measured)
         };
         let rows = vec![row("All far", 10.0, &[8.0, 12.0]), row("Mixed", 6.0, &[9.0, 5.0, 5.0]), row("All near", 4.0, &[2.0])];
         assert_eq!((rows[0].median, rows[1].median, rows[2].error), (10.0, 5.0, 1.0));
-        let text = Verified { rows, gain_share: 0.9, bytes_share: 0.3, sets: Vec::new(), routines_missing: None }.text();
+        let text = text(&Verified { rows, gain_share: 0.9, bytes_share: 0.3, ..Verified::default() });
         assert!(
             text.contains("+100 %, outside of the interval") && text.contains("90 % of the gain of all near with 30 %"),
             "{text}"
