@@ -258,11 +258,12 @@ mod tests {
         let one_near = times(&program(false), &memory(), &[1.0, 0.0], 0.0);
         assert!((far[0] - 4.0).abs() < 0.1 && (far[1] - 4.0).abs() < 0.1, "as at home: {far:?}");
         assert!(one_near[0] < 0.9 * far[0] && (one_near[1] - far[1]).abs() < 1e-6, "{one_near:?}");
-        // In the same stretch what overlaps is divided, but by far the most is of the one whose group it is.
+        // In the same stretch the model lets transfers of one hide behind computing of the other: both gain, the one whose group it is
+        // more.
         let (far, one_near) = (program(true), program(true));
         let far = times(&far, &memory(), &[0.0, 0.0], 0.0);
         let one_near = times(&one_near, &memory(), &[1.0, 0.0], 0.0);
-        assert!(far[0] - one_near[0] > 3.0 * (far[1] - one_near[1]).abs(), "{far:?} {one_near:?}");
+        assert!(far[0] - one_near[0] > 1.2 * (far[1] - one_near[1]) && one_near[1] <= far[1], "{far:?} {one_near:?}");
     }
 
     #[test]
