@@ -383,7 +383,8 @@ Example:
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_long_help = REPORT_NOTES)]
 pub struct ReportArgs {
-    /// Machine descriptions of "nearfar probe -o" and run files of "nearfar run --stats"; several machines are put side by side
+    /// Machine descriptions of "nearfar probe -o", run files of "nearfar run --stats", profiles, and what "nearfar advise --json"
+    /// wrote; several machines are put side by side
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
 
@@ -446,7 +447,7 @@ pub struct AdviseArgs {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Write everything that is said to this file, as JSON
+    /// Write everything that is said to this file, as JSON; "nearfar report" makes a page of it
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 
@@ -459,7 +460,7 @@ pub struct AdviseArgs {
     pub fractions: bool,
 
     /// Run the program with everything far, by the plan and with everything near, and print what was measured beside what was
-    /// predicted. Needs --far. The program is the one behind --, or that of the profile
+    /// predicted, in total and by routine. Needs --far. The program is the one behind --, or that of the profile
     #[arg(long)]
     pub verify: bool,
 

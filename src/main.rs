@@ -26,6 +26,8 @@ mod target;
 mod runfile;
 mod trace_file;
 mod presets;
+mod advice_file;
+mod by_routine;
 mod node_file;
 mod tiers;
 mod plan_fit;

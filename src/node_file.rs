@@ -1,6 +1,7 @@
-//! Files that nearfar wrote, read back: descriptions of machines (node.json) and run files. Which one it is, and whether this version
+//! Files that nearfar wrote, read back: descriptions of machines (node.json), run files and advice. Which one it is, and whether this version
 //! understands it, is decided here.
 
+use crate::advice_file::{self, AdviceFile};
 use crate::exit::refuse;
 use nearfar_core::node::{FORMAT, Node};
 use nearfar_core::profile::summary::Summary;
@@ -22,6 +23,8 @@ pub enum Document {
     Run(Value),
     /// A profile, as far as it could be read.
     Profile(Box<Summary>),
+    /// What `nearfar advise --json` wrote.
+    Advice(Box<AdviceFile>),
 }
 
 /// The file at `path`.
@@ -54,6 +57,15 @@ pub fn read(path: &Path) -> anyhow::Result<Document> {
             }
             _ => Err(unknown(path)),
         },
+        _ if value.get("nearfar_advice").is_some() => {
+            let version = value["nearfar_advice"].as_u64().unwrap_or(0);
+            if version > u64::from(advice_file::FORMAT) {
+                return Err(newer("advice", version, advice_file::FORMAT.into()));
+            }
+            let file = serde_json::from_slice(&text)
+                .map_err(|error| refuse(format_args!("{shown} is no advice that can be used: {error}")))?;
+            Ok(Document::Advice(Box::new(file)))
+        }
         _ if value.get("cases").is_some() => {
             Err(refuse(format_args!("{shown} is of nearfar bench; what is read here is node.json (nearfar probe) and run files")))
         }
@@ -68,8 +80,8 @@ pub fn read(path: &Path) -> anyhow::Result<Document> {
 pub fn load(path: &Path) -> anyhow::Result<Node> {
     match read(path)? {
         Document::Node(node) => Ok(*node),
-        Document::Run(_) | Document::Profile(_) => Err(refuse(format_args!(
-            "{} is a run file; a machine description is wanted (nearfar probe -o node.json)",
+        Document::Run(_) | Document::Profile(_) | Document::Advice(_) => Err(refuse(format_args!(
+            "{} is a run file or advice; a machine description is wanted (nearfar probe -o node.json)",
             path.display()
         ))),
     }
@@ -77,7 +89,7 @@ pub fn load(path: &Path) -> anyhow::Result<Node> {
 
 fn unknown(path: &Path) -> anyhow::Error {
     refuse(format_args!(
-        "{} is neither a machine description (nearfar probe) nor a run file (nearfar run --stats)",
+        "{} is neither a machine description (nearfar probe) nor a run file (nearfar run --stats) nor advice (nearfar advise --json)",
         path.display()
     ))
 }
@@ -121,8 +133,10 @@ mod tests {
             ("{\"format\": 99}", "format 99; this nearfar knows up to 1"),
             ("{\"format\": 1, \"bandwidth\": 3}", "no machine description"),
             ("{\"format\": 1, \"bandwidth\": [{\"rate\": {\"median\": 1e999}}]}", "not JSON"),
-            ("{\"format\": \"nearfar-run\", \"version\": 1}", "run file; a machine description is wanted"),
+            ("{\"format\": \"nearfar-run\", \"version\": 1}", "run file or advice; a machine description is wanted"),
             ("{\"format\": \"nearfar-run\", \"version\": 7}", "format 7"),
+            ("{\"nearfar_advice\": 1, \"advice\": {\"times\": 3}}", "no advice that can be used"),
+            ("{\"nearfar_advice\": 9}", "advice of format 9"),
             ("{\"version\": 2, \"cases\": []}", "nearfar bench"),
         ] {
             let told = told(text);

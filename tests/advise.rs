@@ -216,3 +216,53 @@ fn bad_input_is_told() {
     let plan = fs::read_to_string(scratch.work().join("all.toml")).expect("a plan");
     assert!(plan.contains("allocate_hot") && plan.contains("allocate_cold"), "{plan}");
 }
+
+/// Predicted and measured seconds of a routine.
+fn of_routine(row: &serde_json::Value, function: &str) -> (f64, f64) {
+    let routines = row["routines"].as_array().expect("routines");
+    let one = routines.iter().find(|one| one["function"] == function).unwrap_or_else(|| panic!("{function}: {row}"));
+    (one["predicted"].as_f64().expect("a prediction"), one["measured"].as_f64().expect("a measurement"))
+}
+
+#[test]
+fn predictions_are_verified_by_routine() {
+    let (scratch, _beside) = (Scratch::new(), shared_machine());
+    let program = built(&scratch.work(), &["-O2"]);
+    let routine = |name: &str, seconds: f64| {
+        let (time, traffic) = (vec![seconds / BINS as f64; BINS], estimate(0.0));
+        format!(r#"{{"function": "{name}", "module": "arrays", "self_s": {seconds}, "time": {time:?}, "traffic": {traffic}}}"#)
+    };
+    let routines = format!(r#""routines": [{}, {}],"#, routine("sum", 1.5), routine("think", 0.5));
+    let text = profile(&program, 400.0).replace(r#""routines": [],"#, &routines);
+    fs::write(scratch.work().join("app.json"), text).expect("written");
+    let nearfar = |args: &[&str]| {
+        let output = Command::new(nearfar_bin()).args(args).current_dir(scratch.work()).output().expect("nearfar runs");
+        assert!(output.status.success(), "{args:?}: {}", words(&output));
+        words(&output)
+    };
+    let (far, program) = (["--far", "emu:bw=1G,lat=10us"], program.to_string_lossy());
+    let advise = ["advise", "app.json", "--near", "64M", far[0], far[1], "--verify", "--runs", "1", "--json", "v.json"];
+    let text = nearfar(&[&advise[..], &["--", &program, "32", "64", "64", "16", "10000000"]].concat());
+    let json = fs::read_to_string(scratch.work().join("v.json")).expect("written");
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    if let Some(why) = json["verified"]["routines_missing"].as_str() {
+        return println!("skipped: {why}");
+    }
+    let rows = json["verified"]["rows"].as_array().expect("rows");
+    for row in rows {
+        let sum = |of: &str| row["routines"].as_array().expect("routines").iter().filter_map(|one| one[of].as_f64()).sum::<f64>();
+        let (said, seen) = (row["predicted"]["value"].as_f64().expect("a number"), row["median"].as_f64().expect("a number"));
+        assert!((sum("predicted") / said - 1.0).abs() < 1e-6 && (sum("measured") / seen - 1.0).abs() < 1e-6, "{row}");
+    }
+    let row = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name}: {text}"));
+    let (far, near) = (row("All far"), row("All near"));
+    // Waits for far are of the one that goes through arrays, and not of the one that computes.
+    let (moved, at_once) = (of_routine(far, "sum"), of_routine(near, "sum"));
+    let (computed, beside) = (of_routine(far, "think"), of_routine(near, "think"));
+    assert!(moved.0 > 1.5 * at_once.0 && moved.1 > 2.0 * at_once.1, "{text}");
+    assert!((computed.0 / beside.0 - 1.0).abs() < 0.01 && computed.1 > 0.0 && moved.1 > computed.1, "{text}");
+    assert!(text.contains("by routine: seconds predicted and measured, error") && text.contains(". other"), "{text}");
+    nearfar(&["report", "v.json", "-o", "v.html"]);
+    let page = fs::read_to_string(scratch.work().join("v.html")).expect("a page");
+    assert!(page.contains("By routine") && page.contains("think") && page.matches("class=\"block").count() > 8);
+}

@@ -14,6 +14,7 @@ pub mod scaling;
 pub mod latency;
 pub mod far;
 pub mod profile;
+pub mod verified;
 
 use nearfar_core::node::Node;
 

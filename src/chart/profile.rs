@@ -124,6 +124,7 @@ pub mod tests {
             function: "main".into(),
             module: "a.out".into(),
             self_s: 2.0,
+            time: vec![1.0, 1.0],
             traffic: Estimate::exact(4e9),
             flops_per_access_byte: Some(0.1),
         };

@@ -102,6 +102,16 @@ impl Svg {
         self.put(format_args!("<polygon class=\"area f{}\" points=\"{points}\"/>", look.colour % COLOURS));
     }
 
+    /// A filled rectangle between two corners: a piece of a bar. Colours that come back are fainter.
+    pub fn block(&mut self, look: Look, from: (f64, f64), to: (f64, f64)) {
+        let (colour, faint) = (look.colour % COLOURS, if look.dashes > 0 { " faint" } else { "" });
+        let (width, height) = ((to.0 - from.0).max(0.0), (to.1 - from.1).max(0.0));
+        self.put(format_args!(
+            "<rect class=\"block f{colour}{faint}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>",
+            from.0, from.1
+        ));
+    }
+
     /// A small mark whose shape goes with the colour.
     pub fn marker(&mut self, look: Look, at: (f64, f64)) {
         let (x, y) = at;
@@ -170,7 +180,7 @@ const STYLE: &str = "\
 .nf .paper{fill:#fff}.nf .ink{fill:#1b1f24}.nf .halo{fill:#fff;stroke:#fff;stroke-width:4;stroke-linejoin:round}
 .nf .title{font-size:15px;font-weight:bold}.nf .small{font-size:11px}
 .nf .axis{stroke:#1b1f24}.nf .grid{stroke:#d5d9de}.nf .fine{stroke:#eef0f2}.nf .leader{stroke:#8a929b;stroke-width:.8}
-.nf .line{fill:none;stroke-linejoin:round}.nf .area{opacity:.15;stroke:none}
+.nf .line{fill:none;stroke-linejoin:round}.nf .area{opacity:.15;stroke:none}.nf .block{opacity:.85;stroke:none}.nf .faint{opacity:.45}
 .nf .c0{stroke:#0b5cad}.nf .c1{stroke:#b3420b}.nf .c2{stroke:#1d7a3d}.nf .c3{stroke:#8a2a8f}.nf .c4{stroke:#8a6a00}.nf .c5{stroke:#0d7a80}.nf .c6{stroke:#4d545c}
 .nf .f0{fill:#0b5cad}.nf .f1{fill:#b3420b}.nf .f2{fill:#1d7a3d}.nf .f3{fill:#8a2a8f}.nf .f4{fill:#8a6a00}.nf .f5{fill:#0d7a80}.nf .f6{fill:#4d545c}
 .nf .ink.k0{fill:#0b5cad}.nf .ink.k1{fill:#b3420b}.nf .ink.k2{fill:#1d7a3d}.nf .ink.k3{fill:#8a2a8f}.nf .ink.k4{fill:#8a6a00}.nf .ink.k5{fill:#0d7a80}.nf .ink.k6{fill:#4d545c}

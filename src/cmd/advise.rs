@@ -5,8 +5,10 @@
 mod tiers;
 mod words;
 mod curve;
+mod routines;
 mod verify;
 
+use crate::advice_file::{FORMAT, Verified};
 use crate::args::AdviseArgs;
 use crate::exit::refuse;
 use crate::target::Target;
@@ -19,9 +21,6 @@ use nearfar_core::units::Bytes;
 use serde::Serialize;
 use std::process::ExitCode;
 
-/// Version of the JSON document.
-const FORMAT: u32 = 1;
-
 /// What is written with `--json`.
 #[derive(Serialize)]
 struct Document<'a> {
@@ -31,7 +30,7 @@ struct Document<'a> {
     machine: &'a Machine,
     advice: &'a Advice,
     #[serde(skip_serializing_if = "Option::is_none")]
-    verified: Option<&'a verify::Verified>,
+    verified: Option<&'a Verified>,
     notes: Vec<String>,
 }
 
@@ -90,7 +89,7 @@ pub fn run(args: AdviseArgs) -> anyhow::Result<ExitCode> {
             None => say::line("no plot was written: there is nothing to draw"),
         }
     }
-    let write = |verified: Option<&verify::Verified>| match &request.json {
+    let write = |verified: Option<&Verified>| match &request.json {
         Some(target) => {
             let notes = machine.notes.iter().chain(&summary.notes).cloned().collect();
             let (program, near_bytes) = (summary.program.as_str(), request.near);
@@ -105,7 +104,7 @@ pub fn run(args: AdviseArgs) -> anyhow::Result<ExitCode> {
     let Some(job) = job else { return Ok(ExitCode::SUCCESS) };
     match job.run(&advice, &plan, &summary) {
         Ok(verified) => {
-            print(&verified.text());
+            print(&verify::text(&verified));
             write(Some(&verified))?;
             Ok(ExitCode::SUCCESS)
         }

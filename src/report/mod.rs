@@ -1,4 +1,4 @@
-//! The report: one HTML page from machine descriptions, run files and profiles. Pure: text in, text out.
+//! The report: one HTML page from machine descriptions, run files, profiles and advice. Pure: text in, text out.
 //!
 //! The page needs nothing but itself (no scripts, no fonts, no network), so that it can be mailed and kept.
 
@@ -8,6 +8,7 @@ mod measured;
 mod beside;
 mod run;
 mod profile;
+mod advice;
 
 use crate::chart;
 use crate::node_file::Document;
@@ -48,6 +49,7 @@ pub fn render(documents: &[Document], published: Option<&Node>) -> String {
                 body += &machine_part(number, node, beside);
             }
             Document::Run(value) => body += &run::sections(value),
+            Document::Advice(file) => body += &advice::sections(file),
             Document::Profile(summary) => body += &profile::sections(summary, first),
         }
     }
@@ -60,6 +62,7 @@ fn title(document: &Document) -> String {
         Document::Node(node) => node.name.clone(),
         Document::Run(value) => run::title(value),
         Document::Profile(summary) => profile::title(summary),
+        Document::Advice(file) => advice::title(file),
     }
 }
 

@@ -1,5 +1,5 @@
 //! Observes: which objects a program has, where they are allocated, and how often their pages are touched. One half runs inside the
-//! program (recorder, sampler), the other afterwards (names, code). What is concluded is the business of `core::profile`.
+//! program (recorder, sampler), the other afterwards (names, code). A third watches from outside where the time of a run goes (outside). What is concluded is the business of `core::profile`.
 //!
 //! Modules are listed lowest first; a module uses only modules above it.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -25,3 +25,4 @@ pub mod code;
 pub mod spoken;
 pub mod image;
 pub mod names;
+pub mod outside;

@@ -119,6 +119,15 @@ pub enum Found {
     Lost(u64),
 }
 
+/// Who is sampled besides the thread itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Heirs {
+    /// Threads that it starts.
+    Threads,
+    /// And processes.
+    Processes,
+}
+
 /// Samples of one CPU.
 pub struct Ring {
     event: Kept,
@@ -140,7 +149,16 @@ impl Ring {
     /// # Errors
     /// `EINVAL`: there is no such CPU; `ENODEV`: it is off; `EACCES`, `EPERM`, `ENOSYS`: not allowed here.
     pub fn open(tid: u32, cpu: usize, period_ns: u64) -> Result<Self, Errno> {
-        Self::of(tid, cpu, Attributes::clock(period_ns), None)
+        Self::of(tid, cpu, Attributes::clock(period_ns), None, Heirs::Threads)
+    }
+
+    /// The same of the calling thread, and of threads and processes that it starts from now on, whatever they execute. For a process that
+    /// watches its children: the rights are those over itself.
+    ///
+    /// # Errors
+    /// As for `open`.
+    pub fn family(cpu: usize, period_ns: u64) -> Result<Self, Errno> {
+        Self::of(process::tid(), cpu, Attributes::clock(period_ns), None, Heirs::Processes)
     }
 
     /// Memory samples (`core::profile::hardware`) of thread `tid`, and of those that it starts: one of each `period` events.
@@ -150,16 +168,18 @@ impl Ring {
     pub fn memory(tid: u32, cpu: usize, event: &Event, period: u64) -> Result<Self, Errno> {
         let auxiliary = event.auxiliary.map(|config| Attributes::auxiliary(event, config));
         let exact = Attributes::memory(event, period);
-        match Self::of(tid, cpu, exact, auxiliary) {
+        match Self::of(tid, cpu, exact, auxiliary, Heirs::Threads) {
             // Units that cannot leave the kernel out (IBS before Linux 6.14) may be used by who may look at the kernel; readers
             // leave out what is its.
-            Err(Errno::EINVAL) => Self::of(tid, cpu, Attributes { flags: exact.flags & !USER_ONLY, ..exact }, auxiliary),
+            Err(Errno::EINVAL) => {
+                Self::of(tid, cpu, Attributes { flags: exact.flags & !USER_ONLY, ..exact }, auxiliary, Heirs::Threads)
+            }
             other => other,
         }
     }
 
-    fn of(tid: u32, cpu: usize, attributes: Attributes, auxiliary: Option<Attributes>) -> Result<Self, Errno> {
-        let (leader, event) = grouped(tid, cpu, &attributes, auxiliary.as_ref())?;
+    fn of(tid: u32, cpu: usize, attributes: Attributes, auxiliary: Option<Attributes>, heirs: Heirs) -> Result<Self, Errno> {
+        let (leader, event) = grouped(tid, cpu, &attributes, auxiliary.as_ref(), heirs)?;
         let mut result = Err(Errno::ENOMEM);
         for pages in PAGES {
             let len = (1 + pages) * PAGE;
@@ -178,7 +198,7 @@ impl Ring {
     /// # Errors
     /// As for `open`; `ESRCH`: it has ended.
     pub fn also(&mut self, tid: u32) -> Result<(), Errno> {
-        let (leader, event) = grouped(tid, self.cpu, &self.attributes, self.auxiliary.as_ref())?;
+        let (leader, event) = grouped(tid, self.cpu, &self.attributes, self.auxiliary.as_ref(), Heirs::Threads)?;
         let args = [event.as_raw_fd() as usize, SET_OUTPUT, self.event.as_raw_fd() as usize, 0, 0, 0];
         // SAFETY: integers only.
         unsafe { call(libc::SYS_ioctl, args)? };
@@ -254,13 +274,22 @@ impl Drop for Ring {
 }
 
 /// An event, with the one that leads it if it needs one.
-fn grouped(tid: u32, cpu: usize, what: &Attributes, auxiliary: Option<&Attributes>) -> Result<(Option<Kept>, Kept), Errno> {
-    let leader = auxiliary.map(|auxiliary| event(tid, cpu, auxiliary, None)).transpose()?;
-    let event = event(tid, cpu, what, leader.as_ref())?;
+fn grouped(
+    tid: u32,
+    cpu: usize,
+    what: &Attributes,
+    auxiliary: Option<&Attributes>,
+    heirs: Heirs,
+) -> Result<(Option<Kept>, Kept), Errno> {
+    let leader = auxiliary.map(|auxiliary| event(tid, cpu, auxiliary, None, heirs)).transpose()?;
+    let event = event(tid, cpu, what, leader.as_ref(), heirs)?;
     Ok((leader, event))
 }
 
-fn event(tid: u32, cpu: usize, what: &Attributes, leader: Option<&Kept>) -> Result<Kept, Errno> {
+fn event(tid: u32, cpu: usize, what: &Attributes, leader: Option<&Kept>, heirs: Heirs) -> Result<Kept, Errno> {
+    if heirs == Heirs::Processes {
+        return event_with(tid, cpu, what, leader, 0);
+    }
     match event_with(tid, cpu, what, leader, THREADS_ONLY) {
         // An older kernel: children are sampled too, and told apart by their number.
         Err(Errno::EINVAL) => event_with(tid, cpu, what, leader, 0),

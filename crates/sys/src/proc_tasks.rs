@@ -95,6 +95,34 @@ pub fn parse_stack_pointer(text: &str) -> Option<u64> {
     u64::from_str_radix(pointer.strip_prefix("0x")?, 16).ok().filter(|&pointer| pointer != 0)
 }
 
+/// Where a thread of another process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whereabouts {
+    /// It has a CPU or waits for one.
+    Running,
+    /// It sleeps, and in no system call: in a page fault at this instruction, or stopped there.
+    Fault(u64),
+    /// It sleeps in a system call.
+    Call,
+    /// It ends.
+    Gone,
+}
+
+/// Parses /proc/PID/task/TID/syscall.
+pub fn parse_whereabouts(text: &str) -> Option<Whereabouts> {
+    let mut words = text.split_ascii_whitespace();
+    let first = words.next()?;
+    if first == "running" {
+        return Some(Whereabouts::Running);
+    }
+    if first.parse::<i64>().ok()? >= 0 {
+        return Some(Whereabouts::Call);
+    }
+    let counter = u64::from_str_radix(words.nth(1)?.strip_prefix("0x")?, 16).ok()?;
+    // A thread that has given up its stack has neither pointer.
+    Some(if counter == 0 { Whereabouts::Gone } else { Whereabouts::Fault(counter) })
+}
+
 fn task_text(root: &Root, pid: u32, tid: u32, file: &str) -> Option<String> {
     root.text(&format!("/proc/{pid}/task/{tid}/{file}"))
 }
@@ -122,6 +150,16 @@ pub fn allowed(root: &Root, pid: u32, tid: u32) -> Option<Allowed> {
 /// The stack pointer of a thread that waits; needs the rights of a debugger.
 pub fn stack_pointer(root: &Root, pid: u32, tid: u32) -> Option<u64> {
     parse_stack_pointer(&task_text(root, pid, tid, "syscall")?)
+}
+
+/// Where a thread is; needs the rights of a debugger.
+///
+/// # Errors
+/// `PermissionDenied`: without those rights; others: it has ended, or the kernel does not tell.
+pub fn whereabouts(root: &Root, pid: u32, tid: u32) -> std::io::Result<Whereabouts> {
+    const MOST: u64 = 256;
+    let text = root.read(&format!("/proc/{pid}/task/{tid}/syscall"), MOST)?;
+    parse_whereabouts(&String::from_utf8_lossy(&text)).ok_or_else(|| std::io::ErrorKind::NotFound.into())
 }
 
 /// Processes that thread `tid` started and that live; `None` on kernels that keep no such list (CONFIG_PROC_CHILDREN).
@@ -202,6 +240,17 @@ mod tests {
         assert_eq!(parse_stack_pointer("202 0x1 0x80 0x0 0x0 0x0 0x0 0x7f00aa00 0x7f00bb"), Some(0x7f00_aa00));
         assert_eq!(parse_stack_pointer("-1 0x7ffc0 0x7f00"), Some(0x7ffc0));
         assert_eq!((parse_stack_pointer("running"), parse_stack_pointer("")), (None, None));
+    }
+
+    #[test]
+    fn where_threads_are() {
+        assert_eq!(parse_whereabouts("running\n"), Some(Whereabouts::Running));
+        assert_eq!(parse_whereabouts("-1 0x7ffc0 0x7f00aa\n"), Some(Whereabouts::Fault(0x7f_00aa)));
+        assert_eq!(parse_whereabouts("202 0x1 0x80 0x0 0x0 0x0 0x0 0x7f00aa00 0x7f00bb"), Some(Whereabouts::Call));
+        assert_eq!(parse_whereabouts("-1 0x0 0x0"), Some(Whereabouts::Gone));
+        assert_eq!((parse_whereabouts(""), parse_whereabouts("-1")), (None, None));
+        let (root, pid, tid) = (Root::this(), crate::process::pid(), crate::process::tid());
+        assert_eq!(whereabouts(&root, pid, tid).ok(), Some(Whereabouts::Call), "it reads");
     }
 
     #[test]

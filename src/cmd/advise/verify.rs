@@ -1,30 +1,36 @@
 //! Runs the program as it was predicted: everything far, by the plan, everything near (and single objects), in turn, so that what changes
 //! on the machine meanwhile meets all of them; and prints what came of it beside what was predicted.
 
+use super::routines::{self, Run};
 use super::tiers;
-use super::words::{bar, seconds};
+use super::words::seconds;
+use crate::advice_file::{Row, Set, Verified};
 use crate::args::AdviseArgs;
+use crate::by_routine::{Column, Key};
 use crate::exit::refuse;
 use crate::{machine, program, say};
 use anyhow::{Context, Result};
 use nearfar_core::advise::advice::{Advice, LEAST_NEAR};
+use nearfar_core::advise::by_routine::ByRoutine;
 use nearfar_core::advise::rules;
 use nearfar_core::placement::plan::{Place, TierName};
 use nearfar_core::profile::summary::{Estimate, Summary};
 use nearfar_core::units::Bytes;
+use nearfar_profile::outside::{NotSeen, Outside, Spent};
 use nearfar_sys::child::{self, Signals};
 use nearfar_sys::event::wait_readable;
-use serde::Serialize;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Room beside the program's objects in the run with everything near: its cache and small change.
 const BESIDE: f64 = 320.0 * 1_048_576.0;
+/// The end of a run is known by a signal at once; this is for one that was missed.
+const POLL: Duration = Duration::from_millis(200);
 const MIB: f64 = 1_048_576.0;
 
 /// The program ended with an error: nothing can be compared.
@@ -49,43 +55,8 @@ pub struct Job {
     sets: bool,
 }
 
-/// One way to place, and what came of it.
-#[derive(Clone, Debug, Serialize)]
-pub struct Row {
-    /// "All far", "Mixed", "All near", "only psi".
-    pub name: String,
-    /// What was said.
-    pub predicted: Estimate,
-    /// Wall seconds of each run.
-    pub measured: Vec<f64>,
-    /// Their median.
-    pub median: f64,
-    /// Predicted over measured, less 1.
-    pub error: f64,
-}
-
-/// All of them.
-#[derive(Clone, Debug, Serialize)]
-pub struct Verified {
-    rows: Vec<Row>,
-    /// Share of the gain of all near that the plan has, as measured.
-    pub gain_share: f64,
-    /// Share of the program's bytes that it puts near.
-    pub bytes_share: f64,
-    /// Every set of objects that fits, where that was asked for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub sets: Vec<Set>,
-}
-
-/// A set of objects that was near.
-#[derive(Clone, Debug, Serialize)]
-pub struct Set {
-    /// Their names.
-    pub objects: Vec<String>,
-    /// Wall seconds, median.
-    pub median: f64,
-}
-
+/// The cases that are told by routine.
+const MAIN: [&str; 3] = ["All far", "Mixed", "All near"];
 /// Objects of which every set is run.
 const MOST_OF_SETS: usize = 6;
 
@@ -93,7 +64,17 @@ const MOST_OF_SETS: usize = 6;
 struct Case {
     name: String,
     predicted: Estimate,
+    by_routine: Option<ByRoutine>,
     options: Vec<OsString>,
+}
+
+/// What came of a case.
+#[derive(Clone, Default)]
+struct Measured {
+    /// Wall seconds of each run.
+    walls: Vec<f64>,
+    /// Of those whose routines were seen.
+    runs: Vec<Run>,
 }
 
 fn file_name(path: &str) -> &str {
@@ -118,9 +99,11 @@ impl Job {
     /// Runs everything.
     pub fn run(&self, advice: &Advice, plan: &str, summary: &Summary) -> Result<Verified> {
         let dir = Dir::new()?;
+        let by_routine = advice.routines.as_ref();
         let mut cases = vec![self.all_far(advice, &dir)?];
         if !advice.rules.is_empty() {
-            cases.push(self.flat("Mixed", advice.times.plan, &dir, "plan", plan)?);
+            let case = self.flat("Mixed", advice.times.plan, &dir, "plan", plan)?;
+            cases.push(Case { by_routine: by_routine.map(|times| times.plan.clone()), ..case });
         }
         cases.push(self.all_near(advice, summary)?);
         let near = advice.items.iter().filter(|item| item.near > 0.0);
@@ -134,21 +117,32 @@ impl Job {
             seen.extend(&names);
             let rules: Vec<_> = advice.rules.iter().filter(|(place, _)| names.contains(&&place.name)).cloned().collect();
             let text = rules::text(&[], &rules);
-            cases.push(self.flat(&format!("only {}", item.name), item.alone, &dir, &format!("only{}", item.group), &text)?);
+            let case = self.flat(&format!("only {}", item.name), item.alone, &dir, &format!("only{}", item.group), &text)?;
+            cases.push(Case { by_routine: item.alone_by_routine.clone(), ..case });
         }
         let compared = cases.len();
         let sets = if self.sets { self.sets(advice, summary, &dir)? } else { Vec::new() };
         let (objects, of_sets): (Vec<_>, Vec<_>) = sets.into_iter().unzip();
         cases.extend(of_sets);
         let signals = Signals::catch().context("signals cannot be caught")?;
-        let mut measured = vec![Vec::new(); cases.len()];
+        let mut measured = vec![Measured::default(); cases.len()];
+        let mut missing = None;
         for round in 0..self.runs {
             for (case, measured) in cases.iter().zip(&mut measured) {
                 say::line(format_args!("round {} of {}: {}", round + 1, self.runs, case.name));
-                measured.push(self.once(case, &signals)?);
+                let (wall, spent) = self.once(case, &signals)?;
+                measured.walls.push(wall);
+                match spent {
+                    Ok(spent) => measured.runs.push((wall, spent)),
+                    Err(why) if missing.is_none() => {
+                        say::line(&why);
+                        missing = Some(why.to_string());
+                    }
+                    Err(_) => {}
+                }
             }
         }
-        let mut rows: Vec<Row> = cases.into_iter().zip(measured).map(|(case, measured)| Row::new(case, measured)).collect();
+        let mut rows: Vec<Row> = cases.into_iter().zip(measured).map(|(case, measured)| row(case, measured)).collect();
         let sets =
             objects.into_iter().zip(rows.drain(compared..)).map(|(objects, row)| Set { objects, median: row.median }).collect();
         let of = |name: &str| rows.iter().find(|row| row.name == name).map(|row| row.median);
@@ -156,7 +150,8 @@ impl Job {
             (Some(far), Some(mixed), Some(near)) if far > near => (far - mixed) / (far - near),
             _ => 0.0,
         };
-        Ok(Verified { rows, gain_share, bytes_share: advice.planned / (summary.peak_bytes as f64).max(1.0), sets })
+        let bytes_share = advice.planned / (summary.peak_bytes as f64).max(1.0);
+        Ok(Verified { rows, gain_share, bytes_share, sets, routines_missing: missing })
     }
 
     /// A run for every set that fits of the objects that would gain most.
@@ -197,12 +192,13 @@ impl Job {
         let mut place = OsString::from("plan:");
         place.push(&path);
         let options = [OsString::from("--near"), self.near.clone().into(), "--place".into(), place];
-        Ok(Case { name: name.to_owned(), predicted, options: options.into() })
+        Ok(Case { name: name.to_owned(), predicted, by_routine: None, options: options.into() })
     }
 
     /// With as little cache as paging needs, and the prediction has: near is what is measured against.
     fn all_far(&self, advice: &Advice, dir: &Dir) -> Result<Case> {
         let mut case = self.flat("All far", advice.times.all_far, dir, "far", &nothing_near())?;
+        case.by_routine = advice.routines.as_ref().map(|times| times.all_far.clone());
         case.options[1] = format!("{}M", LEAST_NEAR / MIB).into();
         Ok(case)
     }
@@ -219,17 +215,23 @@ impl Job {
         }
         let near = format!("{}M", (wanted / MIB).ceil());
         let options = ["--near".into(), near.into(), "--place".into(), "all".into()];
-        Ok(Case { name: "All near".to_owned(), predicted: advice.times.all_near, options: options.into() })
+        let by_routine = advice.routines.as_ref().map(|times| times.all_near.clone());
+        Ok(Case { name: "All near".to_owned(), predicted: advice.times.all_near, by_routine, options: options.into() })
     }
 
-    /// Wall seconds of a run.
-    fn once(&self, case: &Case, signals: &Signals) -> Result<f64> {
+    /// Wall seconds of a run, and where they went.
+    fn once(&self, case: &Case, signals: &Signals) -> Result<(f64, Result<Vec<Spent>, NotSeen>)> {
         let nearfar = std::env::current_exe().context("cannot find my own executable")?;
         let mut command = Command::new(nearfar);
         command.args(["run", "--quiet", "--mode", "flat", "--far"]).arg(&self.far).args(&case.options).arg("--").args(&self.argv);
         command.stdin(Stdio::null()).stdout(Stdio::null());
+        // Before the start: what is sampled is inherited.
+        let mut outside = Outside::start();
         let start = Instant::now();
         let mut running = signals.spawn(&mut command).context("nearfar run cannot be started")?;
+        if let Ok(outside) = &mut outside {
+            outside.below(running.id());
+        }
         loop {
             while let Some(arrived) = signals.next() {
                 if !arrived.from_kernel {
@@ -239,7 +241,7 @@ impl Job {
             if let Some(status) = running.try_wait().context("waiting for the program")? {
                 let wall = start.elapsed().as_secs_f64();
                 let end = match (status.code(), status.signal()) {
-                    (Some(0), _) => return Ok(wall),
+                    (Some(0), _) => return Ok((wall, outside.and_then(Outside::finish))),
                     (Some(code), _) => format!("status {code}"),
                     (None, signal) => child::signal_name(signal.unwrap_or(0)),
                 };
@@ -249,7 +251,12 @@ impl Job {
                 ))
                 .into());
             }
-            wait_readable(&[signals.as_raw_fd()], 2, &mut [false]);
+            let mut patience = POLL;
+            if let Ok(outside) = &mut outside {
+                outside.look();
+                patience = outside.wait().min(POLL);
+            }
+            wait_readable(&[signals.as_raw_fd()], patience.as_micros().div_ceil(1000) as i32, &mut [false]);
         }
     }
 }
@@ -273,61 +280,68 @@ fn same_program(path: &Path, summary: &Summary) -> Result<()> {
     )))
 }
 
-impl Row {
-    fn new(case: Case, measured: Vec<f64>) -> Self {
-        let mut sorted = measured.clone();
-        sorted.sort_by(f64::total_cmp);
-        let middle = sorted.len() / 2;
-        let median = if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 };
-        Self { error: case.predicted.value / median - 1.0, name: case.name, predicted: case.predicted, measured, median }
-    }
+fn row(case: Case, measured: Measured) -> Row {
+    let mut sorted = measured.walls.clone();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    let median = if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 };
+    let routines = routines::rows(case.by_routine.as_ref(), &measured.runs, median);
+    let (name, predicted, measured) = (case.name, case.predicted, measured.walls);
+    Row { error: predicted.value / median - 1.0, name, predicted, measured, median, routines }
 }
 
-impl Verified {
-    /// For people: bars of predicted and measured times, as in the founding paper's figure.
-    pub fn text(&self) -> String {
-        let most = self.rows.iter().map(|row| row.median.max(row.predicted.value)).fold(0.0, f64::max);
-        let width = self.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
-        let mut text = "predicted and measured run time\n".to_owned();
-        for row in &self.rows {
-            let low = row.measured.iter().copied().fold(f64::INFINITY, f64::min);
-            let high = row.measured.iter().copied().fold(0.0, f64::max);
-            let held = if row.predicted.low <= high && low <= row.predicted.high { "" } else { ", outside of the interval" };
-            let (name, predicted) = (&row.name, &row.predicted);
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "  {name:<width$}  predicted {:>16}  {}", seconds(predicted), bar(predicted.value, most));
-            let _ = writeln!(
-                text,
-                "  {:<width$}  measured  {:>16}  {} ({:+.0} %{held})",
-                "",
-                format!("{:.2} s", row.median),
-                bar(row.median, most),
-                100.0 * row.error
-            );
-        }
-        if self.rows.iter().any(|row| row.name == "Mixed") {
-            let _ = writeln!(
-                text,
-                "the plan has {:.0} % of the gain of all near with {:.0} % of the bytes",
-                100.0 * self.gain_share,
-                100.0 * self.bytes_share
-            );
-        }
-        if let (Some(plan), Some(best)) = (
-            self.rows.iter().find(|row| row.name == "Mixed"),
-            self.sets.iter().min_by(|one, other| one.median.total_cmp(&other.median)),
-        ) {
-            let _ = writeln!(
-                text,
-                "of {} sets that fit, the fastest took {:.2} s ({}): the plan takes {:+.1} % against it",
-                self.sets.len(),
-                best.median,
-                best.objects.join(", "),
-                100.0 * (plan.median / best.median - 1.0)
-            );
-        }
-        text
+/// For people: bars of predicted and measured times, as in the founding paper's figure.
+pub fn text(verified: &Verified) -> String {
+    let most = verified.rows.iter().map(|row| row.median.max(row.predicted.value)).fold(0.0, f64::max);
+    let width = verified.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
+    let key = Key::of(verified.rows.iter().map(|row| row.routines.as_slice()));
+    let mut text = "predicted and measured run time\n".to_owned();
+    let bar = |row: &Row, of: Column, total| routines::bar(&key, &row.routines, of, total, most);
+    for row in &verified.rows {
+        let low = row.measured.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = row.measured.iter().copied().fold(0.0, f64::max);
+        let held = if row.predicted.low <= high && low <= row.predicted.high { "" } else { ", outside of the interval" };
+        let (name, predicted) = (&row.name, &row.predicted);
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "  {name:<width$}  predicted {:>16}  {}",
+            seconds(predicted),
+            bar(row, |one| one.predicted, predicted.value)
+        );
+        let _ = writeln!(
+            text,
+            "  {:<width$}  measured  {:>16}  {} ({:+.0} %{held})",
+            "",
+            format!("{:.2} s", row.median),
+            bar(row, |one| one.measured, row.median),
+            100.0 * row.error
+        );
     }
+    let main = verified.rows.iter().filter(|row| MAIN.contains(&row.name.as_str()));
+    text += &routines::table(&key, &main.map(|row| (row.name.as_str(), row.routines.as_slice())).collect::<Vec<_>>());
+    if verified.rows.iter().any(|row| row.name == "Mixed") {
+        let _ = writeln!(
+            text,
+            "the plan has {:.0} % of the gain of all near with {:.0} % of the bytes",
+            100.0 * verified.gain_share,
+            100.0 * verified.bytes_share
+        );
+    }
+    if let (Some(plan), Some(best)) = (
+        verified.rows.iter().find(|row| row.name == "Mixed"),
+        verified.sets.iter().min_by(|one, other| one.median.total_cmp(&other.median)),
+    ) {
+        let _ = writeln!(
+            text,
+            "of {} sets that fit, the fastest took {:.2} s ({}): the plan takes {:+.1} % against it",
+            verified.sets.len(),
+            best.median,
+            best.objects.join(", "),
+            100.0 * (plan.median / best.median - 1.0)
+        );
+    }
+    text
 }
 
 /// A directory for plans, removed at the end.
@@ -355,11 +369,12 @@ mod tests {
     fn errors_are_of_the_median_and_bars_of_the_largest() {
         let row = |name: &str, predicted: f64, measured: &[f64]| {
             let predicted = Estimate { value: predicted, low: predicted * 0.9, high: predicted * 1.1 };
-            Row::new(Case { name: name.into(), predicted, options: Vec::new() }, measured.to_vec())
+            let measured = Measured { walls: measured.to_vec(), runs: Vec::new() };
+            super::row(Case { name: name.into(), predicted, by_routine: None, options: Vec::new() }, measured)
         };
         let rows = vec![row("All far", 10.0, &[8.0, 12.0]), row("Mixed", 6.0, &[9.0, 5.0, 5.0]), row("All near", 4.0, &[2.0])];
         assert_eq!((rows[0].median, rows[1].median, rows[2].error), (10.0, 5.0, 1.0));
-        let text = Verified { rows, gain_share: 0.9, bytes_share: 0.3, sets: Vec::new() }.text();
+        let text = text(&Verified { rows, gain_share: 0.9, bytes_share: 0.3, ..Verified::default() });
         assert!(
             text.contains("+100 %, outside of the interval") && text.contains("90 % of the gain of all near with 30 %"),
             "{text}"

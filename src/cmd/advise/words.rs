@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// Objects in the table.
 const ROWS: usize = 20;
 /// Letters of the longest bar.
-const BAR: usize = 40;
+pub const BAR: usize = 40;
 const NAME: usize = 44;
 /// Letters of a line where the terminal does not say.
 const WIDTH: u16 = 140;
@@ -41,7 +41,7 @@ fn size(bytes: f64) -> String {
 }
 
 /// At most `most` letters of `text`.
-fn short(text: &str, most: usize) -> String {
+pub fn short(text: &str, most: usize) -> String {
     if text.chars().count() <= most { text.to_owned() } else { text.chars().take(most - 2).chain("..".chars()).collect() }
 }
 

@@ -1,6 +1,7 @@
 //! All of it for one question: so much near memory on this machine, what is put there, what does it give, and how does the run time go
 //! with the bytes of near?
 
+use super::by_routine::{ByRoutine, by_routine};
 use super::choose::{Chosen, Room, Seconds, choose};
 use super::demand::{Demand, Demands};
 use super::heuristic::{self, Case};
@@ -53,6 +54,9 @@ pub struct Item {
     pub why: String,
     /// It would gain, but stays far, since no rule can name it: its call site or symbol is not known.
     pub nameless: bool,
+    /// `alone` by routine.
+    #[serde(skip)]
+    pub alone_by_routine: Option<ByRoutine>,
     /// Other objects that no rule can tell from it: they are near together or not at all, and `gain` is of all.
     pub with: Vec<String>,
 }
@@ -70,6 +74,17 @@ pub struct Times {
     pub cache: Estimate,
     /// A quarter of near as cache, objects in the rest.
     pub hybrid: Estimate,
+}
+
+/// The same by routine.
+#[derive(Clone, Debug, Serialize)]
+pub struct Routines {
+    /// Everything far.
+    pub all_far: ByRoutine,
+    /// The plan.
+    pub plan: ByRoutine,
+    /// Everything near.
+    pub all_near: ByRoutine,
 }
 
 /// One size of near.
@@ -90,6 +105,9 @@ pub struct Advice {
     pub items: Vec<Item>,
     /// Predictions.
     pub times: Times,
+    /// Predictions by routine; `None`: the profile has no times of routines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub routines: Option<Routines>,
     /// Bytes near at most.
     pub planned: f64,
     /// Every set of groups was looked at.
@@ -159,12 +177,19 @@ pub fn advice(summary: &Summary, machine: &Machine, question: Question) -> Resul
         let printed = |shares: &[f64]| middle.time(shares, cache);
         choose(&middle, &Room { sets: &sets, bytes, fractions: question.fractions, printed: Some(&printed) })
     };
+    let least = if cache > 0.0 { LEAST_NEAR } else { 0.0 };
     let times = Times {
-        all_far: ask(&|model| model.time(&none, if cache > 0.0 { LEAST_NEAR } else { 0.0 })),
+        all_far: ask(&|model| model.time(&none, least)),
         plan: ask(&|model| model.flat_time(&chosen.shares, question.near)),
         all_near: ask(&|model| model.time(&all, cache)),
         cache: ask(&|model| model.time(&none, question.near)),
         hybrid: ask(&|model| model.time(&hybrid.shares, question.near * HYBRID)),
+    };
+    let divided = |shares: &[f64], cache: f64| by_routine(summary, &middle, shares, cache);
+    let divided_flat = |shares: &[f64]| divided(shares, middle.left(shares, question.near));
+    let routines = match (divided(&none, least), divided_flat(&chosen.shares), divided(&all, cache)) {
+        (Some(all_far), Some(plan), Some(all_near)) => Some(Routines { all_far, plan, all_near }),
+        _ => None,
     };
     let gain = |group: usize| {
         let with = |share: f64| {
@@ -182,7 +207,7 @@ pub fn advice(summary: &Summary, machine: &Machine, question: Question) -> Resul
     let alone = |group: usize| {
         let mut shares = none.clone();
         set_of(group).into_iter().flatten().for_each(|&at| shares[at] = chosen.shares[at]);
-        ask(&|model| model.flat_time(&shares, question.near))
+        (ask(&|model| model.flat_time(&shares, question.near)), divided_flat(&shares))
     };
     let total: f64 = summary.objects.iter().map(|group| group.total().value).sum();
     let mut items: Vec<Item> = Vec::new();
@@ -198,7 +223,7 @@ pub fn advice(summary: &Summary, machine: &Machine, question: Question) -> Resul
         if !with.is_empty() {
             why += &format!("; no rule can tell it from {}: near together or not at all, the gain is of all", with.join(", "));
         }
-        let alone = if share > 0.0 { alone(at) } else { times.all_far };
+        let (alone, alone_by_routine) = if share > 0.0 { alone(at) } else { (times.all_far, None) };
         items.push(Item {
             name: group.name.clone(),
             group: at,
@@ -206,6 +231,7 @@ pub fn advice(summary: &Summary, machine: &Machine, question: Question) -> Resul
             near: share,
             gain,
             alone,
+            alone_by_routine,
             why,
             nameless: set_of(at).is_none() && gain.value >= NO_GAIN * times.all_far.value && gain.value > 0.0,
             with,
@@ -235,7 +261,7 @@ pub fn advice(summary: &Summary, machine: &Machine, question: Question) -> Resul
         touches: summary.objects.iter().map(|group| group.touches).sum(),
     });
     let curve = curve(&middle, &sets, summary.peak_bytes as f64, question);
-    Ok(Advice { items, times, planned, exact: chosen.exact, curve, words, fits, rules: found })
+    Ok(Advice { items, times, routines, planned, exact: chosen.exact, curve, words, fits, rules: found })
 }
 
 /// The best placement in flat mode, by the time that is printed.

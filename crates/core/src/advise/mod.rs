@@ -4,6 +4,7 @@
 //! - [`machine`]: two tiers as the model needs them.
 //! - [`demand`]: what each object asks of a tier, over time.
 //! - [`model`]: the time of a placement, of cache mode and of hybrid mode.
+//! - [`by_routine`]: whose time that is.
 //! - [`interval`]: how far off that may be.
 //! - [`choose`]: the placement that takes the least time.
 //! - [`heuristic`]: what practice would say.
@@ -13,6 +14,7 @@
 pub mod machine;
 pub mod demand;
 pub mod model;
+pub mod by_routine;
 pub mod interval;
 pub mod choose;
 pub mod heuristic;

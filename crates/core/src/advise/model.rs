@@ -59,6 +59,11 @@ impl Use {
             far_stall: self.far_stall + part * of.far_stall,
         }
     }
+
+    /// Moving and waiting together, as if one came after the other.
+    pub fn seconds(&self) -> f64 {
+        self.near + self.far + self.near_stall + self.far_stall
+    }
 }
 
 /// One program on one machine.
@@ -113,6 +118,31 @@ impl<'a> Model<'a> {
         let stalls = stalls * home.slowdown(moved / seconds.max(1e-12));
         let share = if stalls > 0.9 * busy { 0.9 * busy / stalls } else { 1.0 };
         (busy - stalls * share, share)
+    }
+
+    /// Seconds of `bin` at home, and those of them that are computing.
+    pub fn at_home(&self, bin: usize) -> (f64, f64) {
+        (self.demands.seconds[bin] * self.guess.unobserved, self.compute[bin])
+    }
+
+    /// What `group` asked for in `bin` at home; behind page faults the measured time has it.
+    pub fn home(&self, group: &Demand, bin: usize) -> Use {
+        match &self.machine.far {
+            Far::Memory(_) => {
+                let home = &self.machine.home;
+                Use { near: self.moved(group, bin, home), near_stall: self.stall(group, bin, home), ..Use::default() }
+            }
+            Far::Paged(_) => Use::default(),
+        }
+    }
+
+    /// What all groups ask for in `bin` with these shares near and pages of far that stay for `stay` in a cache, one by one.
+    pub fn asked<'b>(&'b self, bin: usize, shares: &'b [f64], stay: Option<f64>) -> impl Iterator<Item = Use> + 'b {
+        self.demands.groups.iter().zip(shares).map(move |(group, &share)| {
+            let asked = Use::default();
+            let asked = if share > 0.0 { asked.plus(share, &self.near(group, bin)) } else { asked };
+            if share < 1.0 { asked.plus(1.0 - share, &self.far(group, bin, stay)) } else { asked }
+        })
     }
 
     fn paged_overlap(&self) -> f64 {
@@ -233,10 +263,7 @@ impl<'a> Model<'a> {
         let stay = self.stay(cache, shares);
         (0..self.compute.len())
             .map(|bin| {
-                let asked = self.demands.groups.iter().zip(shares).fold(Use::default(), |asked, (group, &share)| {
-                    let asked = if share > 0.0 { asked.plus(share, &self.near(group, bin)) } else { asked };
-                    if share < 1.0 { asked.plus(1.0 - share, &self.far(group, bin, stay)) } else { asked }
-                });
+                let asked = self.asked(bin, shares, stay).fold(Use::default(), |asked, one| asked.plus(1.0, &one));
                 self.seconds(bin, &asked)
             })
             .sum()
@@ -258,13 +285,17 @@ impl<'a> Model<'a> {
         (0..self.compute.len()).map(live).fold(0.0, f64::max)
     }
 
-    /// Seconds of the run in flat mode with `near` bytes of near: behind page faults, what objects leave free of it is a cache.
-    pub fn flat_time(&self, shares: &[f64], near: f64) -> f64 {
-        let cache = match &self.machine.far {
+    /// Bytes of `near` that are a cache in flat mode: behind page faults, what objects leave free of it.
+    pub fn left(&self, shares: &[f64], near: f64) -> f64 {
+        match &self.machine.far {
             Far::Memory(_) => 0.0,
             Far::Paged(paged) => (near - self.placed(shares)).max(paged.cache_bytes),
-        };
-        self.time(shares, cache)
+        }
+    }
+
+    /// Seconds of the run in flat mode with `near` bytes of near.
+    pub fn flat_time(&self, shares: &[f64], near: f64) -> f64 {
+        self.time(shares, self.left(shares, near))
     }
 
     /// The demands it is made of.

@@ -61,7 +61,7 @@ pub fn analyse<N: Names + ?Sized>(content: &Content, names: &N, options: &Option
         Method::Hardware => combine::without_looks(&mut studied, &sampled, lines),
         _ => {}
     }
-    let mut routines = Routines::new(names);
+    let mut routines = Routines::new(names, (begin, end, bin_s));
     let times: Vec<f64> = processes.iter().enumerate().map(|(at, process)| routines.time(at, process, &mut code)).collect();
     let mut objects: Vec<_> = studied
         .iter()

@@ -8,6 +8,7 @@
 //! - [`names`]: what is asked of symbols and machine code.
 //! - [`hardware`]: memory samples of processors.
 //! - [`roofline`]: where routines stand on a machine's roofline.
+//! - [`wall`]: wall time by instruction, of a program that is watched from outside.
 //! - [`analyse`](mod@analyse): records to conclusions.
 //! - [`choice`]: which object to look at next.
 //! - [`thin`](mod@thin): which samples of the processor are kept.
@@ -25,6 +26,7 @@ mod timeline;
 pub mod summary;
 pub mod names;
 pub mod roofline;
+pub mod wall;
 mod recurrence;
 mod cache;
 mod groups;

@@ -109,6 +109,7 @@ mod tests {
             function: function.into(),
             module: "a".into(),
             self_s,
+            time: Vec::new(),
             traffic: Estimate::exact(bytes),
             flops_per_access_byte: flops,
         };

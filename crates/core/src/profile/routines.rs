@@ -1,9 +1,11 @@
 //! Functions of the program: where its time goes, and what memory they ask for.
 
+use super::groups::seconds;
 use super::names::Names;
 use super::process::Process;
-use super::record::Record;
+use super::record::{Record, TimeSamples};
 use super::summary::{Estimate, Routine};
+use super::timeline::Timeline;
 use super::visits::Code;
 use std::collections::HashMap;
 
@@ -14,6 +16,8 @@ type Function = (String, String);
 #[derive(Clone, Debug, Default)]
 struct Known {
     self_s: f64,
+    /// The same per bin.
+    time: Option<Timeline>,
     traffic: Estimate,
     flops: f64,
     access_bytes: f64,
@@ -24,6 +28,8 @@ struct Known {
 /// Functions, in the making.
 pub struct Routines<'a, N: Names + ?Sized> {
     names: &'a N,
+    /// Begin, end and bin of timelines, in seconds.
+    period: (f64, f64, f64),
     of_ip: HashMap<(usize, u64), Function>,
     functions: HashMap<Function, Known>,
 }
@@ -31,10 +37,29 @@ pub struct Routines<'a, N: Names + ?Sized> {
 /// Of a function whose name is not known.
 const UNKNOWN: &str = "?";
 
+/// How long before their end samples began that do not say it: they are written four times a second.
+const USUAL_S: f64 = 0.25;
+
+/// When each of the samples was taken: moments, or the time that they are of where moments are not told.
+fn moments(time: &TimeSamples) -> Vec<Vec<(f64, f64)>> {
+    let mut found = vec![Vec::new(); time.samples.len()];
+    let mut at = seconds(time.since);
+    for &(after, which) in &time.moments {
+        at += f64::from(after) * 1e-6;
+        if let Some(moments) = found.get_mut(which as usize) {
+            moments.push((at, at));
+        }
+    }
+    let until = seconds(time.at);
+    let since = if time.since > 0 { seconds(time.since) } else { until - USUAL_S };
+    found.iter_mut().filter(|moments| moments.is_empty()).for_each(|moments| moments.push((since, until)));
+    found
+}
+
 impl<'a, N: Names + ?Sized> Routines<'a, N> {
-    /// None yet.
-    pub fn new(names: &'a N) -> Self {
-        Self { names, of_ip: HashMap::new(), functions: HashMap::new() }
+    /// None yet; `period` is begin, end and bin of timelines, in seconds.
+    pub fn new(names: &'a N, period: (f64, f64, f64)) -> Self {
+        Self { names, period, of_ip: HashMap::new(), functions: HashMap::new() }
     }
 
     fn function(&mut self, process: usize, ip: u64) -> Function {
@@ -48,12 +73,18 @@ impl<'a, N: Names + ?Sized> Routines<'a, N> {
         let mut all = 0.0;
         for record in &process.records {
             let Record::Time(time) = record else { continue };
-            for &(ip, _, number) in &time.samples {
+            let moments = moments(time);
+            for (&(ip, _, number), moments) in time.samples.iter().zip(&moments) {
                 let seconds = time.period_ns as f64 * 1e-9 * f64::from(number);
                 all += seconds;
                 let function = self.function(index, ip);
                 let known = self.functions.entry(function).or_default();
                 known.self_s += seconds;
+                let (begin, end, bin) = self.period;
+                let line = known.time.get_or_insert_with(|| Timeline::with_bin(begin, end, bin));
+                for &(from, to) in moments {
+                    line.add(from, to, seconds / moments.len() as f64);
+                }
                 if let Some(access) = code.access(index, ip) {
                     known.flops += seconds * f64::from(access.flops);
                     known.access_bytes += seconds * f64::from(access.access_bytes);
@@ -125,6 +156,7 @@ impl<'a, N: Names + ?Sized> Routines<'a, N> {
                 function,
                 module,
                 self_s: known.self_s,
+                time: known.time.map(|line| line.bins).unwrap_or_default(),
                 traffic: known.traffic,
                 flops_per_access_byte: (known.access_bytes > 0.0).then(|| known.flops / known.access_bytes),
             })
@@ -135,5 +167,36 @@ impl<'a, N: Names + ?Sized> Routines<'a, N> {
             other.self_s.total_cmp(&one.self_s).then_with(by_traffic).then_with(by_name)
         });
         routines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::{Batch, Content};
+    use super::super::names::NoNames;
+    use super::super::process::split;
+    use super::*;
+
+    #[test]
+    fn time_is_told_by_bins() {
+        const S: u64 = 1_000_000_000;
+        let told = TimeSamples {
+            at: 4 * S,
+            since: 2 * S,
+            period_ns: S / 4,
+            samples: vec![(1, 1, 4), (2, 1, 2)],
+            moments: vec![(100_000, 0), (200_000, 0), (1_000_000, 1)],
+        };
+        let untold = TimeSamples { at: 2 * S, since: 0, period_ns: S, samples: vec![(3, 1, 1)], moments: Vec::new() };
+        let records = vec![Record::Time(untold), Record::Time(told)];
+        let content = Content { batches: vec![Batch { pid: 1, records }], lost_bytes: 0 };
+        let mut routines = Routines::new(&NoNames, (0.0, 4.0, 1.0));
+        let sum = routines.time(0, &split(&content)[0], &mut Code::new(&NoNames));
+        let all = routines.finish();
+        // No names: all of it is one function.
+        assert_eq!((sum, all.len(), all[0].self_s), (2.5, 1, 2.5));
+        let near = |one: f64, other: f64| (one - other).abs() < 1e-9;
+        let line = &all[0].time;
+        assert!(near(line[0], 0.0) && near(line[1], 1.0) && near(line[2], 1.0) && near(line[3], 0.5), "{line:?}");
     }
 }

@@ -162,6 +162,9 @@ pub struct Routine {
     pub module: String,
     /// CPU seconds in it.
     pub self_s: f64,
+    /// The same over time, per bin of [`Summary::bin_s`]; empty: not known.
+    #[serde(default)]
+    pub time: Vec<f64>,
     /// Bytes from and to memory.
     pub traffic: Estimate,
     /// Floating-point operations per byte of loads and stores in its inner loops, from the machine code; `None`: not known.
@@ -237,6 +240,15 @@ fn amounts(what: &str, values: &[f64]) -> Result<(), SummaryError> {
     }
 }
 
+/// A timeline.
+fn line(what: &str, values: &[f64]) -> Result<(), SummaryError> {
+    amounts(what, values)?;
+    if values.len() > MOST_BINS {
+        return Err(wrong(format_args!("{what} has {} numbers, at most {MOST_BINS} are", values.len())));
+    }
+    Ok(())
+}
+
 impl Estimate {
     fn check(&self, what: &str) -> Result<(), SummaryError> {
         amounts(what, &[self.value, self.low, self.high])?;
@@ -276,12 +288,8 @@ impl ObjectGroup {
         estimates.iter().try_for_each(|(what, estimate)| estimate.check(&of(what)))?;
         amounts(&of("lifetime_s, busy_s or load_cycles"), &[self.lifetime_s, self.busy_s, self.load_cycles])?;
         self.routines.iter().try_for_each(|(name, share)| amounts(&of(name), &[*share]))?;
-        for (what, line) in [("live_bytes", &self.live_bytes), ("traffic", &self.traffic)] {
-            amounts(&of(what), line)?;
-            if line.len() > MOST_BINS {
-                return Err(wrong(format_args!("{} has {} numbers, at most {MOST_BINS} are", of(what), line.len())));
-            }
-        }
+        line(&of("live_bytes"), &self.live_bytes)?;
+        line(&of("traffic"), &self.traffic)?;
         self.misses.check(&of("misses"))
     }
 }
@@ -312,6 +320,7 @@ impl Summary {
         self.objects.iter().try_for_each(ObjectGroup::check)?;
         for routine in &self.routines {
             amounts(&routine.function, &[routine.self_s, routine.flops_per_access_byte.unwrap_or(0.0)])?;
+            line(&routine.function, &routine.time)?;
             routine.traffic.check(&routine.function)?;
         }
         self.misses.check("misses")

@@ -177,7 +177,15 @@ mod tests {
                 sums[usize::from(full)] += count;
             }
             let (now, own) = (tick * 10_000_000, own as u64);
-            governor.update(Counted { now, process: now + own, own, stall: 0, beside: 0, tried: tried as u64, looks: looks as u64 });
+            governor.update(Counted {
+                now,
+                process: now + own,
+                own,
+                stall: 0,
+                beside: 0,
+                tried: tried as u64,
+                looks: looks as u64,
+            });
         }
         assert!((0.9..1.1).contains(&(sums[0] / sums[1])), "{sums:?}");
         assert!((0.026..0.033).contains(&(own / 10e9)), "{own}");

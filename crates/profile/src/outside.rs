@@ -1,0 +1,369 @@
+//! Watches a program from outside, without anything in it: where the wall time of a run goes, by routine. For runs that are to be as fast
+//! as they are without us.
+//!
+//! Every few milliseconds each thread is looked at: it runs, or sleeps in a page fault (at an instruction), or in a system call
+//! (/proc/PID/task/TID/syscall). Where those that run are tells a software clock that the program inherits from us (perf_event_open),
+//! which stands still while a thread sleeps or is in the kernel. nearfar's own threads do not count. Needs no rights up to
+//! perf_event_paranoid 2, and at ptrace_scope 1 or less, or none.
+//!
+//! Rejected: switches of threads as events, with the instruction: the kernel tells them to root alone; every page fault as an event:
+//! its cost grows with their number, and a look's does not.
+
+use crate::clock::{Refused, candidates};
+use crate::modules;
+use crate::names::FileNames;
+use nearfar_core::profile::file::{Batch, Content};
+use nearfar_core::profile::names::Names;
+use nearfar_core::profile::record::{Module, Record, Start};
+use nearfar_core::profile::wall::{Divided, Place, Seen, divide};
+use nearfar_sys::errno::Errno;
+use nearfar_sys::perf::{Found, Ring};
+use nearfar_sys::proc_maps;
+use nearfar_sys::proc_tasks::{self, Whereabouts};
+use nearfar_sys::process;
+use nearfar_sys::root::Root;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::ErrorKind;
+use std::time::{Duration, Instant};
+
+/// CPU time that one sample stands for: most of the time the kernel's own tick is the next event, so that the clock sets no timer when
+/// threads go to sleep and wake. No multiple of ticks, which programs may follow.
+const PERIOD_NS: u64 = 4_700_000;
+/// Between looks at the least.
+const LOOK: Duration = Duration::from_millis(5);
+/// Looks take this part of a CPU's time at most: with many threads they become fewer.
+const SHARE: u32 = 100;
+/// A stretch: within it, threads run as the clock's samples in it say. New threads are found at its end.
+const STRETCH: Duration = Duration::from_millis(100);
+/// Between two times that mappings of a process are read.
+const MAPS: Duration = Duration::from_millis(200);
+/// What nearfar calls its threads within programs.
+const OURS: [&str; 3] = ["nearfar", "iou-wrk-", "iou-sqp-"];
+
+/// Why there are no times of routines.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotSeen {
+    /// No clock.
+    #[error("{0}")]
+    Clock(#[from] Refused),
+    /// Threads cannot be looked at.
+    #[error(
+        "threads of the program cannot be looked at (/proc/PID/task/TID/syscall; kernel.yama.ptrace_scope): routines have no times"
+    )]
+    Threads,
+    /// It ended too soon.
+    #[error("the run was too short to see routines in it")]
+    Nothing,
+}
+
+/// Wall seconds of a routine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spent {
+    /// Its name.
+    pub function: String,
+    /// File name of the program or library.
+    pub module: String,
+    /// Seconds.
+    pub seconds: f64,
+}
+
+#[derive(Default)]
+struct Thread {
+    seen: Seen,
+    is_ours: bool,
+}
+
+#[derive(Default)]
+struct Member {
+    threads: HashMap<u32, Thread>,
+    modules: Vec<Module>,
+    read: Option<Instant>,
+}
+
+impl Member {
+    /// Reads what is mapped, unless that was just done; what was mapped before stays known.
+    fn read_modules(&mut self, root: &Root, pid: u32) {
+        if self.read.is_some_and(|read| read.elapsed() < MAPS) {
+            return;
+        }
+        self.read = Some(Instant::now());
+        let text = root.text(&format!("/proc/{pid}/maps")).unwrap_or_default();
+        let maps: Vec<_> = text.lines().filter_map(proc_maps::parse_line).collect();
+        for mapped in modules::among(&maps) {
+            if !self.modules.contains(&mapped.module) {
+                self.modules.push(mapped.module);
+            }
+        }
+    }
+
+    fn knows(&self, ip: u64) -> bool {
+        self.modules.iter().any(|module| (module.start..module.end).contains(&ip))
+    }
+}
+
+/// The watcher. It is made before the program is started.
+pub struct Outside {
+    rings: Vec<Ring>,
+    root: Root,
+    /// We, and the command that runs the program.
+    leave_out: Vec<u32>,
+    members: BTreeMap<u32, Member>,
+    looks: u32,
+    since: Instant,
+    next: Instant,
+    total: Divided,
+    denied: bool,
+    known: HashSet<Place>,
+}
+
+impl Outside {
+    /// Samples what this thread starts from now on.
+    ///
+    /// # Errors
+    /// The kernel denies the clock.
+    pub fn start() -> Result<Self, NotSeen> {
+        let mut rings = Vec::new();
+        for cpu in candidates() {
+            match Ring::family(cpu, PERIOD_NS) {
+                Ok(ring) => rings.push(ring),
+                // No CPU of that number, or it is off.
+                Err(Errno(libc::ENODEV | libc::ENXIO)) => {}
+                Err(Errno::EINVAL) => break,
+                Err(errno) => return Err(Refused::Kernel(errno).into()),
+            }
+        }
+        if rings.is_empty() {
+            return Err(Refused::Kernel(Errno(libc::ENODEV)).into());
+        }
+        let now = Instant::now();
+        Ok(Self {
+            rings,
+            root: Root::this(),
+            leave_out: vec![process::pid()],
+            members: BTreeMap::new(),
+            looks: 0,
+            since: now,
+            next: now,
+            total: Divided::default(),
+            denied: false,
+            known: HashSet::new(),
+        })
+    }
+
+    /// The program is a child of process `command`, which is a child of ours and does not count itself.
+    pub fn below(&mut self, command: u32) {
+        self.leave_out.push(command);
+        self.since = Instant::now();
+    }
+
+    /// How long to wait before the next look.
+    pub fn wait(&self) -> Duration {
+        self.next.saturating_duration_since(Instant::now())
+    }
+
+    /// Looks at the program, if it is time.
+    pub fn look(&mut self) {
+        let begun = Instant::now();
+        if begun < self.next {
+            return;
+        }
+        self.drain();
+        // What is new is seen at the end of a stretch; until there is something, at each look.
+        if self.members.is_empty() {
+            self.find();
+        }
+        self.looks += 1;
+        let mut met = HashSet::new();
+        for (&pid, member) in &mut self.members {
+            for (&tid, thread) in member.threads.iter_mut().filter(|(_, thread)| !thread.is_ours) {
+                match proc_tasks::whereabouts(&self.root, pid, tid) {
+                    Ok(Whereabouts::Running) => thread.seen.running += 1,
+                    Ok(Whereabouts::Fault(ip)) => {
+                        count(&mut thread.seen.faults, (pid, ip));
+                        met.insert((pid, ip));
+                    }
+                    Ok(Whereabouts::Call | Whereabouts::Gone) => {}
+                    Err(error) => self.denied |= error.kind() == ErrorKind::PermissionDenied,
+                }
+            }
+        }
+        met.into_iter().for_each(|place| self.meet(place));
+        if self.since.elapsed() >= STRETCH {
+            self.end_stretch();
+            self.find();
+        }
+        self.next = Instant::now() + LOOK.max(begun.elapsed() * SHARE);
+    }
+
+    fn drain(&mut self) {
+        let Self { rings, leave_out, members, .. } = self;
+        let mut met = HashSet::new();
+        for ring in rings {
+            ring.drain(&mut |found| {
+                let Found::Sample { ip, pid, tid, .. } = found else { return };
+                if !leave_out.contains(&pid) {
+                    let thread = members.entry(pid).or_default().threads.entry(tid).or_default();
+                    count(&mut thread.seen.clock, (pid, ip));
+                    met.insert((pid, ip));
+                }
+            });
+        }
+        met.into_iter().for_each(|place| self.meet(place));
+    }
+
+    /// An instruction in a file that is not known means that something was mapped, or executed.
+    fn meet(&mut self, place: Place) {
+        let (pid, ip) = place;
+        let Some(member) = self.members.get_mut(&pid).filter(|_| !self.known.contains(&place)) else { return };
+        if !member.knows(ip) {
+            member.read_modules(&self.root, pid);
+        }
+        if member.knows(ip) {
+            self.known.insert(place);
+        }
+    }
+
+    /// Finds processes and threads, and whose they are.
+    fn find(&mut self) {
+        let mut todo: Vec<u32> = self.leave_out.get(1).into_iter().copied().chain(self.members.keys().copied()).collect();
+        let mut done = HashSet::new();
+        while let Some(pid) = todo.pop() {
+            if !done.insert(pid) {
+                continue;
+            }
+            let tasks = proc_tasks::tasks(&self.root, pid);
+            for &tid in &tasks {
+                todo.extend(proc_tasks::children(&self.root, pid, tid).unwrap_or_default());
+            }
+            if self.leave_out.contains(&pid) || tasks.is_empty() {
+                continue;
+            }
+            let member = self.members.entry(pid).or_default();
+            if member.read.is_none() {
+                member.read_modules(&self.root, pid);
+            }
+            member.threads.retain(|tid, _| tasks.contains(tid));
+            let name = |tid: u32| self.root.text(&format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
+            let program = name(pid);
+            for &tid in &tasks {
+                let own = name(tid);
+                // Threads of a program whose own name begins so have that name.
+                let is_ours = tid != pid && own != program && OURS.iter().any(|prefix| own.starts_with(prefix));
+                member.threads.entry(tid).or_default().is_ours = is_ours;
+            }
+        }
+    }
+
+    /// Divides the time since the last stretch.
+    fn end_stretch(&mut self) {
+        let wall = self.since.elapsed().as_secs_f64();
+        self.since = Instant::now();
+        let mut seen = Vec::new();
+        for thread in self.members.values_mut().flat_map(|member| member.threads.values_mut()) {
+            let last = thread.seen.clock.last().map(|(place, _)| *place).or(thread.seen.before);
+            let of_stretch = std::mem::replace(&mut thread.seen, Seen { before: last, ..Seen::default() });
+            if !thread.is_ours {
+                seen.push(of_stretch);
+            }
+        }
+        self.total = std::mem::take(&mut self.total).plus(divide(wall, self.looks, &seen));
+        self.looks = 0;
+    }
+
+    /// The run is over.
+    ///
+    /// # Errors
+    /// Nothing was seen, or nothing could be.
+    pub fn finish(mut self) -> Result<Vec<Spent>, NotSeen> {
+        self.drain();
+        self.end_stretch();
+        if self.denied {
+            return Err(NotSeen::Threads);
+        }
+        if self.total.places.is_empty() {
+            return Err(NotSeen::Nothing);
+        }
+        let (mut batches, mut index) = (Vec::new(), HashMap::new());
+        for (&pid, member) in &self.members {
+            index.insert(pid, batches.len());
+            let start = Record::Start(Start { pid, ..Start::default() });
+            let records = std::iter::once(start).chain(member.modules.iter().cloned().map(Record::Module)).collect();
+            batches.push(Batch { pid, records });
+        }
+        let names = FileNames::of(&Content { batches, lost_bytes: 0 });
+        let mut spent: BTreeMap<(String, String), f64> = BTreeMap::new();
+        for (&(pid, ip), seconds) in &self.total.places {
+            let function = index.get(&pid).and_then(|&process| names.function(process, ip));
+            *spent.entry(function.unwrap_or_else(|| (UNKNOWN.to_owned(), String::new()))).or_default() += seconds;
+        }
+        Ok(spent.into_iter().map(|((function, module), seconds)| Spent { function, module, seconds }).collect())
+    }
+}
+
+/// Of a function whose name is not known, as in profiles.
+pub const UNKNOWN: &str = "?";
+
+fn count(list: &mut Vec<(Place, u32)>, place: Place) {
+    match list.iter_mut().find(|(known, _)| *known == place) {
+        Some((_, number)) => *number += 1,
+        None => list.push((place, 1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::hint::black_box;
+    use std::process::Command;
+
+    /// Says to the copy of this program that it is the one that is watched.
+    const WATCHED: &str = "NEARFAR_TEST_WATCHED";
+
+    #[inline(never)]
+    #[unsafe(no_mangle)]
+    fn nearfar_test_works(until: Instant) -> u64 {
+        let mut sum = 0u64;
+        while Instant::now() < until {
+            (0..100_000u64).for_each(|at| sum = sum.wrapping_mul(black_box(31)).wrapping_add(at));
+        }
+        sum
+    }
+
+    /// What is watched: half of the time it works, half it sleeps.
+    #[test]
+    fn a_program_that_is_watched() {
+        if std::env::var_os(WATCHED).is_some() {
+            black_box(nearfar_test_works(Instant::now() + Duration::from_millis(600)));
+            std::thread::sleep(Duration::from_millis(600));
+        }
+    }
+
+    #[test]
+    fn time_is_told_by_routine_and_what_sleeps_has_none() {
+        let mut outside = match Outside::start() {
+            Ok(outside) => outside,
+            Err(why) => return println!("skip: {why}"),
+        };
+        // A shell between, as `nearfar run` is one.
+        let mut command = Command::new("/bin/sh");
+        command
+            .args(["-c", "\"$0\" --exact outside::tests::a_program_that_is_watched; exit 0"])
+            .arg(std::env::current_exe().unwrap());
+        let begun = Instant::now();
+        let mut child = command.env(WATCHED, "1").stdout(std::process::Stdio::null()).spawn().unwrap();
+        outside.below(child.id());
+        while child.try_wait().unwrap().is_none() {
+            std::thread::sleep(outside.wait().max(Duration::from_millis(1)));
+            outside.look();
+        }
+        let wall = begun.elapsed().as_secs_f64();
+        let spent = match outside.finish() {
+            Ok(spent) => spent,
+            Err(NotSeen::Threads) => return println!("skip: threads cannot be looked at here"),
+            Err(why) => panic!("{why}"),
+        };
+        let works = spent.iter().filter(|one| one.function == "nearfar_test_works").map(|one| one.seconds).sum::<f64>();
+        let all: f64 = spent.iter().map(|one| one.seconds).sum();
+        assert!((0.3..=0.9).contains(&works) && all < wall - 0.3, "{works} s of {all} s in {wall} s: {spent:?}");
+    }
+}
