@@ -71,8 +71,9 @@ impl PageVisits {
     }
 }
 
-/// Memory that is too little for any use: visits that it serves are part of one visit, as touches of the lines of a page are.
-fn least_bytes(most: f64) -> f64 {
+/// Bytes of memory that is too little for any use, of something that has `most` bytes of touched pages: visits that it serves are part
+/// of one visit, as touches of the lines of a page are. Curves are shares of the visits that it misses.
+pub fn least_bytes(most: f64) -> f64 {
     (most / 128.0).clamp(0.0, 16.0 * PAGE as f64).max(most / 1024.0)
 }
 

@@ -11,6 +11,7 @@
 //! - [`analyse`](mod@analyse): records to conclusions.
 //! - [`choice`]: which object to look at next.
 //! - [`compare`](mod@compare): what changed from one profile to another.
+//! - [`least_bytes`]: what miss-ratio curves take for one visit.
 //! - [`summary`]: what a whole profile says, per object and routine, with intervals.
 
 pub mod record;
@@ -38,6 +39,8 @@ mod describe;
 mod notes;
 pub mod analyse;
 pub mod compare;
+
+pub use misses::least_bytes;
 
 #[cfg(test)]
 mod simulate;
