@@ -51,10 +51,16 @@ impl Stack {
         depth
     }
 
-    /// The page holds nothing any more: its next visit is a first one.
-    pub fn remove(&mut self, page: u64) {
+    /// The page holds nothing any more: its next visit is a first one. Whether it had been visited.
+    pub fn remove(&mut self, page: u64) -> bool {
+        let before = self.front.len();
         self.front.retain(|&other| other != page);
-        self.take(page);
+        self.front.len() < before || self.take(page).is_some()
+    }
+
+    /// All pages, the one visited last first.
+    pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+        self.front.iter().chain(self.slots.iter().rev()).copied().filter(|&page| page != EMPTY)
     }
 
     /// Takes a page out of its slot: how many pages are in later slots.
@@ -150,11 +156,12 @@ mod tests {
                 let at = list.iter().position(|&other| other == page);
                 if let Some(at) = at { list.remove(at); }
                 if what == 0 {
-                    stack.remove(page);
+                    prop_assert_eq!(stack.remove(page), at.is_some());
                 } else {
                     list.insert(0, page);
                     prop_assert_eq!(stack.visit(page), at);
                 }
+                prop_assert!(stack.iter().eq(list.iter().copied()));
                 prop_assert_eq!(stack.len(), list.len());
                 prop_assert_eq!(stack.is_empty(), list.is_empty());
             }

@@ -2,7 +2,9 @@
 //! tells exactly what memories of each size miss (LRU).
 //!
 //! A *visit* is the same on both sides: a touch of a page that a memory of [`least_bytes`] would miss. Of those each curve tells the
-//! share that a memory of so many bytes misses. First touches of pages are none: they bring nothing from far.
+//! share that a memory of so many bytes misses. First touches of pages are none: they bring nothing from far. An object shares the memory
+//! with all others, as in cache mode and as the advisor takes it: its curve is asked for the share of it that is in there, as a mean over
+//! time, so that how large it is taken to be makes no difference.
 
 use super::Scratch;
 use super::programs::{PROGRAMS, Program};
@@ -21,8 +23,9 @@ mod visits;
 
 /// Points that a curve may be off.
 const POINTS: f64 = 3.0;
-/// Sizes of near memory: 5 % of what the program or the object has, 10 %, and so on.
-const SIZES: usize = 19;
+/// Sizes of near memory, from 5 to 95 % of the program's pages: steps of which none ends where an array of a half, a third, a quarter or
+/// a fifth does, since there a byte decides.
+const SIZES: usize = 18;
 /// Objects with less of the program's pages have no rows: near holds them, however small it is.
 const LEAST_SHARE: f64 = 0.01;
 /// Rounds that are written down; a run goes on as the last of them do.
@@ -108,9 +111,9 @@ pub fn measure(dir: &Scratch, runs: &Runs<'_>, wanted: impl Fn(&str) -> bool) ->
     outcomes
 }
 
-/// Share of size number `at`.
+/// Size number `at`, in per cent of all pages.
 fn near(at: usize) -> f64 {
-    (at + 1) as f64 / (SIZES + 1) as f64 * 100.0
+    5.0 + 90.0 * at as f64 / (SIZES - 1) as f64
 }
 
 fn outcome(program: &Program, runs: &Runs<'_>, dir: &Path) -> Result<Outcome> {
@@ -152,34 +155,37 @@ fn traced(program: &Program, size: &str, rounds: u64, dir: &Path) -> Result<Trac
 
 /// The rows of a program of so many rounds.
 fn rows(program: &'static str, trace: &Trace, rounds: u64, summary: &Summary) -> Result<Vec<Row>> {
-    let mut rows = vec![row(program, &trace.all, rounds, &summary.misses, None)];
-    for object in trace.objects.iter().filter(|object| object.pages as f64 >= LEAST_SHARE * trace.all.pages as f64) {
+    let pages = trace.all.pages as f64;
+    let row = |visits: &Visits, curve: &Curve, profiled_visits: Option<f64>| {
+        let end = curve.points.last().map_or(0.0, |point| point.0);
+        let bytes = |near: f64| match profiled_visits {
+            Some(_) => visits.held(near as usize) / visits.held(trace.all.pages).max(1.0) * end,
+            None => near * PAGE,
+        };
+        let least = least_bytes(pages * PAGE) / PAGE;
+        let (visited, profiled) = (visits.misses(least as usize, rounds), curve.at(bytes(least)));
+        let share = |part: f64, of: f64| if of > 0.0 { 100.0 * part / of } else { 0.0 };
+        let point = |at: usize| {
+            let near_pages = near(at) / 100.0 * pages;
+            Point {
+                near: near(at),
+                truth: share(visits.misses(near_pages as usize, rounds), visited),
+                profiled: share(curve.at(bytes(near_pages)), profiled),
+            }
+        };
+        // Of what is hardly visited again, no share says anything.
+        let points = if visited >= visits.pages as f64 { (0..SIZES).map(point).collect() } else { Vec::new() };
+        Row { program, object: visits.name.clone(), pages: visits.pages, visits: visited, profiled_visits, points }
+    };
+    let mut rows = vec![row(&trace.all, &summary.misses, None)];
+    for object in trace.objects.iter().filter(|object| object.pages as f64 >= LEAST_SHARE * pages) {
         let groups = summary.objects.iter().filter(|group| is_of(group, &object.name));
         let group: &ObjectGroup = groups
             .max_by(|one, other| one.page_visits.value.total_cmp(&other.page_visits.value))
             .with_context(|| format!("the profile has no {}", object.name))?;
-        rows.push(row(program, object, rounds, &group.misses, Some(group.page_visits.value)));
+        rows.push(row(object, &group.misses, Some(group.page_visits.value)));
     }
     Ok(rows)
-}
-
-fn row(program: &'static str, visits: &Visits, rounds: u64, curve: &Curve, profiled_visits: Option<f64>) -> Row {
-    let all = visits.pages as f64 * PAGE;
-    let least = least_bytes(all);
-    let visited = visits.misses((least / PAGE) as usize, rounds);
-    let profiled = curve.at(least);
-    let share = |part: f64, of: f64| if of > 0.0 { 100.0 * part / of } else { 0.0 };
-    let point = |at: usize| {
-        let bytes = near(at) / 100.0 * all;
-        Point {
-            near: near(at),
-            truth: share(visits.misses((bytes / PAGE) as usize, rounds), visited),
-            profiled: share(curve.at(bytes), profiled),
-        }
-    };
-    // What is never visited again has no share that misses.
-    let points = if visited > 0.0 { (0..SIZES).map(point).collect() } else { Vec::new() };
-    Row { program, object: visits.name.clone(), pages: visits.pages, visits: visited, profiled_visits, points }
 }
 
 impl Row {
@@ -198,7 +204,8 @@ impl fmt::Display for Row {
         let (program, object) = (self.program, &self.object);
         if self.points.is_empty() {
             let profiled = self.profiled_visits.unwrap_or(0.0);
-            return write!(f, "{program:10} {object:20} never visited again; {profiled:.0} visits in the profile");
+            let visits = self.visits;
+            return write!(f, "{program:10} {object:20} visited again {visits:.0} times only; the profile says {profiled:.0}");
         }
         writeln!(f, "{program:10} {object:20} true      {}", shown(self.points.iter().map(|point| point.truth)))?;
         writeln!(f, "{:31} profiled  {}", "", shown(self.points.iter().map(|point| point.profiled)))?;

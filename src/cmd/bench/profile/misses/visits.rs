@@ -16,24 +16,33 @@ const NAME_WORDS: usize = 4;
 /// Visits after so few others are part of what a loop does at a time: whether rounds are alike is told by those beyond.
 const NEAR_BY: usize = 16;
 
+/// How finely it is told where pages lie in the order of their last visits.
+const GRAIN: usize = 16;
+/// How often that is looked at: as many times while as many visits are made as there are pages.
+const LOOKS: usize = 8;
+
 /// Visits of one object, or of all.
 #[derive(Clone, Debug, Default)]
 pub struct Visits {
     pub name: String,
-    stack: Stack,
-    /// Visits by their stack distance, up to the end of the first round and afterwards.
+    /// Visits by the number of other pages that were visited since the page's last visit, up to the end of the first round and afterwards.
     first: Vec<u64>,
     later: Vec<u64>,
     /// Visits beyond [`NEAR_BY`] in each round.
     far: Vec<u64>,
-    /// Pages at most at a time.
+    /// Its pages now, and at most.
+    now: usize,
     pub pages: usize,
+    /// Its pages by how many were visited later ([`GRAIN`] by `GRAIN`), summed over some moments, and how many moments that are.
+    lie: Vec<u64>,
+    moments: u64,
 }
 
 impl Visits {
-    fn visit(&mut self, page: u64) {
-        let Some(distance) = self.stack.visit(page) else {
-            self.pages = self.pages.max(self.stack.len());
+    fn visit(&mut self, distance: Option<usize>) {
+        let Some(distance) = distance else {
+            self.now += 1;
+            self.pages = self.pages.max(self.now);
             return;
         };
         let counts = if self.far.len() > 1 { &mut self.later } else { &mut self.first };
@@ -46,7 +55,14 @@ impl Visits {
         }
     }
 
-    /// Visits that a memory of `pages` pages misses in a run of so many rounds, those that were not written down being as the mean of
+    /// Of its pages, how many are in a memory of `pages` pages of the program, as a mean over the time that there are any of it.
+    pub fn held(&self, pages: usize) -> f64 {
+        let whole: u64 = self.lie.iter().take(pages / GRAIN).sum();
+        let part = self.lie.get(pages / GRAIN).map_or(0.0, |&next| next as f64 * (pages % GRAIN) as f64 / GRAIN as f64);
+        (whole as f64 + part) / self.moments.max(1) as f64
+    }
+
+    /// Visits that a memory of `pages` pages of the program misses in a run of so many rounds, those that were not written down being as the mean of
     /// those after the first, which does not begin as they do.
     pub fn misses(&self, pages: usize, rounds: u64) -> f64 {
         let beyond = |counts: &[u64]| counts.iter().skip(pages).sum::<u64>() as f64;
@@ -85,6 +101,9 @@ pub struct Trace {
     /// Objects by name.
     pub objects: Vec<Visits>,
     ranges: Vec<Range>,
+    stack: Stack,
+    /// Visits beyond [`NEAR_BY`] since it was looked at where pages lie.
+    unseen: usize,
 }
 
 impl Trace {
@@ -106,8 +125,13 @@ impl Trace {
                         None => *trace.ranges.iter().find(|range| range.holds(number)).context("a page of no object")?,
                     };
                     last = Some(range);
-                    trace.all.visit(number);
-                    trace.objects[range.object].visit(number);
+                    let distance = trace.stack.visit(number);
+                    trace.all.visit(distance);
+                    trace.objects[range.object].visit(distance);
+                    trace.unseen += usize::from(distance.is_none_or(|distance| distance >= NEAR_BY));
+                    if trace.unseen * LOOKS > trace.stack.len() {
+                        trace.look();
+                    }
                 }
                 OBJECT => {
                     let first = words.next()?;
@@ -123,17 +147,46 @@ impl Trace {
                     let first = words.next()?;
                     let range = *trace.ranges.iter().find(|range| range.holds(first)).context("what is gone never was")?;
                     for page in first..first + number {
-                        trace.all.stack.remove(page);
-                        trace.objects[range.object].stack.remove(page);
+                        let gone = usize::from(trace.stack.remove(page));
+                        trace.all.now -= gone;
+                        trace.objects[range.object].now -= gone;
                     }
                     trace.ranges.retain(|other| other.first != range.first);
                     last = None;
                 }
-                ROUND => trace.of_all().for_each(|visits| visits.far.push(0)),
+                ROUND => trace.round(),
                 END => return Ok(trace),
                 _ => bail!("what is {what} in the trace?"),
             }
         }
+    }
+
+    /// A round begins; where pages lay in the first is forgotten, as it does not begin as the others do.
+    fn round(&mut self) {
+        if self.rounds() == 1 {
+            for object in &mut self.objects {
+                object.lie.clear();
+                object.moments = 0;
+            }
+        }
+        self.of_all().for_each(|visits| visits.far.push(0));
+    }
+
+    /// Looks at where the pages of each object lie.
+    fn look(&mut self) {
+        self.unseen = 0;
+        let mut ranges = self.ranges.clone();
+        for (at, page) in self.stack.iter().enumerate() {
+            let Some(which) = ranges.iter().position(|range| range.holds(page)) else { continue };
+            // Neighbours in this order are neighbours in memory, mostly.
+            ranges.swap(0, which);
+            let lie = &mut self.objects[ranges[0].object].lie;
+            if lie.len() <= at / GRAIN {
+                lie.resize(at / GRAIN + 1, 0);
+            }
+            lie[at / GRAIN] += 1;
+        }
+        self.objects.iter_mut().filter(|object| object.now > 0).for_each(|object| object.moments += 1);
     }
 
     fn of_all(&mut self) -> impl Iterator<Item = &mut Visits> {
@@ -217,9 +270,11 @@ mod tests {
         let [a, b] = trace.objects.as_slice() else { panic!("{:?}", trace.objects) };
         assert_eq!((trace.rounds(), a.name.as_str(), a.pages, b.pages, trace.all.pages), (3, "a", 50, 10, 60));
         assert_eq!(trace.unlike(), 0.0);
-        // Each by itself: nothing below all of it, everything from there on. Seven rounds go on as three began.
-        assert_eq!([0, 49, 50].map(|pages| a.misses(pages, 7)), [350.0, 350.0, 0.0]);
-        assert_eq!([9, 10].map(|pages| b.misses(pages, 3)), [120.0, 0.0]);
+        // Each page of a comes back after all others; those of b after all of b, or after all.
+        assert_eq!([10, 59, 60].map(|pages| a.misses(pages, 7)), [350.0, 350.0, 0.0], "seven rounds go on as three began");
+        assert_eq!([9, 10, 59, 60].map(|pages| b.misses(pages, 3)), [120.0, 30.0, 30.0, 0.0]);
+        assert_eq!((a.held(60), b.held(60)), (50.0, 10.0));
+        assert!((a.held(30) + b.held(30) - 30.0).abs() < 1e-9, "{} and {}", a.held(30), b.held(30));
         // Together: from 10 pages on b comes back at once three times of four, the rest is one sweep of 60.
         assert_eq!([9, 10, 59, 60].map(|pages| trace.all.misses(pages, 7)), [7.0 * 90.0, 7.0 * 60.0, 7.0 * 60.0, 0.0]);
     }
