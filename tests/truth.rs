@@ -55,8 +55,8 @@ fn worst(rows: &[(String, f64, f64)]) -> Option<String> {
     rows.iter().find(is_off).map(tell)
 }
 
-/// Points that a miss-ratio curve may be off here, as a mean over sizes from 5 to 95 % of the program: one that says that all misses is off by
-/// 67, one that says that nothing does by 33.
+/// Points that a miss-ratio curve may be off here, as a mean over sizes from 5 to 95 % of the program: one that says that all
+/// misses is off by 67, one that says that nothing does by 33.
 const CURVE: f64 = 15.0;
 
 #[test]
@@ -69,12 +69,13 @@ fn miss_ratio_curves_come_out_as_a_replay_of_all_visits_says() {
     assert!(error <= CURVE, "the curve is off by {first:.1}, then by {error:.1} points");
 }
 
-/// How far the curve of `hot` is off, as a mean. An array that is one third of it is swept again and again, the rest is not visited.
+/// How far the curve of `hot` is off, as a mean. An array that is one third of it is swept again and again, the rest is not
+/// visited.
 fn curve_error() -> f64 {
     let scratch = Scratch::new();
     let json = scratch.work().join("misses.json");
     let mut command = Command::new(nearfar_bin());
-    command.args(["bench", "profile", "misses", "--seconds", "3", "--size", "32", "--only", "hot", "--json"]).arg(&json);
+    command.args(["bench", "profile", "misses", "--seconds", "3", "--size", "64", "--only", "hot", "--json"]).arg(&json);
     let output = command.output().expect("nearfar runs");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));

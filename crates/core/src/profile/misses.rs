@@ -70,8 +70,9 @@ impl PageVisits {
         self.page_seconds * self.waits.density(seconds)
     }
 
-    /// Which process and instruction makes how many of the visits that follow a gap longer than `seconds`: `group` and `visits` are what
-    /// it was made of. Long gaps are seen more often than they are, so only waits of which one is as good a sample as the other count.
+    /// Which process and instruction makes how many of the visits that follow a gap longer than `seconds`: `group` and `visits`
+    /// are what it was made of. Long gaps are seen more often than they are, so only waits of which one is as good a sample as the
+    /// other count.
     pub fn places(&self, group: &Group, visits: &[Option<Visit>], seconds: f64) -> Vec<(usize, u64, f64)> {
         let end = self.waits.around(seconds).1;
         let touches = group.looks.iter().zip(visits).filter_map(|(look, visit)| {
@@ -92,8 +93,8 @@ pub fn least_kept(all: &[PageVisits]) -> f64 {
     kept(least_bytes(bytes(f64::MAX)), bytes)
 }
 
-/// Bytes of memory that is too little for any use, of something that has `most` bytes of touched pages: visits that it serves are part
-/// of one visit, as touches of the lines of a page are. Curves are shares of the visits that it misses.
+/// Bytes of memory that is too little for any use, of something that has `most` bytes of touched pages: visits that it serves are
+/// part of one visit, as touches of the lines of a page are. Curves are shares of the visits that it misses.
 pub fn least_bytes(most: f64) -> f64 {
     (most / 128.0).clamp(0.0, 16.0 * PAGE as f64).max(most / 1024.0)
 }

@@ -1,5 +1,5 @@
-//! Stack distances: how many other pages were visited since a page's last visit. A memory that keeps the pages visited last hits if it
-//! holds more pages than that, so one pass tells the misses of every size (Mattson, Gecsei, Slutz and Traiger 1970).
+//! Stack distances: how many other pages were visited since a page's last visit. A memory that keeps the pages visited last hits if
+//! it holds more pages than that, so one pass tells the misses of every size (Mattson, Gecsei, Slutz and Traiger 1970).
 
 use crate::policy::units::UnitHasher;
 use std::collections::HashMap;

@@ -1,10 +1,10 @@
-//! Miss-ratio curves of profiles beside the truth: programs of `tests/truth` write down every page that they visit, and a replay of that
-//! tells exactly what memories of each size miss (LRU).
+//! Miss-ratio curves of profiles beside the truth: programs of `tests/truth` write down every page that they visit, and a replay
+//! of that tells exactly what memories of each size miss (LRU).
 //!
-//! A *visit* is the same on both sides: a touch of a page that a memory of [`least_bytes`] would miss. Of those each curve tells the
-//! share that a memory of so many bytes misses. First touches of pages are none: they bring nothing from far. An object shares the memory
-//! with all others, as in cache mode and as the advisor takes it: its curve is asked for the share of it that is in there, as a mean over
-//! time, so that how large it is taken to be makes no difference.
+//! A *visit* is the same on both sides: a touch of a page that a memory of [`least_bytes`] would miss. Of those each curve tells
+//! the share that a memory of so many bytes misses. First touches of pages are none: they bring nothing from far. An object shares
+//! the memory with all others, as in cache mode and as the advisor takes it: its curve is asked for the share of it that is in
+//! there, as a mean over time, so that how large it is taken to be makes no difference.
 
 use super::Scratch;
 use super::programs::{PROGRAMS, Program};
@@ -23,8 +23,8 @@ mod visits;
 
 /// Points that a curve may be off.
 const POINTS: f64 = 3.0;
-/// Sizes of near memory, from 5 to 95 % of the program's pages: steps of which none ends where an array of a half, a third, a quarter or
-/// a fifth does, since there a byte decides.
+/// Sizes of near memory, from 5 to 95 % of the program's pages: steps of which none ends where an array of a half, a third, a
+/// quarter or a fifth does, since there a byte decides.
 const SIZES: usize = 18;
 /// Objects with less of the program's pages have no rows: near holds them, however small it is.
 const LEAST_SHARE: f64 = 0.01;
@@ -256,7 +256,7 @@ impl fmt::Display for Tally<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:15} mean |difference| {:.1} points, most {:.1}; {} of {} points of curves within {POINTS}, {} of {} curves as a mean",
+            "{:15} mean |difference| {:.1} points, most {:.1}; {} of {} points within {POINTS}, {} of {} curves as a mean",
             self.of,
             self.mean(),
             self.most,
