@@ -6,7 +6,7 @@ CARGO ?= cargo
 NEARFAR := target/release/nearfar
 PREFIX ?= /usr/local
 
-.PHONY: all build demo test bench truth verify check loom fuzz soak docs install clean
+.PHONY: all build demo test bench truth verify misses check loom fuzz soak docs install clean
 
 all: build
 
@@ -36,6 +36,10 @@ truth: build
 # Programs profiled, advised and run as advised: predicted beside measured.
 verify: build
 	$(NEARFAR) bench profile verify
+
+# Miss-ratio curves of profiles beside a replay of every visit of a page.
+misses: build
+	$(NEARFAR) bench profile misses
 
 check:
 	$(CARGO) fmt --all --check

@@ -54,3 +54,39 @@ fn worst(rows: &[(String, f64, f64)]) -> Option<String> {
     };
     rows.iter().find(is_off).map(tell)
 }
+
+/// Points that a miss-ratio curve may be off here, as a mean over sizes from 5 to 95 % of the program: one that says that all
+/// misses is off by 67, one that says that nothing does by 33.
+const CURVE: f64 = 15.0;
+
+#[test]
+fn miss_ratio_curves_come_out_as_a_replay_of_all_visits_says() {
+    needs!("gcc");
+    let _alone = machine();
+    // Estimates are random; twice in a row they are not so far off by chance.
+    let first = curve_error();
+    let error = if first > CURVE { curve_error() } else { first };
+    assert!(error <= CURVE, "the curve is off by {first:.1}, then by {error:.1} points");
+}
+
+/// How far the curve of `hot` is off, as a mean. An array that is one third of it is swept again and again, the rest is not
+/// visited.
+fn curve_error() -> f64 {
+    let scratch = Scratch::new();
+    let json = scratch.work().join("misses.json");
+    let mut command = Command::new(nearfar_bin());
+    command.args(["bench", "profile", "misses", "--seconds", "3", "--size", "64", "--only", "hot", "--json"]).arg(&json);
+    let output = command.output().expect("nearfar runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let found: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).expect("figures")).expect("JSON");
+    let all = &found[0]["rows"][0];
+    let points = all["points"].as_array().unwrap_or_else(|| panic!("{found}"));
+    assert!(all["object"] == "all" && points.len() > 10, "{found}");
+    let number = |point: &serde_json::Value, name: &str| point[name].as_f64().unwrap_or(f64::NAN);
+    for point in points {
+        let truth = if number(point, "near") < 33.3 { 100.0 } else { 0.0 };
+        assert!((number(point, "truth") - truth).abs() < 1.0, "a sweep misses all or nothing: {point}");
+    }
+    points.iter().map(|point| (number(point, "profiled") - number(point, "truth")).abs()).sum::<f64>() / points.len() as f64
+}

@@ -5,17 +5,22 @@ static long n;
 
 static double *__attribute__((noinline)) make_stays(void) {
   double *a = malloc(n * 8);
-  for (long i = 0; i < n; i++) a[i] = i;
+  SEE_OBJECT(__func__, a, n * 8);
+  for (long i = 0; i < n; i++) SEE(a[i]) = i;
   return a;
 }
-static double *__attribute__((noinline)) make_brief(void) { return malloc(n * 8); }
+static double *__attribute__((noinline)) make_brief(void) {
+  double *a = malloc(n * 8);
+  SEE_OBJECT(__func__, a, n * 8);
+  return a;
+}
 
 static void __attribute__((noinline)) fill(double *a) {
-  for (long i = 0; i < n; i++) a[i] = 1.5 * i;
+  for (long i = 0; i < n; i++) SEE(a[i]) = 1.5 * i;
 }
 static void __attribute__((noinline)) read_all(const double *a) {
   double sum = 0;
-  for (long i = 0; i < n; i++) sum += a[i];
+  for (long i = 0; i < n; i++) sum += SEE(a[i]);
   truth_sink += sum;
 }
 
@@ -25,11 +30,13 @@ int main(int argc, char **argv) {
   double *stays = make_stays();
   struct truth *ts = truth_of("make_stays", 0), *tb = truth_of("make_brief", 0);
   ts->bytes = truth_size;
-  for (double end = truth_now() + truth_seconds; truth_now() < end;) {
+  while (truth_another()) {
     double *work = make_brief();
     fill(work);
     for (int k = 0; k < 3; k++) read_all(work);
+    uintptr_t where = (uintptr_t)work;
     free(work);
+    SEE_GONE(where, n * 8);
     for (int k = 0; k < 4; k++) read_all(stays);
     // The kernel has just put zeros there: the first write finds its line in the cache.
     tb->bytes += 4.0 * truth_size;

@@ -6,7 +6,8 @@ static long n, few = 16384;
 #define MAKE(name, count)                               \
   static double *__attribute__((noinline)) name(void) { \
     double *a = malloc((count) * 8);                    \
-    for (long i = 0; i < (count); i++) a[i] = i;        \
+    SEE_OBJECT(#name, a, (count) * 8);                  \
+    for (long i = 0; i < (count); i++) SEE(a[i]) = i;   \
     return a;                                           \
   }
 MAKE(make_hot, few)
@@ -15,11 +16,11 @@ MAKE(make_stream, n)
 
 static void __attribute__((noinline)) read_all(const double *a, long count) {
   double sum = 0;
-  for (long i = 0; i < count; i++) sum += a[i];
+  for (long i = 0; i < count; i++) sum += SEE(a[i]);
   truth_sink += sum;
 }
 static void __attribute__((noinline)) update_all(double *a, long count) {
-  for (long i = 0; i < count; i++) a[i] = a[i] * 0.5 + 1;
+  for (long i = 0; i < count; i++) SEE(a[i]) = SEE(a[i]) * 0.5 + 1;
 }
 
 int main(int argc, char **argv) {
@@ -30,11 +31,11 @@ int main(int argc, char **argv) {
   tc->bytes = 2.0 * truth_size;
   ts->bytes = truth_size;
   th->bytes = 0;
-  for (double end = truth_now() + truth_seconds; truth_now() < end;) {
+  while (truth_another()) {
     for (int k = 0; k < 1000; k++) update_all(hot, few);
     for (int k = 0; k < 3; k++) read_all(plain, n);
     ts->bytes += 3.0 * truth_size;
   }
-  truth_sink += cold[n];
+  truth_sink += SEE(cold[n]);
   truth_print();
 }

@@ -7,20 +7,22 @@ double field[COUNT];
 
 static void __attribute__((noinline)) read_all(const double *a) {
   double sum = 0;
-  for (long i = 0; i < COUNT; i++) sum += a[i];
+  for (long i = 0; i < COUNT; i++) sum += SEE(a[i]);
   truth_sink += sum;
 }
 static void __attribute__((noinline)) fill(double *a) {
-  for (long i = 0; i < COUNT; i++) a[i] = 1.5 * i;
+  for (long i = 0; i < COUNT; i++) SEE(a[i]) = 1.5 * i;
 }
 
 static void *work(void *nothing) {
   double large[COUNT];
+  SEE_OBJECT("stack", large, sizeof large);
+  SEE_OBJECT("field", field, sizeof field);
   fill(large);
   fill(field);
   struct truth *tf = truth_of("field", 0), *ts = truth_of("stack", 0);
   tf->bytes = ts->bytes = sizeof large;
-  for (double end = truth_now() + truth_seconds; truth_now() < end;) {
+  while (truth_another()) {
     read_all(large);
     for (int k = 0; k < 2; k++) read_all(field);
     ts->bytes += sizeof large;

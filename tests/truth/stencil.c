@@ -8,7 +8,8 @@ static long rows;
 #define MAKE(name)                                      \
   static double *__attribute__((noinline)) name(void) { \
     double *a = malloc(rows * WIDE * 8);                \
-    for (long i = 0; i < rows * WIDE; i++) a[i] = i;    \
+    SEE_OBJECT(#name, a, rows * WIDE * 8);              \
+    for (long i = 0; i < rows * WIDE; i++) SEE(a[i]) = i; \
     return a;                                           \
   }
 MAKE(make_from)
@@ -20,7 +21,7 @@ static void __attribute__((noinline)) step(const double *restrict u, double *res
   for (long y = 1; y < rows - 1; y++)
     for (long x = 1; x < WIDE - 1; x++) {
       long i = y * WIDE + x;
-      v[i] = k[i] * (u[i - 1] + u[i + 1] + u[i - WIDE] + u[i + WIDE] - 4 * u[i]);
+      SEE(v[i]) = SEE(k[i]) * (SEE(u[i - 1]) + SEE(u[i + 1]) + SEE(u[i - WIDE]) + SEE(u[i + WIDE]) - 4 * SEE(u[i]));
     }
 }
 
@@ -31,7 +32,7 @@ int main(int argc, char **argv) {
   double *from = make_from(), *to = make_to(), *k = make_coefficients();
   struct truth *tf = truth_of("make_from", 0), *tt = truth_of("make_to", 0), *tk = truth_of("make_coefficients", 0);
   tf->bytes = tt->bytes = tk->bytes = truth_size;
-  for (double end = truth_now() + truth_seconds; truth_now() < end;) {
+  while (truth_another()) {
     step(from, to, k);
     tf->bytes += truth_size;
     tt->bytes += 2.0 * truth_size;

@@ -7,7 +7,8 @@ static long n;
 #define MAKE(name)                                      \
   static double *__attribute__((noinline)) name(void) { \
     double *a = malloc(n * 8);                          \
-    for (long i = 0; i < n; i++) a[i] = i;              \
+    SEE_OBJECT(#name, a, n * 8);                        \
+    for (long i = 0; i < n; i++) SEE(a[i]) = i;         \
     return a;                                           \
   }
 MAKE(make_strided)
@@ -16,19 +17,19 @@ MAKE(make_stream)
 
 static void __attribute__((noinline)) every(const double *a) {
   double sum = 0;
-  for (long i = 0; i < n; i += 32) sum += a[i];
+  for (long i = 0; i < n; i += 32) sum += SEE(a[i]);
   truth_sink += sum;
 }
 // One column of each line, so that no line is used twice before all others were.
 static void __attribute__((noinline)) columns(const double *a) {
   double sum = 0;
   for (long x = 0; x < PITCH; x += 8)
-    for (long i = x; i < n; i += PITCH) sum += a[i];
+    for (long i = x; i < n; i += PITCH) sum += SEE(a[i]);
   truth_sink += sum;
 }
 static void __attribute__((noinline)) read_all(const double *a) {
   double sum = 0;
-  for (long i = 0; i < n; i++) sum += a[i];
+  for (long i = 0; i < n; i++) sum += SEE(a[i]);
   truth_sink += sum;
 }
 
@@ -39,7 +40,7 @@ int main(int argc, char **argv) {
   double *strided = make_strided(), *matrix = make_columns(), *plain = make_stream();
   struct truth *ts = truth_of("make_strided", 1), *tc = truth_of("make_columns", 1), *tp = truth_of("make_stream", 0);
   ts->bytes = tc->bytes = tp->bytes = size;
-  for (double end = truth_now() + truth_seconds; truth_now() < end;) {
+  while (truth_another()) {
     for (int k = 0; k < 4; k++) every(strided);
     columns(matrix);
     for (int k = 0; k < 2; k++) read_all(plain);

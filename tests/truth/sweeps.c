@@ -7,7 +7,8 @@ static long n;
 #define MAKE(name)                                            \
   static double *__attribute__((noinline)) name(void) {       \
     double *a = malloc(n * 8);                                \
-    _Pragma("omp parallel for") for (long i = 0; i < n; i++) a[i] = i; \
+    SEE_OBJECT(#name, a, n * 8);                              \
+    _Pragma("omp parallel for") for (long i = 0; i < n; i++) SEE(a[i]) = i; \
     return a;                                                 \
   }
 MAKE(make_once)
@@ -18,13 +19,13 @@ MAKE(make_updated)
 static void __attribute__((noinline)) read_all(const double *a) {
   double sum = 0;
 #pragma omp parallel for reduction(+ : sum)
-  for (long i = 0; i < n; i++) sum += a[i];
+  for (long i = 0; i < n; i++) sum += SEE(a[i]);
   truth_sink += sum;
 }
 
 static void __attribute__((noinline)) update_all(double *a) {
 #pragma omp parallel for
-  for (long i = 0; i < n; i++) a[i] = a[i] * 0.5 + 1;
+  for (long i = 0; i < n; i++) SEE(a[i]) = SEE(a[i]) * 0.5 + 1;
 }
 
 int main(int argc, char **argv) {
@@ -34,7 +35,7 @@ int main(int argc, char **argv) {
   double *once = make_once(), *twice = make_twice(), *four = make_four_times(), *updated = make_updated();
   struct truth *t1 = truth_of("make_once", 0), *t2 = truth_of("make_twice", 0), *t4 = truth_of("make_four_times", 0), *tu = truth_of("make_updated", 0);
   t1->bytes = t2->bytes = t4->bytes = tu->bytes = truth_size;
-  for (double end = truth_now() + truth_seconds; truth_now() < end;) {
+  while (truth_another()) {
     read_all(once);
     for (int k = 0; k < 2; k++) read_all(twice);
     for (int k = 0; k < 4; k++) read_all(four);

@@ -2,6 +2,7 @@
 // A line that is written costs a read (for ownership) and a write; what stays in the cache costs nothing.
 #ifndef TRUTH_H
 #define TRUTH_H
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,18 +52,45 @@ static inline double truth_missing(double footprint) {
   return share > 0 ? share : 0;
 }
 
-static inline void truth_print(void) {
-  for (int i = 0; i < truth_count; i++)
-    printf("{\"object\":\"%s\",\"sparse\":%s,\"bytes\":%.0f}\n", truths[i].object, truths[i].sparse ? "true" : "false", truths[i].bytes);
-}
-
-// argv: seconds, MiB of an array, threads.
+// argv: seconds, MiB of an array, threads, rounds (instead of seconds).
 static double truth_seconds = 3;
 static size_t truth_size = 96u << 20;
 static int truth_threads = 1;
+static long truth_rounds, truth_round;
 static inline void truth_arguments(int argc, char **argv) {
   if (argc > 1) truth_seconds = atof(argv[1]);
   if (argc > 2) truth_size = (size_t)atol(argv[2]) << 20;
   if (argc > 3) truth_threads = atoi(argv[3]);
+  if (argc > 4) truth_rounds = atol(argv[4]);
+}
+
+#ifdef TRUTH_TRACE
+#include "trace.h"
+#else
+// What a loop goes through: SEE(a[i]) is a[i].
+#define SEE(element) (element)
+#define SEE_OBJECT(name, address, bytes) ((void)(address))
+#define SEE_GONE(address, bytes) ((void)(address))
+#define SEE_ROUND() ((void)0)
+#define SEE_END() ((void)0)
+#endif
+
+// Whether to go on with another round, which does the same as the last.
+static inline int truth_another(void) {
+  static double end;
+  if (!end) end = truth_now() + truth_seconds;
+  if (truth_rounds ? truth_round >= truth_rounds : truth_now() >= end) return 0;
+  truth_round++;
+  SEE_ROUND();
+  return 1;
+}
+
+static inline void truth_print(void) {
+  SEE_END();
+#ifndef TRUTH_TRACE
+  for (int i = 0; i < truth_count; i++)
+    printf("{\"object\":\"%s\",\"sparse\":%s,\"bytes\":%.0f}\n", truths[i].object, truths[i].sparse ? "true" : "false", truths[i].bytes);
+  printf("{\"rounds\":%ld}\n", truth_round);
+#endif
 }
 #endif

@@ -6,6 +6,7 @@ mod programs;
 mod truth;
 mod overhead;
 mod verify;
+mod misses;
 
 use crate::profile_file;
 use anyhow::{Context, Result};
@@ -18,7 +19,7 @@ use std::process::{Command, ExitCode};
 use truth::{Row, Tally};
 
 /// Profile programs whose traffic is known, and compare; "overhead": what profiling costs three programs; "verify": whether predicted run
-/// times come true
+/// times come true; "misses": miss-ratio curves beside a replay of every visit of a page
 #[derive(Debug, clap::Args)]
 pub struct ProfileArgs {
     /// Which
@@ -65,6 +66,8 @@ enum What {
     Overhead,
     /// Whether run times come out as "nearfar advise" predicts them
     Verify,
+    /// Whether miss-ratio curves are those of a replay of every visit of a page
+    Misses,
 }
 
 /// One program, as JSON has it.
@@ -91,6 +94,13 @@ pub fn run(args: &ProfileArgs) -> Result<ExitCode> {
         let found = verify::measure(scratch.path(), args.runs, args.sets, args.disk.as_ref(), wanted)?;
         save(args.json.as_deref(), &found)?;
         return Ok(ExitCode::SUCCESS);
+    }
+    if args.what == What::Misses {
+        let runs = misses::Runs { seconds: args.seconds, size: args.size, options: &args.options };
+        let found = misses::measure(&scratch, &runs, wanted);
+        save(args.json.as_deref(), &found)?;
+        let failed = found.iter().any(|outcome| outcome.failed.is_some());
+        return Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS });
     }
     println!("{}", truth::HEADING);
     let mut outcomes = Vec::new();

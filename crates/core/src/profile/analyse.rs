@@ -14,7 +14,7 @@ use super::study::{Studied, peak, study};
 use super::summary::{Estimate, FORMAT, Summary};
 use super::timeline::bin_seconds;
 use super::traffic::{Flows, Lines, order};
-use super::visits::{Code, LINE, Way};
+use super::visits::{Code, LINE, Way, visits};
 use super::{cache, combine, describe, notes, samples, title};
 use std::collections::HashSet;
 
@@ -47,9 +47,11 @@ pub fn analyse<N: Names + ?Sized>(content: &Content, names: &N, options: &Option
     let groups = groups::collect(&processes);
     let mut code = Code::new(names);
     let lines = cache_bytes as f64 / LINE * hosts as f64;
-    let paced = paced(&groups, &processes, names, &mut code, lines, (begin, end, bin_s));
-    let study = |(group, paced)| study(group, paced, &mut code, (begin, end, bin_s));
-    let mut studied: Vec<_> = groups.iter().zip(&paced).map(study).collect();
+    let mut phases = Phases::of(&processes, names);
+    let paced = paced(&groups, &mut phases, names, &mut code, lines, (begin, end, bin_s));
+    let paged = paged(&groups, &mut phases, names, &mut code, (begin, end));
+    let study = |(group, clocks)| study(group, clocks, &mut code, (begin, end, bin_s));
+    let mut studied: Vec<_> = groups.iter().zip(paced.iter().zip(&paged)).map(study).collect();
     let kept = traffic(&mut studied, lines, wall);
     let mut sampled = samples::tally(&processes, &groups, (begin, end, bin_s));
     let method = method(&starts, groups.iter().any(|group| !group.looks.is_empty()), sampled.tell());
@@ -124,20 +126,19 @@ const ROUNDS: usize = 3;
 /// so it is made from visits of any gap at first, and then from those that miss by the last clock.
 fn paced<N: Names + ?Sized>(
     groups: &[Group],
-    processes: &[Process<'_>],
+    phases: &mut Phases,
     names: &N,
     code: &mut Code<'_, N>,
     lines: f64,
     (begin, end, bin): (f64, f64, f64),
 ) -> Vec<Group> {
     let mut paced = groups.to_vec();
-    let mut phases = Phases::of(processes, names);
     if phases.is_empty() {
         return paced;
     }
     for round in 0..ROUNDS {
         let studied: Vec<_> =
-            groups.iter().zip(&paced).map(|(group, paced)| study(group, paced, code, (begin, end, bin))).collect();
+            groups.iter().zip(&paced).map(|(group, paced)| study(group, (paced, paced), code, (begin, end, bin))).collect();
         let wall = (end - begin).max(1e-9);
         let lines = if round == 0 { lines / 64.0 } else { lines };
         let kept = kept(lines, wall, studied.iter().map(|one| &one.flows));
@@ -158,6 +159,35 @@ fn paced<N: Names + ?Sized>(
     paced
 }
 
+/// The groups with times of a clock that goes by visits of pages: how long a page stays near depends on how many others are visited
+/// meanwhile, which a walk at random does at every line and a sweep at every 64th.
+fn paged<N: Names + ?Sized>(
+    groups: &[Group],
+    phases: &mut Phases,
+    names: &N,
+    code: &mut Code<'_, N>,
+    (begin, end): (f64, f64),
+) -> Vec<Group> {
+    let mut paged = groups.to_vec();
+    if phases.is_empty() {
+        return paged;
+    }
+    let visits: Vec<_> = groups.iter().map(|group| visits(group, code)).collect();
+    for _ in 0..ROUNDS {
+        let wall = (end - begin).max(1e-9);
+        let of = |(group, visits): (&Group, &Vec<_>)| PageVisits::of(group, visits, 0.0, |_| 1.0).sharing(wall);
+        let all: Vec<_> = paged.iter().zip(&visits).map(of).collect();
+        let least = misses::least_kept(&all);
+        let mut visited = Vec::new();
+        for ((group, visits), page_visits) in paged.iter().zip(&visits).zip(&all) {
+            visited.extend(page_visits.places(group, visits, least));
+        }
+        let pace = phases.pace(visited.into_iter(), names, (begin, end));
+        paged = groups.iter().map(|group| pace.group(group)).collect();
+    }
+    paged
+}
+
 /// Lines to bytes; memory that is touched first is written back once, if the cache does not hold everything.
 fn bytes(lines: Lines, fresh: f64, kept: f64) -> (f64, f64) {
     (lines.read * LINE, lines.written * LINE + if kept.is_finite() { fresh } else { 0.0 })
@@ -176,7 +206,7 @@ fn traffic(studied: &mut [Studied<'_>], lines: f64, wall: f64) -> f64 {
             let mut random = Xorshift::new((replicate * 1_000_003 + at + 1) as u64);
             let factors: Vec<f64> = one.group.looks.iter().map(|_| random.exponential()).collect();
             let flows = Flows::of(one.paced, &one.visits, &orders[at], price, |look| factors[look]);
-            let page_visits = PageVisits::of(one.paced, &one.visits, one.page_visits.pages, |look| factors[look]);
+            let page_visits = PageVisits::of(one.paged, &one.visits, one.page_visits.pages, |look| factors[look]);
             drawn.push((flows, page_visits));
         }
         let time = kept(lines, wall, drawn.iter().map(|(flows, _)| flows));

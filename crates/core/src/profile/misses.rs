@@ -69,10 +69,33 @@ impl PageVisits {
     fn missing(&self, seconds: f64) -> f64 {
         self.page_seconds * self.waits.density(seconds)
     }
+
+    /// Which process and instruction makes how many of the visits that follow a gap longer than `seconds`: `group` and `visits`
+    /// are what it was made of. Long gaps are seen more often than they are, so only waits of which one is as good a sample as the
+    /// other count.
+    pub fn places(&self, group: &Group, visits: &[Option<Visit>], seconds: f64) -> Vec<(usize, u64, f64)> {
+        let end = self.waits.around(seconds).1;
+        let touches = group.looks.iter().zip(visits).filter_map(|(look, visit)| {
+            let wait = wait_of(look, visit.as_ref()?.way == Way::Scatter);
+            (wait >= seconds && wait <= end).then_some((look.process, look.watch.ip, look.weight))
+        });
+        let mut touches: Vec<_> = touches.collect();
+        let all: f64 = touches.iter().map(|touch| touch.2).sum();
+        let each = if all > 0.0 { self.missing(seconds) / all } else { 0.0 };
+        touches.iter_mut().for_each(|touch| touch.2 *= each);
+        touches
+    }
 }
 
-/// Memory that is too little for any use: visits that it serves are part of one visit, as touches of the lines of a page are.
-fn least_bytes(most: f64) -> f64 {
+/// How long pages stay in the least memory that curves begin with.
+pub fn least_kept(all: &[PageVisits]) -> f64 {
+    let bytes = |seconds: f64| all.iter().map(|one| one.bytes(seconds)).sum::<f64>();
+    kept(least_bytes(bytes(f64::MAX)), bytes)
+}
+
+/// Bytes of memory that is too little for any use, of something that has `most` bytes of touched pages: visits that it serves are
+/// part of one visit, as touches of the lines of a page are. Curves are shares of the visits that it misses.
+pub fn least_bytes(most: f64) -> f64 {
     (most / 128.0).clamp(0.0, 16.0 * PAGE as f64).max(most / 1024.0)
 }
 

@@ -13,6 +13,7 @@
 //! - [`choice`]: which object to look at next.
 //! - [`thin`](mod@thin): which samples of the processor are kept.
 //! - [`compare`](mod@compare): what changed from one profile to another.
+//! - [`least_bytes`]: what miss-ratio curves take for one visit.
 //! - [`summary`]: what a whole profile says, per object and routine, with intervals.
 
 pub mod record;
@@ -44,6 +45,8 @@ mod describe;
 mod notes;
 pub mod analyse;
 pub mod compare;
+
+pub use misses::least_bytes;
 
 #[cfg(test)]
 mod simulate;

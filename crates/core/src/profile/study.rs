@@ -17,6 +17,8 @@ pub struct Studied<'a> {
     pub group: &'a Group,
     /// The same with times of the clock that goes by memory: what concerns caches is in those.
     pub paced: &'a Group,
+    /// The same with times of the clock that goes by visits of pages: what concerns near memory is in those.
+    pub paged: &'a Group,
     pub visits: Vec<Option<Visit>>,
     pub flows: Flows,
     pub page_visits: PageVisits,
@@ -56,10 +58,19 @@ pub fn peak<'a>(items: impl Iterator<Item = &'a groups::Item>) -> u64 {
     u64::try_from(most).unwrap_or(u64::MAX)
 }
 
+/// Pages of a group, as a mean over the time that there are any.
+fn mean_pages(group: &Group, (begin, end): (f64, f64)) -> f64 {
+    let mut alive = Timeline::new(begin, end, 1024);
+    group.items.iter().for_each(|item| alive.add(item.begin(), item.end, item.end - item.begin()));
+    let width = (end - begin).max(1e-9) / 1024.0;
+    let lived: f64 = alive.bins.iter().map(|seconds| seconds.min(width)).sum();
+    if lived > 0.0 { group.page_seconds / lived } else { 0.0 }
+}
+
 /// What can be said of a group without the others.
 pub fn study<'a, N: Names + ?Sized>(
     group: &'a Group,
-    paced: &'a Group,
+    (paced, paged): (&'a Group, &'a Group),
     code: &mut Code<'_, N>,
     (begin, end, bin): (f64, f64, f64),
 ) -> Studied<'a> {
@@ -67,10 +78,6 @@ pub fn study<'a, N: Names + ?Sized>(
     let flows = Flows::of(paced, &visits, &order(paced), SIGNIFICANT, |_| 1.0);
     let mut live = Timeline::highest(begin, end, bin, &changes(group.items.iter()));
     let mut brief_seconds = Timeline::with_bin(begin, end, bin);
-    let mut alive = Timeline::new(begin, end, 1024);
-    for item in &group.items {
-        alive.add(item.begin(), item.end, item.end - item.begin());
-    }
     for (at, brief) in &group.briefs {
         brief_seconds.add((at - 0.25).max(begin), *at, groups::brief_page_seconds(brief) * PAGE as f64);
     }
@@ -78,17 +85,15 @@ pub fn study<'a, N: Names + ?Sized>(
     for (number, (live, brief)) in live.bins.iter_mut().zip(&brief_seconds.bins).enumerate() {
         *live += brief / (end - begin - number as f64 * bin).clamp(1e-3 * bin, bin);
     }
-    let width = (end - begin).max(1e-9) / 1024.0;
-    let lived: f64 = alive.bins.iter().map(|seconds| seconds.min(width)).sum();
-    let pages = if lived > 0.0 { group.page_seconds / lived } else { 0.0 };
     let largest = group.briefs.iter().map(|(_, brief)| brief.largest).max().unwrap_or(0);
     let peak = peak(group.items.iter()).max(largest);
-    let page_visits = PageVisits::of(paced, &visits, pages, |_| 1.0);
+    let page_visits = PageVisits::of(paged, &visits, mean_pages(paged, (begin, end)), |_| 1.0);
     let fresh = fresh(group, flows.present, peak);
     let none = Estimate::default();
     Studied {
         group,
         paced,
+        paged,
         visits,
         flows,
         page_visits,

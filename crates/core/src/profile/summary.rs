@@ -126,7 +126,9 @@ pub struct ObjectGroup {
     pub lines_per_visit: Estimate,
     /// How it is gone through.
     pub pattern: Pattern,
-    /// Share of its page visits that miss, if so many bytes of *this object* were near and the rest of it paged (LRU).
+    /// Share of its page visits that miss, if so many bytes of *this object* are near as a mean over the time that it lives, and
+    /// the rest of it is paged (LRU): near memory is that of the whole program, which an object that is not in use leaves to
+    /// others.
     pub misses: Curve,
     /// Visits of pages in all: what [`misses`](Self::misses) is a share of.
     pub page_visits: Estimate,

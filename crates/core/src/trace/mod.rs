@@ -7,10 +7,12 @@
 mod bytes;
 mod batch;
 mod visits;
+mod stack;
 #[cfg(test)]
 mod tests;
 
 pub use batch::{Batch, HEADER_BYTES, Process, Reader, encode, header};
+pub use stack::Stack;
 pub use visits::{Grain, Summary, accesses};
 
 use crate::policy::Found;

@@ -117,7 +117,7 @@ pub fn compare(truths: &[Truth], summary: &Summary) -> (Vec<Row>, bool) {
 }
 
 /// Whether a group is the object that the program names: by the function that allocates it, its symbol, or "stack".
-fn is_of(group: &ObjectGroup, object: &str) -> bool {
+pub fn is_of(group: &ObjectGroup, object: &str) -> bool {
     if object == "stack" {
         return matches!(group.kind, Kind::MainStack | Kind::ThreadStack);
     }
