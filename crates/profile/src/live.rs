@@ -45,6 +45,9 @@ impl Object {
 struct Group {
     members: Vec<u64>,
     pages: u64,
+    /// Pages that it has as a rule: the most of the last seconds. Looks are drawn among these, and those that fall on what does not live
+    /// now are none: how often a page is looked at must not depend on what else lives, or looks would not be spread over time.
+    usual: f64,
     /// Pages of the largest that it ever had.
     largest: u64,
     /// Looks at its objects so far, those that saw a touch, and how long they took together.
@@ -56,8 +59,8 @@ struct Group {
 impl Group {
     /// What its choice rests on. Its weight: visits of its pages in a second.
     fn facts(&self) -> choice::Group {
-        let bytes = self.pages * PAGE as u64;
-        let weight = self.pages as f64 * self.touches as f64 / (self.waited_ns as f64 / 1e9).max(1e-6);
+        let bytes = self.usual as u64 * PAGE as u64;
+        let weight = self.usual * self.touches as f64 / (self.waited_ns as f64 / 1e9).max(1e-6);
         choice::Group { bytes, looks: self.looks, touches: self.touches, weight }
     }
 }
@@ -70,8 +73,11 @@ pub struct Live {
     group_of: HashMap<(Kind, SiteId, Option<Box<str>>), usize>,
     next: ObjectId,
     choice: Choice,
+    sorted_at: u64,
 }
 
+/// What a group had is forgotten within so long.
+const FORGET_NS: f64 = 3e9;
 /// How often a draw is tried anew.
 const TRIES: usize = 64;
 
@@ -102,6 +108,7 @@ impl Live {
         group.members.push(object.addr);
         let pages = object.pages().1;
         group.pages += pages;
+        group.usual = group.usual.max(group.pages as f64);
         group.largest = group.largest.max(pages);
         self.by_addr.insert(object.addr, object);
     }
@@ -162,8 +169,11 @@ impl Live {
         self.groups.len()
     }
 
-    /// Looks again which groups are worth looking at.
-    pub fn sort(&mut self) {
+    /// Looks again which groups are worth looking at. `now` in ns.
+    pub fn sort(&mut self, now: u64) {
+        let passed = now.saturating_sub(std::mem::replace(&mut self.sorted_at, now)) as f64;
+        let kept = (-passed / FORGET_NS).exp();
+        self.groups.iter_mut().for_each(|group| group.usual = (group.usual * kept).max(group.pages as f64));
         let facts: Vec<choice::Group> = self.groups.iter().map(Group::facts).collect();
         self.choice.renew(&facts);
     }
@@ -182,10 +192,10 @@ impl Live {
     }
 
     /// A page to be looked at: `core::profile::choice` chooses the group, and within it each page is drawn alike. Returns where the
-    /// object begins, and the page's address.
+    /// object begins, and the page's address; `None` where a group was drawn for pages that do not live now.
     pub fn draw(&mut self, random: &mut Random) -> Option<(u64, u64)> {
         let group = &mut self.groups[self.choice.pick(random)?];
-        if group.pages == 0 {
+        if group.pages == 0 || random.unit() * group.usual > group.pages as f64 {
             return None;
         }
         group.looks += 1;
@@ -231,7 +241,7 @@ mod tests {
         live.begin(Kind::Heap, 100 * P + 1, 11 * P, 1, None, 0);
         live.begin(Kind::Map, 1000 * P, 4 * P, 2, None, 0);
         live.begin(Kind::Heap, 2000 * P + 1, P, 3, None, 0);
-        live.sort();
+        live.sort(1);
         let mut count = HashMap::new();
         let mut random = Random::new(1);
         for _ in 0..20_000 {
@@ -246,6 +256,36 @@ mod tests {
         let (a, b) = (group(10..40), group(101..111));
         let (least, most) = (a.iter().chain(&b).min().unwrap(), a.iter().chain(&b).max().unwrap());
         assert!(most < &(least * 2), "{least} {most}");
+    }
+
+    /// Where one lives half of the time, the other is looked at as often in both halves.
+    #[test]
+    fn looks_do_not_depend_on_what_else_lives() {
+        let mut live = Live::default();
+        live.begin(Kind::Heap, 0x100_0000, 1000 * P, 1, None, 0);
+        let mut random = Random::new(1);
+        let mut looks = [[0_u32; 2]; 2];
+        for round in 0..200_u64 {
+            let both = round % 2 == 1;
+            if both {
+                live.begin(Kind::Heap, 0x1000_0000, 1000 * P, 2, None, 0);
+            }
+            for part in 0..8 {
+                live.sort((8 * round + part) * 5_000_000);
+                for _ in 0..20 {
+                    if let Some((addr, _)) = live.draw(&mut random) {
+                        looks[usize::from(addr > 0x100_0000)][usize::from(both)] += 1;
+                    }
+                }
+            }
+            if both {
+                live.remove(0x1000_0000);
+            }
+        }
+        let [[alone, beside], [none, brief]] = looks;
+        assert_eq!(none, 0);
+        let ratio = f64::from(alone) / f64::from(beside);
+        assert!((0.9..1.1).contains(&ratio) && brief > beside / 2, "{looks:?}");
     }
 
     #[test]

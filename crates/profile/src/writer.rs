@@ -253,13 +253,14 @@ impl Writer {
         if now >= self.next_sort {
             // New groups must be known at once, and a choice costs about 20 ns a group: 0.1 % of the time.
             self.next_sort = now + (self.book.live.groups() as u64 * 20_000).max(SORT_NS);
-            self.book.live.sort();
+            self.book.live.sort(now);
         }
         // What a round comes to late for is not made up for in a burst.
         self.owed += sampler.rate() * (now - self.last_look.max(now.saturating_sub(LATE_NS))) as f64 * 1e-9;
         self.last_look = now;
         let count = self.owed as usize;
         self.owed -= count as f64;
+        let mut passed = 0;
         for _ in 0..count {
             let random = &mut self.random;
             // Heaps of the C library have their share of the looks, as the groups have theirs.
@@ -282,12 +283,16 @@ impl Writer {
                     Some(Look { object, page: page as usize, huge })
                 })
             };
-            let Some(look) = drawn else { continue };
+            let Some(look) = drawn else {
+                passed += 1;
+                continue;
+            };
             if !sampler.offer(look) {
                 self.book.not_looked(look.object);
                 break;
             }
         }
+        sampler.passed(passed);
         sampler.begin_looks();
     }
 

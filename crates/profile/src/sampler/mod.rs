@@ -73,6 +73,8 @@ pub struct Sampler {
     beside_ns: AtomicU64,
     /// What a thread waits for its page beside what the sampler's thread sees of it.
     waking_ns: AtomicU64,
+    /// Looks that were wanted and came to nothing.
+    passed: AtomicU64,
     ended: AtomicU64,
     touched: AtomicU64,
     holds: Holds,
@@ -95,6 +97,7 @@ static SAMPLER: Sampler = Sampler {
     stall_ns: AtomicU64::new(0),
     beside_ns: AtomicU64::new(0),
     waking_ns: AtomicU64::new(waking::AT_FIRST_NS),
+    passed: AtomicU64::new(0),
     ended: AtomicU64::new(0),
     touched: AtomicU64::new(0),
     holds: Holds::new(),
@@ -175,6 +178,11 @@ impl Sampler {
     /// Gives it a page to look at; false when it has enough. Looks begin with the next [`begin_looks`](Self::begin_looks).
     pub fn offer(&self, look: Look) -> bool {
         self.looks.push((now_ns(), look))
+    }
+
+    /// So many looks came to nothing, since what was drawn does not live now.
+    pub fn passed(&self, count: u64) {
+        self.passed.fetch_add(count, Ordering::Relaxed);
     }
 
     /// Has the offered pages looked at now.

@@ -295,7 +295,7 @@ impl Watcher {
             own,
             stall: self.sampler.stall_ns.load(Ordering::Relaxed),
             beside: self.sampler.beside_ns.load(Ordering::Relaxed),
-            tried: self.tried,
+            tried: self.tried + self.sampler.passed.load(Ordering::Relaxed),
             looks: self.begun,
         });
         // Every pause puts all pages back, which the pausing thread waits for.
