@@ -36,6 +36,8 @@ impl Pace {
 /// Running samples of this process.
 pub struct Processor {
     rings: Vec<Ring>,
+    /// Open descriptors of them all.
+    descriptors: u64,
     pid: u32,
     ours: Vec<u32>,
     lost: u64,
@@ -57,7 +59,8 @@ impl Processor {
     /// The same with events, each with its period, that may be any that have addresses.
     pub(crate) fn of(events: &[(Event, u64)], ours: &[u32]) -> Result<Self, Errno> {
         let mut refused = Errno(libc::ENODEV);
-        let mut all = Self { rings: Vec::new(), pid: process::pid(), ours: ours.to_vec(), lost: 0, bytes: Vec::new() };
+        let mut all =
+            Self { rings: Vec::new(), descriptors: 0, pid: process::pid(), ours: ours.to_vec(), lost: 0, bytes: Vec::new() };
         for (event, period) in events {
             if let Err(errno) = all.add(event, *period) {
                 refused = errno;
@@ -76,6 +79,9 @@ impl Processor {
         let mut rings = Vec::new();
         let mut result = Err(Errno(libc::ENODEV));
         for cpu in candidates() {
+            if self.descriptors + (rings.len() as u64 + 1) * each > limit {
+                return Err(Errno(libc::EMFILE));
+            }
             let mut ring = match Ring::memory(self.pid, cpu, event, period) {
                 Ok(ring) => ring,
                 // It is off, or has no such unit.
@@ -94,11 +100,9 @@ impl Processor {
                 }
             }
             rings.push(ring);
-            if (self.rings.len() + rings.len()) as u64 * each > limit {
-                return Err(Errno(libc::EMFILE));
-            }
             result = Ok(());
         }
+        self.descriptors += rings.len() as u64 * each;
         self.rings.append(&mut rings);
         result
     }
@@ -110,7 +114,7 @@ impl Processor {
 
     /// Adds what was sampled since the last call.
     pub fn drain(&mut self, out: &mut Vec<Access>) {
-        let Self { rings, pid, ours, lost, bytes } = self;
+        let Self { rings, pid, ours, lost, bytes, .. } = self;
         for ring in rings {
             bytes.clear();
             ring.take(bytes);

@@ -16,6 +16,7 @@ use crate::sites::Sites;
 use nearfar_core::addr::Extent;
 use nearfar_core::profile::choice::Random;
 use nearfar_core::profile::record::{self, Access, Kind, Method, ObjectId, Record, Start};
+use nearfar_sys::errno::Errno;
 use nearfar_sys::pagemap::Pagemap;
 use nearfar_sys::proc_maps::{self, Mapping};
 use nearfar_sys::{call_memory, event, process, task};
@@ -163,6 +164,7 @@ impl Writer {
         if std::mem::replace(&mut self.begun, true) {
             return;
         }
+        let mut refused = None;
         if !self.settings.denied.faults && self.sampler.is_none() {
             let options = Options { budget: self.settings.budget, seed: self.random.next(), longest: LONGEST };
             match Sampler::start(options) {
@@ -170,14 +172,26 @@ impl Writer {
                     self.waking_at = event::now_ns() + WAKING_NS;
                     self.sampler = Some(sampler);
                 }
-                Err(errno) => self.notes.push(format!("pages cannot be watched here ({errno}): only objects are recorded")),
+                Err(errno) => refused = Some(errno),
             }
         }
         self.start_clock();
         if !self.settings.denied.samples {
-            // Most machines have none, and what takes their place is told by the method.
             let pace = if self.settings.precise { Pace::Fast } else { Pace::Usual };
-            self.processor = Processor::start(&own_threads(), pace).ok();
+            match Processor::start(&own_threads(), pace) {
+                Ok(processor) => self.processor = Some(processor),
+                // Most machines have none, and what takes their place is told by the method.
+                Err(Errno(libc::ENODEV | libc::ENOENT | libc::EOPNOTSUPP)) => {}
+                Err(errno) => self.notes.push(format!("the processor's memory samples cannot be had here: {errno}")),
+            }
+        }
+        if let Some(errno) = refused {
+            let instead = if self.processor.is_some() {
+                "the processor's samples alone tell of accesses"
+            } else {
+                "only objects are recorded"
+            };
+            self.notes.push(format!("pages cannot be watched here ({errno}): {instead}"));
         }
         if let Some(start) = &mut self.start {
             start.method = match (self.sampler.is_some(), self.processor.is_some()) {

@@ -51,7 +51,7 @@ pub fn draws<'a>(summary: &Summary, demands: &'a Demands, machine: &'a Machine) 
                 paged_overlap: random.around(middle.paged_overlap, 1.8).max(1.0),
                 parallel_loads: random.around(middle.parallel_loads, 2.5).max(1.0),
                 // Runs of one program on a shared machine differ by so much, whatever is near.
-                unobserved: (1.0 - summary.overhead.clamp(0.0, 0.5) * random.uniform()) * random.around(1.0, 1.1),
+                unobserved: (1.0 - summary.overhead.clamp(0.0, 0.5) * (0.5 + random.uniform())) * random.around(1.0, 1.1),
                 rates: (random.around(1.0, 1.08), random.around(1.0, 1.08)),
             };
             Model::new(summary, demands, machine, guess)

@@ -21,7 +21,8 @@ pub(super) fn notes(content: &Content, processes: &[Process<'_>], summary: &Summ
     if summary.method == Method::Hardware {
         notes.push(
             "only memory samples of the processor were taken: lines that it fetched ahead are not among them, so objects that are gone \
-             through in order have more traffic than is said, and there are no figures for paging"
+             through in order have more traffic than is said (Intel counts only some of the others, too: compare shares), and there are no \
+             figures for paging"
                 .to_owned(),
         );
     }
@@ -39,10 +40,12 @@ pub(super) fn notes(content: &Content, processes: &[Process<'_>], summary: &Summ
         notes.push(format!("the file reached its limit (--limit): {left_out} records were left out"));
     }
     let total: f64 = summary.objects.iter().map(|object| object.total().value).sum();
-    let weak = summary
-        .objects
-        .iter()
-        .filter(|object| object.touches.max(object.samples) < FEW && object.total().value > MATTERS * total);
+    let weak = summary.objects.iter().filter(|object| {
+        let of = object.total();
+        // Samples of the processor may make up for touches; where they do, the interval is narrow.
+        let sampled = object.samples > 0 && of.high - of.low < of.value;
+        object.touches < FEW && !sampled && of.value > MATTERS * total
+    });
     let weak: Vec<_> = weak.map(|object| format!("{} ({})", object.name, object.touches)).collect();
     if !weak.is_empty() && summary.method != Method::None {
         notes.push(format!(

@@ -40,15 +40,19 @@ fn times<'a>(process: &Process<'a>) -> impl Iterator<Item = &'a TimeSamples> {
     process.records.iter().filter_map(|&record| if let Record::Time(time) = record { Some(time) } else { None })
 }
 
-/// CPU seconds that a process spent in the kernel, as far as that is known; our own threads' not counted.
-fn in_kernel(process: &Process<'_>) -> f64 {
+/// CPU seconds that processes spent in the kernel, as far as that is known; our own threads' not counted.
+fn in_kernel(processes: &[Process<'_>]) -> f64 {
     let (mut ours, mut all) = (0.0, 0.0);
-    for record in &process.records {
-        match record {
-            Record::Cost(cost) => ours = seconds(cost.cpu_ns),
-            Record::End { cpu_system_ns, .. } => all = seconds(*cpu_system_ns),
-            _ => {}
+    for process in processes {
+        let mut last = 0;
+        for record in &process.records {
+            match record {
+                Record::Cost(cost) => last = cost.cpu_ns,
+                Record::End { cpu_system_ns, .. } => all += seconds(*cpu_system_ns),
+                _ => {}
+            }
         }
+        ours += seconds(last);
     }
     (all - ours).max(0.0)
 }
@@ -93,7 +97,7 @@ impl Phases {
             }
         }
         phases.stretches.sort_by(|one, other| one.from.total_cmp(&other.from));
-        phases.kernel_s = processes.iter().map(in_kernel).sum();
+        phases.kernel_s = in_kernel(processes);
         phases
     }
 

@@ -137,10 +137,9 @@ impl Slots {
         self.free_huge.len()
     }
 
-    /// The huge page that has been looked at for longest without a touch.
-    pub fn oldest_huge(&self) -> Option<usize> {
-        let huge = (SMALL..ALL).filter(|&slot| self.slots[slot].state == State::Away);
-        huge.min_by_key(|&slot| self.slots[slot].watch.at)
+    /// A huge page that is looked at: the first from number `from` of them on, going round.
+    pub fn some_huge(&self, from: usize) -> Option<usize> {
+        (0..HUGE).map(|step| SMALL + (from + step) % HUGE).find(|&slot| self.slots[slot].state == State::Away)
     }
 
     /// The memory that the table is in.

@@ -115,7 +115,11 @@ impl Writer {
         let most = self.samples_kept(how);
         self.take_samples(most * SAMPLES_HELD);
         let mut samples = std::mem::take(&mut self.accesses);
+        let all = samples.len();
         thin::thin(&mut samples, most, &mut self.random);
+        if how == Thin::Full {
+            self.output.left_out += (all - samples.len()) as u64;
+        }
         let lost = std::mem::take(&mut self.accesses_lost);
         (lost > 0 || !samples.is_empty()).then_some(Record::Accesses { at, samples, lost })
     }

@@ -6,7 +6,7 @@ mod serve;
 use super::forbidden;
 use super::governor::{Counted, Governor};
 use super::mover::{Mover, Step, Tries};
-use super::slots::{After, SMALL, Slots, State};
+use super::slots::{After, HUGE, SMALL, Slots, State};
 use super::{Look, Sampler};
 use nearfar_core::addr::{BLOCK, Extent, PAGE};
 use nearfar_core::profile::choice::Random;
@@ -59,6 +59,8 @@ struct Fault {
     protected: bool,
     /// When it happened, about.
     at: u64,
+    /// What threads had waited for us by then, all together.
+    stalled: u64,
 }
 
 struct Watcher {
@@ -330,10 +332,12 @@ impl Watcher {
         }
     }
 
-    /// Ends the oldest looks at huge pages where few more could begin: those that nobody touches would be all there are.
+    /// Ends looks at huge pages where few more could begin: those that nobody touches would be all there are. Any of them: if it were
+    /// the oldest, no long wait would ever be seen.
     fn spare_huge(&mut self) {
         while self.slots.free_huge() < SPARE_HUGE {
-            let Some(slot) = self.slots.oldest_huge() else { return };
+            let from = self.random.below(HUGE as u64) as usize;
+            let Some(slot) = self.slots.some_huge(from) else { return };
             self.end(slot, Some(WatchEnd::Nobody));
         }
     }

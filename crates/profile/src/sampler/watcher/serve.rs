@@ -22,11 +22,12 @@ impl Watcher {
         let before = if self.read_at == 0 { self.waking() } else { now - self.read_at };
         let at = now - before / 2;
         self.read_at = now;
+        let stalled = self.sampler.stall_ns.load(Ordering::Relaxed);
         loop {
             let result = fd.read(|message| match message {
                 Message::Fault { addr, thread, write, protected } => {
                     if self.pending.len() < PENDING {
-                        self.pending.push_back(Fault { addr, thread, write, protected, at });
+                        self.pending.push_back(Fault { addr, thread, write, protected, at, stalled });
                     } else {
                         self.overflow = true;
                     }
@@ -132,7 +133,9 @@ impl Watcher {
             self.stalled(now_ns() - fault.at + self.waking() / 2);
             return self.finish(slot);
         }
-        self.lasted(slot, fault.at);
+        // Dated back it may seem to be from before the look.
+        let at = fault.at.max(page.watch.at);
+        self.lasted(slot, at, fault.stalled);
         let page = self.slots.get(slot);
         page.watch.touched = fault.addr as u64;
         page.watch.tid = fault.thread;
@@ -153,7 +156,7 @@ impl Watcher {
             self.mover.fd.wake(range);
         }
         let served = now_ns();
-        self.stalled(served - fault.at + self.waking() / 2);
+        self.stalled(served - at + self.waking() / 2);
         if !protected {
             return self.finish_later(slot, served);
         }
@@ -177,8 +180,7 @@ impl Watcher {
 
     /// Notes how long a look has lasted, and what of that the program's threads waited for us: meanwhile they touch nothing, and they
     /// wait most just after some looks have begun.
-    fn lasted(&mut self, slot: usize, now: u64) {
-        let stalled = self.sampler.stall_ns.load(Ordering::Relaxed);
+    fn lasted(&mut self, slot: usize, now: u64, stalled: u64) {
         let page = self.slots.get(slot);
         page.watch.waited = now.saturating_sub(page.watch.at);
         page.watch.stalled = ((stalled.saturating_sub(page.stalled) as f64 / self.running) as u64).min(page.watch.waited);
@@ -215,7 +217,7 @@ impl Watcher {
             page.watch.end = end;
         }
         if page.watch.touched == 0 {
-            self.lasted(slot, now);
+            self.lasted(slot, now, self.sampler.stall_ns.load(Ordering::Relaxed));
         }
         self.finish(slot);
     }

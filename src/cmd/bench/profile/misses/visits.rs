@@ -147,7 +147,9 @@ impl Trace {
                     for page in first..first + number {
                         let gone = usize::from(trace.stack.remove(page));
                         trace.all.now -= gone;
-                        trace.objects[range.object].now -= gone;
+                        let now = &mut trace.objects[range.object].now;
+                        // An object that another one took the place of has lost its pages already.
+                        *now = now.saturating_sub(gone);
                     }
                     trace.ranges.retain(|other| other.first != range.first);
                     last = None;
