@@ -9,16 +9,17 @@
 //! Rejected: switches of threads as events, with the instruction: the kernel tells them to root alone; every page fault as an event:
 //! its cost grows with their number, and a look's does not.
 
+mod member;
+
 use crate::clock::{Refused, candidates};
-use crate::modules;
 use crate::names::FileNames;
+use member::{Came, Member};
 use nearfar_core::profile::file::{Batch, Content};
 use nearfar_core::profile::names::Names;
-use nearfar_core::profile::record::{Module, Record, Start};
-use nearfar_core::profile::wall::{Divided, Place, Seen, divide};
+use nearfar_core::profile::record::{Record, Start};
+use nearfar_core::profile::wall::{Busy, Divided, Place, divide, share};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::perf::{Found, Ring};
-use nearfar_sys::proc_maps;
 use nearfar_sys::proc_tasks::{self, Whereabouts};
 use nearfar_sys::process;
 use nearfar_sys::root::Root;
@@ -35,10 +36,10 @@ const LOOK: Duration = Duration::from_millis(5);
 const SHARE: u32 = 100;
 /// A stretch: within it, threads run as the clock's samples in it say. New threads are found at its end.
 const STRETCH: Duration = Duration::from_millis(100);
-/// Between two times that mappings of a process are read.
-const MAPS: Duration = Duration::from_millis(200);
 /// What nearfar calls its threads within programs.
 const OURS: [&str; 3] = ["nearfar", "iou-wrk-", "iou-sqp-"];
+/// So many threads are looked at between two questions whether the run is over.
+const ASK: usize = 16;
 
 /// Why there are no times of routines.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,38 +68,13 @@ pub struct Spent {
     pub seconds: f64,
 }
 
-#[derive(Default)]
-struct Thread {
-    seen: Seen,
-    is_ours: bool,
-}
-
-#[derive(Default)]
-struct Member {
-    threads: HashMap<u32, Thread>,
-    modules: Vec<Module>,
-    read: Option<Instant>,
-}
-
-impl Member {
-    /// Reads what is mapped, unless that was just done; what was mapped before stays known.
-    fn read_modules(&mut self, root: &Root, pid: u32) {
-        if self.read.is_some_and(|read| read.elapsed() < MAPS) {
-            return;
-        }
-        self.read = Some(Instant::now());
-        let text = root.text(&format!("/proc/{pid}/maps")).unwrap_or_default();
-        let maps: Vec<_> = text.lines().filter_map(proc_maps::parse_line).collect();
-        for mapped in modules::among(&maps) {
-            if !self.modules.contains(&mapped.module) {
-                self.modules.push(mapped.module);
-            }
-        }
-    }
-
-    fn knows(&self, ip: u64) -> bool {
-        self.modules.iter().any(|module| (module.start..module.end).contains(&ip))
-    }
+/// Where the time of a run went.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Watched {
+    /// By routine.
+    pub spent: Vec<Spent>,
+    /// What is wrong with it, for people.
+    pub doubt: Option<String>,
 }
 
 /// The watcher. It is made before the program is started.
@@ -112,7 +88,7 @@ pub struct Outside {
     since: Instant,
     next: Instant,
     total: Divided,
-    denied: bool,
+    came: Came,
     known: HashSet<Place>,
 }
 
@@ -145,7 +121,7 @@ impl Outside {
             since: now,
             next: now,
             total: Divided::default(),
-            denied: false,
+            came: Came::default(),
             known: HashSet::new(),
         })
     }
@@ -161,71 +137,92 @@ impl Outside {
         self.next.saturating_duration_since(Instant::now())
     }
 
-    /// Looks at the program, if it is time.
-    pub fn look(&mut self) {
+    /// Looks at the program, if it is time. Ends early when `is_over` tells so, which is asked now and then: what is seen then is
+    /// left out, and the time of the end is not that of the look.
+    pub fn look(&mut self, is_over: impl Fn() -> bool) {
         let begun = Instant::now();
         if begun < self.next {
             return;
         }
         self.drain();
         // What is new is seen at the end of a stretch; until there is something, at each look.
-        if self.members.is_empty() {
+        if self.members.values().all(|member| member.is_gone) {
             self.find();
         }
+        let Some(met) = self.look_at_threads(&is_over) else { return };
         self.looks += 1;
-        let mut met = HashSet::new();
-        for (&pid, member) in &mut self.members {
-            for (&tid, thread) in member.threads.iter_mut().filter(|(_, thread)| !thread.is_ours) {
-                match proc_tasks::whereabouts(&self.root, pid, tid) {
-                    Ok(Whereabouts::Running) => thread.seen.running += 1,
-                    Ok(Whereabouts::Fault(ip)) => {
-                        count(&mut thread.seen.faults, (pid, ip));
-                        met.insert((pid, ip));
-                    }
-                    Ok(Whereabouts::Call | Whereabouts::Gone) => {}
-                    Err(error) => self.denied |= error.kind() == ErrorKind::PermissionDenied,
-                }
-            }
-        }
         met.into_iter().for_each(|place| self.meet(place));
-        if self.since.elapsed() >= STRETCH {
+        if self.since.elapsed() >= STRETCH && !is_over() {
             self.end_stretch();
             self.find();
         }
         self.next = Instant::now() + LOOK.max(begun.elapsed() * SHARE);
     }
 
+    /// Places of those that wait in a page fault; `None` when the run is over meanwhile.
+    fn look_at_threads(&mut self, is_over: &impl Fn() -> bool) -> Option<HashSet<Place>> {
+        let Self { root, members, came, .. } = self;
+        let (mut states, mut met) = (Vec::new(), HashSet::new());
+        for (&pid, member) in members {
+            for (&tid, thread) in member.threads.iter_mut().filter(|(_, thread)| !thread.is_ours) {
+                if states.len() % ASK == 0 && is_over() {
+                    return None;
+                }
+                let found = proc_tasks::whereabouts(root, pid, tid);
+                came.told += u64::from(found.is_ok());
+                let busy = match found {
+                    Ok(Whereabouts::Running) => Some(Busy::Running),
+                    Ok(Whereabouts::Fault(ip)) => {
+                        met.insert((pid, ip));
+                        Some(Busy::Fault((pid, ip)))
+                    }
+                    Ok(Whereabouts::Call | Whereabouts::Gone) => None,
+                    Err(error) => {
+                        came.refused += u64::from(error.kind() == ErrorKind::PermissionDenied);
+                        None
+                    }
+                };
+                states.push((&mut thread.seen, busy));
+            }
+        }
+        share(&mut states);
+        Some(met)
+    }
+
     fn drain(&mut self) {
-        let Self { rings, leave_out, members, .. } = self;
+        let Self { rings, leave_out, members, came, .. } = self;
         let mut met = HashSet::new();
         for ring in rings {
-            ring.drain(&mut |found| {
-                let Found::Sample { ip, pid, tid, .. } = found else { return };
-                if !leave_out.contains(&pid) {
-                    let thread = members.entry(pid).or_default().threads.entry(tid).or_default();
-                    count(&mut thread.seen.clock, (pid, ip));
-                    met.insert((pid, ip));
+            ring.drain(&mut |found| match found {
+                Found::Lost(number) => came.lost += number,
+                Found::Sample { ip, pid, tid, at } => {
+                    came.samples += 1;
+                    if !leave_out.contains(&pid) {
+                        let member = members.entry(pid).or_default();
+                        // Numbers are used again; what comes late is cleared away as the rest was.
+                        member.is_gone = false;
+                        member.threads.entry(tid).or_default().sample(at, (pid, ip));
+                        met.insert((pid, ip));
+                    }
                 }
             });
         }
         met.into_iter().for_each(|place| self.meet(place));
     }
 
-    /// An instruction in a file that is not known means that something was mapped, or executed.
+    /// An instruction in a file that is not known means that something was mapped, or executed. One that is in no file after that is
+    /// not asked for again.
     fn meet(&mut self, place: Place) {
         let (pid, ip) = place;
         let Some(member) = self.members.get_mut(&pid).filter(|_| !self.known.contains(&place)) else { return };
-        if !member.knows(ip) {
-            member.read_modules(&self.root, pid);
-        }
-        if member.knows(ip) {
+        if member.knows(ip) || member.read_modules(&self.root, pid, Some(ip)) {
             self.known.insert(place);
         }
     }
 
     /// Finds processes and threads, and whose they are.
     fn find(&mut self) {
-        let mut todo: Vec<u32> = self.leave_out.get(1).into_iter().copied().chain(self.members.keys().copied()).collect();
+        let mut todo: Vec<u32> = self.leave_out.get(1).into_iter().copied().chain(self.living()).collect();
         let mut done = HashSet::new();
         while let Some(pid) = todo.pop() {
             if !done.insert(pid) {
@@ -235,12 +232,17 @@ impl Outside {
             for &tid in &tasks {
                 todo.extend(proc_tasks::children(&self.root, pid, tid).unwrap_or_default());
             }
-            if self.leave_out.contains(&pid) || tasks.is_empty() {
+            if self.leave_out.contains(&pid) {
+                continue;
+            }
+            if tasks.is_empty() {
+                self.members.get_mut(&pid).into_iter().for_each(Member::end);
                 continue;
             }
             let member = self.members.entry(pid).or_default();
+            member.is_gone = false;
             if member.read.is_none() {
-                member.read_modules(&self.root, pid);
+                member.read_modules(&self.root, pid, None);
             }
             member.threads.retain(|tid, _| tasks.contains(tid));
             let name = |tid: u32| self.root.text(&format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
@@ -254,14 +256,17 @@ impl Outside {
         }
     }
 
+    fn living(&self) -> impl Iterator<Item = u32> {
+        self.members.iter().filter(|(_, member)| !member.is_gone).map(|(&pid, _)| pid)
+    }
+
     /// Divides the time since the last stretch.
     fn end_stretch(&mut self) {
         let wall = self.since.elapsed().as_secs_f64();
         self.since = Instant::now();
         let mut seen = Vec::new();
         for thread in self.members.values_mut().flat_map(|member| member.threads.values_mut()) {
-            let last = thread.seen.clock.last().map(|(place, _)| *place).or(thread.seen.before);
-            let of_stretch = std::mem::replace(&mut thread.seen, Seen { before: last, ..Seen::default() });
+            let of_stretch = thread.end_stretch();
             if !thread.is_ours {
                 seen.push(of_stretch);
             }
@@ -274,12 +279,17 @@ impl Outside {
     ///
     /// # Errors
     /// Nothing was seen, or nothing could be.
-    pub fn finish(mut self) -> Result<Vec<Spent>, NotSeen> {
+    pub fn finish(mut self) -> Result<Watched, NotSeen> {
         self.drain();
+        let mut rest: Vec<_> = self
+            .members
+            .values_mut()
+            .flat_map(|member| member.threads.values_mut())
+            .map(|thread| (&mut thread.seen, None))
+            .collect();
+        share(&mut rest);
         self.end_stretch();
-        if self.denied {
-            return Err(NotSeen::Threads);
-        }
+        let doubt = self.came.doubt()?;
         if self.total.places.is_empty() {
             return Err(NotSeen::Nothing);
         }
@@ -296,19 +306,13 @@ impl Outside {
             let function = index.get(&pid).and_then(|&process| names.function(process, ip));
             *spent.entry(function.unwrap_or_else(|| (UNKNOWN.to_owned(), String::new()))).or_default() += seconds;
         }
-        Ok(spent.into_iter().map(|((function, module), seconds)| Spent { function, module, seconds }).collect())
+        let spent = spent.into_iter().map(|((function, module), seconds)| Spent { function, module, seconds }).collect();
+        Ok(Watched { spent, doubt })
     }
 }
 
 /// Of a function whose name is not known, as in profiles.
 pub const UNKNOWN: &str = "?";
-
-fn count(list: &mut Vec<(Place, u32)>, place: Place) {
-    match list.iter_mut().find(|(known, _)| *known == place) {
-        Some((_, number)) => *number += 1,
-        None => list.push((place, 1)),
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -339,6 +343,44 @@ mod tests {
     }
 
     #[test]
+    fn code_in_no_file_is_asked_for_once() {
+        let Ok(mut outside) = Outside::start() else { return println!("skip: no clock") };
+        // A process that is no more has no mappings.
+        let mut child = Command::new("/bin/true").spawn().unwrap();
+        child.wait().unwrap();
+        outside.members.entry(child.id()).or_default();
+        outside.meet((child.id(), 0x10));
+        assert!(outside.known.contains(&(child.id(), 0x10)));
+        outside.meet((child.id(), 0x20));
+        assert!(!outside.known.contains(&(child.id(), 0x20)), "mappings were just read, and not for this one");
+    }
+
+    #[test]
+    fn who_has_ended_is_not_looked_at() {
+        let Ok(mut outside) = Outside::start() else { return println!("skip: no clock") };
+        let mut child = Command::new("/bin/sleep").arg("60").spawn().unwrap();
+        let pid = child.id();
+        outside.members.entry(pid).or_default();
+        outside.find();
+        assert!(outside.members[&pid].threads.contains_key(&pid) && outside.living().eq([pid]));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        outside.find();
+        assert!(outside.members[&pid].threads.is_empty() && outside.living().next().is_none());
+        assert!(!outside.members[&pid].modules.is_empty(), "names are wanted at the end");
+    }
+
+    #[test]
+    fn a_look_ends_with_the_run() {
+        let Ok(mut outside) = Outside::start() else { return println!("skip: no clock") };
+        outside.members.entry(process::pid()).or_default().threads.entry(process::pid()).or_default();
+        outside.look(|| true);
+        assert_eq!((outside.looks, outside.came), (0, Came { told: 0, refused: 0, ..outside.came }));
+        outside.look(|| false);
+        assert_eq!((outside.looks, outside.came.told + outside.came.refused > 0), (1, true));
+    }
+
+    #[test]
     fn time_is_told_by_routine_and_what_sleeps_has_none() {
         let mut outside = match Outside::start() {
             Ok(outside) => outside,
@@ -354,11 +396,11 @@ mod tests {
         outside.below(child.id());
         while child.try_wait().unwrap().is_none() {
             std::thread::sleep(outside.wait().max(Duration::from_millis(1)));
-            outside.look();
+            outside.look(|| false);
         }
         let wall = begun.elapsed().as_secs_f64();
         let spent = match outside.finish() {
-            Ok(spent) => spent,
+            Ok(watched) => watched.spent,
             Err(NotSeen::Threads) => return println!("skip: threads cannot be looked at here"),
             Err(why) => panic!("{why}"),
         };

@@ -16,7 +16,7 @@ use nearfar_core::advise::rules;
 use nearfar_core::placement::plan::{Place, TierName};
 use nearfar_core::profile::summary::{Estimate, Summary};
 use nearfar_core::units::Bytes;
-use nearfar_profile::outside::{NotSeen, Outside, Spent};
+use nearfar_profile::outside::{NotSeen, Outside, Watched};
 use nearfar_sys::child::{self, Signals};
 use nearfar_sys::event::wait_readable;
 use std::ffi::OsString;
@@ -126,14 +126,20 @@ impl Job {
         cases.extend(of_sets);
         let signals = Signals::catch().context("signals cannot be caught")?;
         let mut measured = vec![Measured::default(); cases.len()];
-        let mut missing = None;
+        let (mut missing, mut doubted) = (None, false);
         for round in 0..self.runs {
             for (case, measured) in cases.iter().zip(&mut measured) {
                 say::line(format_args!("round {} of {}: {}", round + 1, self.runs, case.name));
-                let (wall, spent) = self.once(case, &signals)?;
+                let (wall, watched) = self.once(case, &signals)?;
                 measured.walls.push(wall);
-                match spent {
-                    Ok(spent) => measured.runs.push((wall, spent)),
+                match watched {
+                    Ok(Watched { spent, doubt }) => {
+                        if let Some(doubt) = doubt.filter(|_| !doubted) {
+                            say::line(format_args!("times of routines are doubtful: {doubt}"));
+                            doubted = true;
+                        }
+                        measured.runs.push((wall, spent));
+                    }
                     Err(why) if missing.is_none() => {
                         say::line(&why);
                         missing = Some(why.to_string());
@@ -220,7 +226,7 @@ impl Job {
     }
 
     /// Wall seconds of a run, and where they went.
-    fn once(&self, case: &Case, signals: &Signals) -> Result<(f64, Result<Vec<Spent>, NotSeen>)> {
+    fn once(&self, case: &Case, signals: &Signals) -> Result<(f64, Result<Watched, NotSeen>)> {
         let nearfar = std::env::current_exe().context("cannot find my own executable")?;
         let mut command = Command::new(nearfar);
         command.args(["run", "--quiet", "--mode", "flat", "--far"]).arg(&self.far).args(&case.options).arg("--").args(&self.argv);
@@ -253,7 +259,12 @@ impl Job {
             }
             let mut patience = POLL;
             if let Ok(outside) = &mut outside {
-                outside.look();
+                // A signal: the end, or one to pass on.
+                outside.look(|| {
+                    let mut ready = [false];
+                    wait_readable(&[signals.as_raw_fd()], 0, &mut ready);
+                    ready[0]
+                });
                 patience = outside.wait().min(POLL);
             }
             wait_readable(&[signals.as_raw_fd()], patience.as_micros().div_ceil(1000) as i32, &mut [false]);
