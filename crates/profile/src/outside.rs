@@ -358,8 +358,14 @@ mod tests {
     #[test]
     fn who_has_ended_is_not_looked_at() {
         let Ok(mut outside) = Outside::start() else { return println!("skip: no clock") };
-        let mut child = Command::new("/bin/sleep").arg("60").spawn().unwrap();
+        let mut child = Command::new("/bin/sleep").arg("5").spawn().unwrap();
         let pid = child.id();
+        // The kernel lets its parent go on before the program is mapped.
+        let is_mapped =
+            || outside.root.text(&format!("/proc/{pid}/maps")).is_some_and(|maps| maps.contains("r-xp") && maps.contains(" /"));
+        while !is_mapped() && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         outside.members.entry(pid).or_default();
         outside.find();
         assert!(outside.members[&pid].threads.contains_key(&pid) && outside.living().eq([pid]));
