@@ -1,5 +1,6 @@
 //! What `nearfar advise --json` writes, as far as it is read again: by `nearfar report` and `nearfar bench`.
 
+use nearfar_core::advise::advice::Times;
 use nearfar_core::profile::summary::Estimate;
 use serde::{Deserialize, Serialize};
 
@@ -50,21 +51,6 @@ pub struct Item {
     pub gain: Estimate,
     /// Why.
     pub why: String,
-}
-
-/// Predicted seconds.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub struct Times {
-    /// Everything far.
-    pub all_far: Estimate,
-    /// The plan.
-    pub plan: Estimate,
-    /// Everything near.
-    pub all_near: Estimate,
-    /// Near as a cache.
-    pub cache: Estimate,
-    /// A part of near as cache.
-    pub hybrid: Estimate,
 }
 
 /// What `--verify` found.

@@ -313,7 +313,7 @@ pub struct ProfileArgs {
     pub seed: u64,
 
     /// Do without these means of observing, to try what happens then: faults, clock, script,
-    /// samples
+    /// samples, awake
     #[arg(long, value_name = "LIST", default_value = "", hide = true, env = "NEARFAR_PROFILE_DENY")]
     pub deny: String,
 

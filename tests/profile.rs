@@ -279,6 +279,28 @@ fn closing_all_descriptors_closes_none_of_ours() {
     assert!(timed(late) > 0 || timed(0) == 0, "time is not sampled any more: {} records before", timed(0));
 }
 
+/// In a virtual machine, where the user may; `--deny awake` does without, and a program that sleeps lets its CPUs sleep.
+#[test]
+fn idle_cpus_stay_awake_while_a_program_computes() {
+    needs!("root");
+    let driver = std::fs::read_to_string("/sys/devices/system/cpu/cpuidle/current_driver").unwrap_or_default();
+    if driver.trim() != "haltpoll" || !Path::new("/dev/cpu_dma_latency").exists() {
+        println!("skipped: the CPUs of this machine do not halt through a hypervisor, or cannot be kept from it");
+        return;
+    }
+    // The request that is in force, of whomever, as four bytes.
+    let script = "request() { od -An -td4 /dev/cpu_dma_latency | tr -d ' '; }; \
+                  ends=$((SECONDS + 2)); while ((SECONDS < ends)); do :; done; request; \
+                  ls -l /proc/$$/fd | grep -c cpu_dma_latency; \
+                  for ((i = 0; i < 300; i++)); do sleep 0.1; (($(request) > 0)) && break; done; echo $((i < 300))";
+    let said = |options: &[&str]| {
+        let run = profiled(options, &["bash".into(), "-c".into(), script.into()]);
+        String::from_utf8_lossy(&run.output.stdout).into_owned()
+    };
+    assert_eq!(said(&[]), "0\n1\n1\n");
+    assert_eq!(said(&["--deny", "awake"]).lines().skip(1).collect::<Vec<_>>(), ["0", "1"]);
+}
+
 /// The last thread's end ends the process: ours do not count.
 #[test]
 fn exits_amid_busy_threads() {

@@ -94,5 +94,7 @@ mod placing;
 
 /// Put it here if it is about what is advised for a profile, and plans that meet another build.
 mod advise;
+/// Put it here if it goes from a profile through a plan to a run.
+mod plans;
 /// Put it here if it is about what `nearfar profile` records, and that the program does not notice.
 mod profile;

@@ -78,7 +78,7 @@ fn settings(args: &ProfileArgs) -> anyhow::Result<Settings> {
         return Err(refuse(format_args!("--limit {}: less than 1M holds no profile", args.limit)));
     }
     let denied = Denied::parse(&args.deny)
-        .ok_or_else(|| refuse(format_args!("--deny {}: there are faults, clock, script and samples", args.deny)))?;
+        .ok_or_else(|| refuse(format_args!("--deny {}: there are faults, clock, script, samples and awake", args.deny)))?;
     Ok(Settings { file: output(args)?, least: least.max(1), budget, limit, precise: args.precise, seed: args.seed, denied })
 }
 

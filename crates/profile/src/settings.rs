@@ -18,6 +18,8 @@ pub struct Denied {
     pub script: bool,
     /// The processor takes no memory samples.
     pub samples: bool,
+    /// CPUs may sleep while pages are looked at.
+    pub awake: bool,
 }
 
 /// How a process is to be observed.
@@ -91,8 +93,8 @@ impl Settings {
         if self.precise {
             out.extend(b";precise=1");
         }
-        let Denied { faults, clock, script, samples } = self.denied;
-        let denied = [("faults", faults), ("clock", clock), ("script", script), ("samples", samples)];
+        let Denied { faults, clock, script, samples, awake } = self.denied;
+        let denied = [("faults", faults), ("clock", clock), ("script", script), ("samples", samples), ("awake", awake)];
         let names: Vec<&str> = denied.iter().filter(|(_, is)| *is).map(|(name, _)| *name).collect();
         if !names.is_empty() {
             out.extend(format!(";deny={}", names.join(",")).bytes());
@@ -132,7 +134,7 @@ impl Settings {
 }
 
 impl Denied {
-    /// Reads "faults,clock,script,samples"; `None` with another word.
+    /// Reads "faults,clock,script,samples,awake"; `None` with another word.
     pub fn parse(list: &str) -> Option<Self> {
         let mut denied = Self::default();
         for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
@@ -141,6 +143,7 @@ impl Denied {
                 "clock" => denied.clock = true,
                 "script" => denied.script = true,
                 "samples" => denied.samples = true,
+                "awake" => denied.awake = true,
                 _ => return None,
             }
         }
@@ -154,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let denied = Denied { faults: true, clock: true, script: false, samples: true };
+        let denied = Denied { faults: true, clock: true, script: false, samples: true, awake: true };
         let file = PathBuf::from(OsString::from_vec(b"/tmp/a;b=c%d\xff\n.nfprof".to_vec()));
         let settings = Settings { file, least: 8192, budget: 0.015, limit: 1 << 30, precise: true, seed: 7, denied };
         assert_eq!(Settings::parse(&settings.to_value()), Ok(settings));

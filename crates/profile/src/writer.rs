@@ -16,6 +16,7 @@ use crate::sites::Sites;
 use nearfar_core::addr::Extent;
 use nearfar_core::profile::choice::Random;
 use nearfar_core::profile::record::{self, Access, Kind, Method, ObjectId, Record, Start};
+use nearfar_sys::awake::Awake;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::pagemap::Pagemap;
 use nearfar_sys::proc_maps::{self, Mapping};
@@ -99,6 +100,8 @@ pub struct Writer {
     last_look: u64,
     /// When it is measured what waking a thread takes; 0: it was.
     waking_at: u64,
+    /// CPUs are kept from sleep while this asks for it.
+    awake: Option<Awake>,
     next_stacks: u64,
     pagemap: Option<Pagemap>,
     random: Random,
@@ -142,6 +145,7 @@ impl Writer {
             owed: 0.0,
             last_look: event::now_ns(),
             waking_at: 0,
+            awake: None,
             next_stacks: 0,
             pagemap: None,
             cpu_ns: 0,
@@ -260,7 +264,7 @@ impl Writer {
         let now = event::now_ns();
         if self.waking_at != 0 && now >= self.waking_at {
             self.waking_at = 0;
-            sampler.measure_waking();
+            self.awake = sampler.settle_waking(!self.settings.denied.awake);
             self.last_look = event::now_ns();
             return;
         }
@@ -272,6 +276,9 @@ impl Writer {
         // What a round comes to late for is not made up for in a burst.
         self.owed += sampler.rate() * (now - self.last_look.max(now.saturating_sub(LATE_NS))) as f64 * 1e-9;
         self.last_look = now;
+        if let Some(request) = &mut self.awake {
+            request.set(sampler.is_busy());
+        }
         let count = self.owed as usize;
         self.owed -= count as f64;
         let mut passed = 0;
@@ -424,7 +431,7 @@ impl Writer {
         self.sites_written.clear();
         self.codes.clear();
         self.regions.iter_mut().for_each(|region| region.written = false);
-        (self.clock, self.processor, self.pagemap) = (None, None, None);
+        (self.clock, self.processor, self.pagemap, self.awake) = (None, None, None, None);
         self.accesses.clear();
         self.accesses_lost = 0;
         (self.begun, self.overflow_said) = (false, false);
@@ -435,6 +442,9 @@ impl Writer {
             && sampler.fork_child().is_err()
         {
             self.sampler = None;
+        }
+        if self.sampler.is_some() {
+            self.waking_at = event::now_ns() + WAKING_NS;
         }
         if let (Some(start), Some(_)) = (&mut self.start, self.sampler) {
             start.method = Method::PageFaults;

@@ -13,7 +13,7 @@ use crate::placement::plan::Place;
 use crate::profile::record::Kind;
 use crate::profile::summary::{Estimate, ObjectGroup, Pattern, Summary};
 use crate::units::Bytes;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What gains a smaller share of the run gains nothing.
 const NO_GAIN: f64 = 1e-3;
@@ -62,7 +62,7 @@ pub struct Item {
 }
 
 /// Predicted seconds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Times {
     /// Everything far; behind page faults, with [`LEAST_NEAR`] as a cache.
     pub all_far: Estimate,
@@ -445,16 +445,7 @@ mod tests {
 
     #[test]
     fn everything_far_is_predicted_as_it_is_verified() {
-        let far = Paged {
-            name: "emu".into(),
-            read: 4e9,
-            write: 4e9,
-            one_channel: true,
-            fault_ns: 20e3,
-            page_ns: 350.0,
-            cache_bytes: 64.0 * LEAST_NEAR,
-            beside: 1.0,
-        };
+        let far = Paged::example(64.0 * LEAST_NEAR);
         let machine = Machine::paged("here", Tier::plain("m", 20e9, 100.0, 1e12), far);
         // Fits into the cache that so much near has, and not into what the run with everything far is given.
         let objects = vec![at("a", swept("a", 1e9, 20.0, 8)), at("b", swept("b", 200e9, 0.0, 8))];

@@ -219,16 +219,7 @@ mod tests {
     }
 
     fn paged() -> Machine {
-        let far = Paged {
-            name: "emu".into(),
-            read: 4e9,
-            write: 4e9,
-            one_channel: true,
-            page_ns: 0.0,
-            fault_ns: 20_000.0,
-            beside: 1.0,
-            cache_bytes: 32e6,
-        };
+        let far = Paged { page_ns: 0.0, ..Paged::example(32e6) };
         Machine { far: Far::Paged(far), ..memory() }
     }
 

@@ -52,6 +52,23 @@ pub struct Paged {
     pub beside: f64,
 }
 
+#[cfg(test)]
+impl Paged {
+    /// An emulated tier as tests want one.
+    pub(super) fn example(cache_bytes: f64) -> Self {
+        Self {
+            name: "emu".into(),
+            read: 4e9,
+            write: 4e9,
+            one_channel: true,
+            fault_ns: 20e3,
+            page_ns: 350.0,
+            cache_bytes,
+            beside: 1.0,
+        }
+    }
+}
+
 /// What far is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]

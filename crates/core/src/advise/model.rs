@@ -7,6 +7,7 @@
 
 use super::demand::{Demand, Demands, PAGE};
 use super::machine::{Far, Machine, Paged, Tier};
+use crate::policy::aside;
 use crate::profile::summary::Summary;
 
 /// What nobody measured, and what is known only roughly: the middle of it, or one of many draws.
@@ -255,7 +256,11 @@ impl<'a> Model<'a> {
     /// How long pages of far stay in the part of near that is cache, with these shares of the groups near; `None`: there is no cache.
     pub fn stay(&self, cache: f64, shares: &[f64]) -> Option<f64> {
         let far: Vec<f64> = shares.iter().map(|share| 1.0 - share).collect();
-        (cache > 0.0).then(|| self.demands.stay(cache, &far))
+        let kept = match &self.machine.far {
+            Far::Memory(_) => cache,
+            Far::Paged(paged) => aside::kept_pages((cache / PAGE) as u64, paged.read as u64) as f64 * PAGE,
+        };
+        (cache > 0.0).then(|| self.demands.stay(kept, &far))
     }
 
     /// Seconds of the run with these shares of the groups near (one per group, 0..=1) and `cache` bytes of near as a cache of far.
@@ -363,16 +368,7 @@ mod tests {
 
     #[test]
     fn pages_that_miss_cost_transfer_or_waiting() {
-        let far = Paged {
-            name: "emu".into(),
-            read: 4e9,
-            write: 4e9,
-            one_channel: true,
-            fault_ns: 20e3,
-            page_ns: 0.0,
-            cache_bytes: 16e6,
-            beside: 1.0,
-        };
+        let far = Paged { page_ns: 0.0, ..Paged::example(16e6) };
         let machine = Machine::paged("here", Tier::plain("DRAM", 30e9, 100.0, 1e12), far);
         let run = |pattern: Pattern| {
             let mut group = swept("a", 1e9, 12.0, 10);

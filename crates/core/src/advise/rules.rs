@@ -4,6 +4,7 @@
 //! rename. Where functions alone do not tell groups apart (the same function allocates several arrays) sizes help, since offsets
 //! hold for one build only.
 
+use crate::placement::is_wrapper;
 use crate::placement::plan::{Frame, KindName, Place, TierName};
 use crate::profile::record::Kind;
 use crate::profile::summary::{NamedFrame, ObjectGroup};
@@ -29,9 +30,15 @@ pub fn place(group: &ObjectGroup, all: &[ObjectGroup], least_recorded: u64) -> O
     }
 }
 
-/// Frames that have a return address of their own: what was inlined has none.
+/// Frames from the innermost on that whoever follows the plan looks at: it goes past the same libraries, and past nothing else.
+fn seen(group: &ObjectGroup) -> impl Iterator<Item = &NamedFrame> {
+    let passed = group.passed.iter().skip_while(|frame| is_wrapper(frame.module.as_bytes()));
+    passed.chain(&group.frames)
+}
+
+/// Those that have a return address of their own: what was inlined has none.
 fn physical(group: &ObjectGroup) -> Vec<&NamedFrame> {
-    group.frames.iter().filter(|frame| !is_inlined(frame)).take(DEEPEST).collect()
+    seen(group).filter(|frame| !is_inlined(frame)).take(DEEPEST).collect()
 }
 
 /// The groups as plans can tell them apart, by number: each set is near as a whole or not at all, since a rule for one of it finds
@@ -115,7 +122,7 @@ fn of_site(group: &ObjectGroup, all: &[ObjectGroup], place: Place) -> Option<Pla
         if own.get(depth).is_some_and(|frame| !frame.symbol.is_empty() && !is_start(&frame.symbol)) { depth + 1 } else { depth };
     // A frame that cannot be written would make the ones behind it match elsewhere.
     let mut wanted = depth;
-    for frame in &group.frames {
+    for frame in seen(group) {
         if is_inlined(frame) {
             place.frame.push(Frame { function: Some(frame.function.clone()), inlined: true, ..Frame::default() });
         } else {
@@ -221,6 +228,19 @@ mod tests {
     fn group(name: &str, bytes: f64, frames: &[(&str, u64)]) -> ObjectGroup {
         let frames = frames.iter().map(|(symbol, offset)| frame(symbol, *offset)).collect();
         ObjectGroup { frames, ..swept(name, bytes, 1.0, 1) }
+    }
+
+    /// Who follows a plan goes past libraries that hand memory on, and past no other function that does.
+    #[test]
+    fn frames_that_pass_on_are_named_where_nobody_goes_past_them() {
+        let passed = |module: &str, symbol: &str, offset: u64| NamedFrame { module: module.into(), ..frame(symbol, offset) };
+        let mut numpy = group("a.py:1", 1e6, &[("call", 30), ("main", 40)]);
+        numpy.passed = vec![passed("libstdc++.so.6", "operator new", 5), passed("_multiarray.so", "PyArray_New", 10)];
+        let plain = group("b", 1e6, &[("call", 31), ("main", 41)]);
+        let found = place(&numpy, &[numpy.clone(), plain.clone()], 4096).unwrap();
+        let names: Vec<_> = found.frame.iter().map(|frame| frame.function.as_deref().unwrap()).collect();
+        assert_eq!(names, ["PyArray_New", "call"]);
+        assert_eq!(place(&plain, &[numpy, plain.clone()], 4096).unwrap().frame[0].function.as_deref(), Some("call"));
     }
 
     #[test]

@@ -14,3 +14,12 @@ pub use choice::Choice;
 pub use node_set::{MAX_NODES, NodeSet};
 pub use order::{Full, MAX_SIZE_RANGES, ObjectKind, Order, Policy, SizeRange, Spread, Tier};
 pub use plan::MAX_BUILD_ID;
+
+/// Libraries whose functions hand on to malloc for their callers: what they call is not where an object is allocated.
+const WRAPPERS: [&str; 6] = ["libstdc++.", "libc++.", "libc++abi.", "libgfortran.", "libc.so", "libnearfar."];
+
+/// True of the file name of such a library. A plan names no frames of theirs at the innermost end, and those that are there are gone
+/// past when its frames are looked for.
+pub fn is_wrapper(module: &[u8]) -> bool {
+    WRAPPERS.iter().any(|name| module.starts_with(name.as_bytes()))
+}

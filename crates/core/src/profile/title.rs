@@ -66,12 +66,11 @@ fn passes_on(frame: &NamedFrame) -> bool {
     LIBRARIES.iter().any(|name| frame.module.starts_with(name)) || ALLOCATORS.iter().any(|name| frame.function.starts_with(name))
 }
 
-/// The frames from the one that asked for the memory on; all, if all pass it on.
-pub fn asking(frames: Vec<NamedFrame>) -> Vec<NamedFrame> {
-    match frames.iter().position(|frame| !(passes_on(frame) || frame.function.is_empty() && frame.module.is_empty())) {
-        Some(first) => frames[first..].to_vec(),
-        None => frames,
-    }
+/// The frames that only pass on, and those from the one that asked for the memory on; all, if all pass it on.
+pub fn asking(mut frames: Vec<NamedFrame>) -> (Vec<NamedFrame>, Vec<NamedFrame>) {
+    let asks = |frame: &NamedFrame| !(passes_on(frame) || frame.function.is_empty() && frame.module.is_empty());
+    let rest = frames.split_off(frames.iter().position(asks).unwrap_or(0));
+    (frames, rest)
 }
 
 fn file_name(path: &str) -> &str {
@@ -143,14 +142,15 @@ mod tests {
             frame("app", "std::vector<double>::resize(unsigned long)", "stl_vector.h:10"),
             frame("app", "solve(double*, int)", "/src/wave.cpp:12"),
         ];
-        let frames = asking(frames);
+        let (passed, frames) = asking(frames);
+        assert!(!passed.is_empty());
         assert_eq!(title(Kind::Heap, "", &[], &frames), "solve (wave.cpp:12)");
-        assert_eq!(title(Kind::Heap, "", &[], &asking(vec![frame("app", "work", "")])), "work+0x10 (app)");
+        assert_eq!(title(Kind::Heap, "", &[], &asking(vec![frame("app", "work", "")]).1), "work+0x10 (app)");
         let script = ScriptFrame { file: "/home/u/job.py".into(), function: "main".into(), line: 7 };
         assert_eq!(title(Kind::Heap, "", &[script], &frames), "job.py:7 (main)");
         assert_eq!(title(Kind::Static, "table_", &[], &[]), "table_");
         assert_eq!(title(Kind::Heap, "", &[], &[]), "objects of unknown origin");
-        assert_eq!(asking(vec![frame("libc.so.6", "malloc", "")]).len(), 1);
+        assert_eq!(asking(vec![frame("libc.so.6", "malloc", "")]).1.len(), 1);
     }
 
     #[test]

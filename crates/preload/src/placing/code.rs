@@ -2,12 +2,10 @@
 
 use crate::objects::{self, Object};
 use nearfar_core::addr::Extent;
+use nearfar_core::placement::is_wrapper;
 use nearfar_core::placement::table::{Frame, Table, name_hash};
 use nearfar_sys::elf::{self, SymbolKind};
 use std::path::PathBuf;
-
-/// Modules whose functions hand on to malloc for their callers: what they call is not where an object is allocated.
-const WRAPPERS: [&str; 6] = ["libstdc++.", "libc++.", "libc++abi.", "libgfortran.", "libc.so", "libnearfar."];
 
 /// The frames of a table as addresses.
 #[derive(Clone)]
@@ -45,7 +43,7 @@ impl Code {
                 code.own.extend(code_of(&object));
             } else {
                 let name = object.file_name();
-                if WRAPPERS.iter().any(|wrapper| name.starts_with(wrapper.as_bytes())) {
+                if is_wrapper(&name) {
                     code.wrappers.extend(code_of(&object));
                 }
                 translate(table, &object, name_hash(&name), &mut code.frames);

@@ -73,6 +73,8 @@ pub struct Sampler {
     beside_ns: AtomicU64,
     /// What a thread waits for its page beside what the sampler's thread sees of it.
     waking_ns: AtomicU64,
+    /// The program runs, rather than sleeps.
+    busy: AtomicBool,
     /// Looks that were wanted and came to nothing.
     passed: AtomicU64,
     ended: AtomicU64,
@@ -97,6 +99,7 @@ static SAMPLER: Sampler = Sampler {
     stall_ns: AtomicU64::new(0),
     beside_ns: AtomicU64::new(0),
     waking_ns: AtomicU64::new(waking::AT_FIRST_NS),
+    busy: AtomicBool::new(true),
     passed: AtomicU64::new(0),
     ended: AtomicU64::new(0),
     touched: AtomicU64::new(0),
@@ -178,6 +181,11 @@ impl Sampler {
     /// Gives it a page to look at; false when it has enough. Looks begin with the next [`begin_looks`](Self::begin_looks).
     pub fn offer(&self, look: Look) -> bool {
         self.looks.push((now_ns(), look))
+    }
+
+    /// The program has used a CPU for a good part of the last moments.
+    pub fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Relaxed)
     }
 
     /// So many looks came to nothing, since what was drawn does not live now.

@@ -4,6 +4,7 @@
 
 use super::{Look, Sampler};
 use nearfar_core::addr::{Extent, PAGE};
+use nearfar_sys::awake::Awake;
 use nearfar_sys::event::now_ns;
 use nearfar_sys::map::{self, RW};
 use std::sync::atomic::Ordering;
@@ -20,9 +21,21 @@ const MOST_NS: u64 = 300_000;
 const PAUSE: Duration = Duration::from_micros(600);
 
 impl Sampler {
+    /// Measures it. In a guest whose CPUs halt when they are idle they are kept from that first, where the user `may`, since the hypervisor
+    /// takes longer to wake one than all else that a look costs: as long as what is returned lives and asks for it. (Elsewhere it
+    /// would take from the program: CPUs that do not sleep deeply leave less power to those that compute.)
+    pub fn settle_waking(&self, may: bool) -> Option<Awake> {
+        let mut request = if may { Awake::open().ok().filter(Awake::is_of_a_guest) } else { None };
+        if let Some(request) = &mut request {
+            request.set(true);
+        }
+        self.measure_waking();
+        request
+    }
+
     /// Touches some pages of its own that are looked at, and compares what that took with what was counted. Called by the thread that offers
     /// looks; takes some 20 ms. Results for object `u64::MAX` may come of it.
-    pub fn measure_waking(&self) {
+    fn measure_waking(&self) {
         // SAFETY: not fixed: the kernel picks free space.
         let mapped = unsafe { map::mmap(0, TRIES * PAGE, RW, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0) };
         let Ok(start) = mapped else { return };

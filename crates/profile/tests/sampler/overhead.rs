@@ -13,7 +13,7 @@ pub fn measure(budget: f64) {
         Ok(sampler) => sampler,
         Err(errno) => return println!("skipped: {errno}"),
     };
-    sampler.measure_waking();
+    let _awake = sampler.settle_waking(true);
     let feed = Feed::start(sampler, Duration::ZERO);
     for threads in [1, 2] {
         let memories: Vec<Memory> = (0..threads).map(|_| Memory::new(16_384)).collect();

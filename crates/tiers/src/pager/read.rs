@@ -6,7 +6,7 @@ use crate::bits::Bits;
 use crate::block::{Frames, HoldId, PageState, Phase};
 use crate::frame_bytes;
 use nearfar_core::addr::{BLOCK_PAGES, PAGE, block_of};
-use nearfar_core::policy::{Arrival, Run};
+use nearfar_core::policy::{Arrival, Run, aside};
 use nearfar_core::stats::Counter;
 use std::ops::Range;
 
@@ -219,9 +219,7 @@ impl Pager {
     /// Pages that may be under way ahead of demand in each direction: what far moves in a few milliseconds keeps it busy, and
     /// a thread that needs something now does not wait for more than that.
     pub(super) fn queue_pages(&self) -> usize {
-        const FEW_MS: u64 = 8;
-        let pages = self.meter.peak_bytes_per_s() / 1000 * FEW_MS / PAGE as u64;
-        (pages as usize).clamp(4 * BLOCK_PAGES, 16 * BLOCK_PAGES)
+        aside::queue_pages(self.meter.peak_bytes_per_s()) as usize
     }
 
     /// Starts one prefetch. False when frames are wanting (try again later); true also when there is nothing to read.

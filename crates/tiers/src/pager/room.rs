@@ -7,16 +7,12 @@ use super::{Pager, evict::Stays, yielding::LEAST_FRAMES};
 use crate::block::HoldId;
 use crate::frame_bytes;
 use nearfar_core::addr::{BLOCK, BLOCK_PAGES, PAGE};
-use nearfar_core::policy::Room;
+use nearfar_core::policy::{Room, aside};
 use nearfar_core::stats::Counter;
 use nearfar_sys::event::now_ns;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Limbo and free frames together aim at this part of near: long enough to rescue, short enough to cost few hits.
-const SLACK_SHARE: u64 = 32;
-/// Prefetch may have this part of near at the most.
-const STAGED_SHARE: usize = 8;
 /// Writes under way at the most: small ones keep a device busy at this depth, and each more delays the reads that threads
 /// wait for.
 const WRITE_OPS: u32 = 12;
@@ -235,12 +231,11 @@ impl Pager {
 
     /// Pages that prefetch may hold, staged or under way.
     pub(super) fn staging_limit(&self) -> usize {
-        (2 * self.queue_pages() + 4 * BLOCK_PAGES).min(self.capacity as usize / STAGED_SHARE).max(BLOCK_PAGES)
+        aside::staged_pages(self.capacity, self.meter.peak_bytes_per_s()) as usize
     }
 
     fn slack(&self) -> u64 {
-        let four_blocks = 4 * BLOCK_PAGES as u64;
-        (self.capacity / SLACK_SHARE).clamp(four_blocks, 64 * BLOCK_PAGES as u64).min(self.capacity / 4)
+        aside::slack_pages(self.capacity)
     }
 
     /// Evicts until enough is free or in limbo. In batches, so that small writes can go together, and each in slices, so that

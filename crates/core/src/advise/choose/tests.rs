@@ -14,16 +14,7 @@ fn machine() -> Machine {
 }
 
 fn paged() -> Machine {
-    let far = Paged {
-        name: "emu".into(),
-        read: 4e9,
-        write: 4e9,
-        one_channel: true,
-        fault_ns: 20e3,
-        page_ns: 350.0,
-        cache_bytes: 16e6,
-        beside: 1.0,
-    };
+    let far = Paged::example(16e6);
     Machine::paged("here", Tier::plain("m", 20e9, 100.0, 1e12), far)
 }
 

@@ -45,6 +45,8 @@ const BACKS: usize = 256;
 const AWAKE_NS: u64 = 4_000;
 /// Faults that were read while something else was being done.
 const PENDING: usize = 1024;
+/// CPUs that a program uses which does not wait for something else most of the time.
+const BUSY: f64 = 0.25;
 /// Looks at a time that are not too many in programs that pause all the time: some 0.2 ms to put back.
 const LEAST_AT_A_TIME: usize = 64;
 /// Huge pages that are split for the sake of one small page: so many at first, and then one in so long.
@@ -289,6 +291,7 @@ impl Watcher {
         let (cpu, then) = std::mem::replace(&mut self.counted, (process.saturating_sub(own), now));
         if then != 0 && now > then {
             let running = self.counted.0.saturating_sub(cpu) as f64 / (now - then) as f64;
+            self.sampler.busy.store(running > BUSY, Ordering::Relaxed);
             self.running += 0.2 * (running.max(1.0) - self.running);
         }
         self.governor.update(Counted {
