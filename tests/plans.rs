@@ -24,11 +24,11 @@ fn placed_mib(output: &Output) -> f64 {
     size.parse().expect("a number")
 }
 
-/// Profiles a program with an array of 48 MiB that is hot and one of 96 MiB that is not, and runs it by the plan for 64 MiB.
+/// Profiles a program with an array of 48 MiB that is hot and one of 96 MiB that is not, and runs it by the plan for 88 MiB, 32 of which stay a cache.
 fn the_hot_array_is_found_again(program: &[OsString]) {
     let (scratch, _beside) = (Scratch::new(), shared_machine());
     nearfar(&scratch, &["profile", "-q", "--budget", "10%", "-o", "app.nfprof", "--"], program);
-    nearfar(&scratch, &["advise", "app.nfprof", "--near", "64M", "--far", "emu:bw=4G,lat=10us", "-o", "plan.toml"], &[]);
+    nearfar(&scratch, &["advise", "app.nfprof", "--near", "88M", "--far", "emu:bw=4G,lat=10us", "-o", "plan.toml"], &[]);
     let plan = std::fs::read_to_string(scratch.work().join("plan.toml")).expect("a plan");
     let args = ["run", "--mode", "flat", "--near", "112M", "--far", "emu:bw=8G,lat=10us", "--place", "plan:plan.toml", "--"];
     let output = nearfar(&scratch, &args, program);

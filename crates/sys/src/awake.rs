@@ -25,7 +25,8 @@ pub struct Awake {
 impl Awake {
     /// A request that is not in force yet. Fails for ordinary users, and where there is no such device.
     pub fn open() -> Result<Self, Errno> {
-        let mut request = Self { fd: Kept::new(open(c"/dev/cpu_dma_latency", libc::O_WRONLY)?), guest: false, on_us: SHORT_US, on: true };
+        let mut request =
+            Self { fd: Kept::new(open(c"/dev/cpu_dma_latency", libc::O_WRONLY)?), guest: false, on_us: SHORT_US, on: true };
         let mut driver = [0u8; 16];
         if let Ok(file) = open(c"/sys/devices/system/cpu/cpuidle/current_driver", libc::O_RDONLY) {
             let args = [file.as_raw_fd() as usize, driver.as_mut_ptr() as usize, driver.len(), 0, 0, 0];

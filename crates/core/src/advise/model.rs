@@ -376,11 +376,17 @@ mod tests {
             let summary = summary(1.0, 10, vec![group]);
             let demands = Demands::of(&summary);
             let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
-            [model.time(&[0.0], model.flat_cache()), model.time(&[1.0], 16e6), model.time(&[0.0], 1.1e9)]
+            [
+                model.time(&[0.0], model.flat_cache()),
+                model.time(&[1.0], 16e6),
+                model.time(&[0.0], 1.25e9),
+                model.time(&[0.0], 1.05e9),
+            ]
         };
-        let [far, near, cache] = run(Pattern::Stream);
+        let [far, near, cache, scarce] = run(Pattern::Stream);
         assert!((3.25..3.55).contains(&far), "12 GB at 4 GB/s beside a second, and what is new goes there once: {far}");
         assert!((near - 1.0).abs() < 1e-9 && (cache - 1.0).abs() < 0.01, "{near} {cache}");
+        assert!(scarce > 3.0, "what the pager sets aside keeps nothing: {scarce}");
         let [far, ..] = run(Pattern::Random);
         assert!((50.0..70.0).contains(&far), "2.9 M faults of 20 us: {far}");
     }
