@@ -130,6 +130,10 @@ fn fit_rule(rule: &mut Place, program: &Program<'_>, fitted: &mut Fitted) {
         return;
     }
     rule.frame.retain(|frame| program.is_elsewhere(frame) || program.has(frame));
+    if rule.frame.iter().all(|frame| frame.hands_on) {
+        // Whoever asked has become a part of its caller: what is left hands memory on for anybody.
+        rule.frame.clear();
+    }
     for frame in rule.frame.iter_mut().filter(|frame| frame.module.as_ref().is_some_and(|module| !module.contains(".so"))) {
         // A program may have been renamed when it was built.
         frame.module = Some(program.name.clone());

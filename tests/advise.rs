@@ -34,9 +34,8 @@ fn object(name: &str, mib: u64, sweeps: f64, function: &str, build_id: &str) -> 
     let traffic = bytes as f64 * sweeps;
     let per_bin = |value: f64| format!("{:?}", vec![value; BINS]);
     let frame = |function: &str, symbol: &str| {
-        let module = if symbol.is_empty() { "" } else { "arrays" };
         format!(
-            r#"{{"module": "{module}", "build_id": "{build_id}", "offset": 0, "symbol": "{symbol}", "function": "{function}", "line": "a.c:1"}}"#
+            r#"{{"module": "arrays", "build_id": "{build_id}", "offset": 0, "symbol": "{symbol}", "function": "{function}", "line": "a.c:1"}}"#
         )
     };
     format!(
@@ -242,7 +241,7 @@ fn predictions_are_verified_by_routine() {
     };
     let (far, program) = (["--far", "emu:bw=1G,lat=10us"], program.to_string_lossy());
     let advise = ["advise", "app.json", "--near", "64M", far[0], far[1], "--verify", "--runs", "1", "--json", "v.json"];
-    let text = nearfar(&[&advise[..], &["--", &program, "32", "64", "64", "16", "10000000"]].concat());
+    let text = nearfar(&[&advise[..], &["--", &program, "32", "64", "64", "64", "40000000"]].concat());
     let json = fs::read_to_string(scratch.work().join("v.json")).expect("written");
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     if let Some(why) = json["verified"]["routines_missing"].as_str() {
@@ -263,7 +262,7 @@ fn predictions_are_verified_by_routine() {
     let (moved, at_once) = (of_routine(far, "sum"), of_routine(near, "sum"));
     let (computed, beside) = (of_routine(far, "think"), of_routine(near, "think"));
     assert!(moved.0 > 1.5 * at_once.0 && (computed.0 / beside.0 - 1.0).abs() < 0.01, "{text}");
-    // Runs of a second on a busy machine: what far adds is at least more of the one than of the other.
+    // Runs of seconds on a busy machine: what far adds is at least more of the one than of the other.
     println!("seconds measured, far and near: sum {} {}, think {} {}", moved.1, at_once.1, computed.1, beside.1);
     assert!(moved.1 - at_once.1 > computed.1 - beside.1 && computed.1 > 0.0, "{text}");
     assert!(text.contains("by routine: seconds predicted and measured, error") && text.contains(". other"), "{text}");

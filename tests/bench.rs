@@ -37,9 +37,9 @@ fn sweeps_in_every_order_are_right() {
 
 #[test]
 fn objects_blocks_and_touches_are_right() {
-    right_data(&["objects", "--bytes", "66M", "--ops", "20000"]);
-    right_data(&["churn", "--bytes", "66M", "--ops", "8000"]);
-    right_data(&["latency", "--bytes", "256M", "--working", "66M", "--stride", "16K", "--ops", "2000"]);
+    right_data(&["objects", "--bytes", "66M", "--ops", "8000"]);
+    right_data(&["churn", "--bytes", "66M", "--ops", "4000"]);
+    right_data(&["latency", "--bytes", "256M", "--working", "66M", "--stride", "16K", "--ops", "1000"]);
 }
 
 #[test]

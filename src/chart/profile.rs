@@ -95,7 +95,7 @@ pub mod tests {
             name: name.into(),
             kind: Kind::Heap,
             symbol: String::new(),
-            passed: Vec::new(),
+            handed_on: Vec::new(),
             frames: vec![frame],
             count: 1,
             least: 1 << 20,

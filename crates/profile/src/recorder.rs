@@ -384,6 +384,7 @@ pub fn finish() {
         if let Some(sampler) = writer.sampler() {
             sampler.pause();
         }
+        writer.let_sleep();
         writer.spent(None, hooks_ns(queue));
         writer.begin(sites);
         writer.drain(queue);

@@ -10,13 +10,12 @@ use crate::modules::{self, Mapped};
 use crate::output::{Output, Thin};
 use crate::processor::{Pace, Processor};
 use crate::queue::Queue;
-use crate::sampler::{Look, Options, Sampler};
+use crate::sampler::{Look, Options, Sampler, Wakeful};
 use crate::settings::Settings;
 use crate::sites::Sites;
 use nearfar_core::addr::Extent;
 use nearfar_core::profile::choice::Random;
 use nearfar_core::profile::record::{self, Access, Kind, Method, ObjectId, Record, Start};
-use nearfar_sys::awake::Awake;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::pagemap::Pagemap;
 use nearfar_sys::proc_maps::{self, Mapping};
@@ -101,7 +100,7 @@ pub struct Writer {
     /// When it is measured what waking a thread takes; 0: it was.
     waking_at: u64,
     /// CPUs are kept from sleep while this asks for it.
-    awake: Option<Awake>,
+    awake: Option<Wakeful>,
     next_stacks: u64,
     pagemap: Option<Pagemap>,
     random: Random,
@@ -161,6 +160,11 @@ impl Writer {
     /// The sampler, where there is one.
     pub fn sampler(&self) -> Option<&'static Sampler> {
         self.sampler
+    }
+
+    /// Nothing is looked at any more: CPUs may sleep.
+    pub fn let_sleep(&mut self) {
+        self.awake = None;
     }
 
     /// What the own thread does first: what the starting thread of the program must not wait for.
@@ -264,7 +268,11 @@ impl Writer {
         let now = event::now_ns();
         if self.waking_at != 0 && now >= self.waking_at {
             self.waking_at = 0;
-            self.awake = sampler.settle_waking(!self.settings.denied.awake);
+            // A child of fork knows what its parent measured.
+            self.awake = match &self.awake {
+                Some(of_parent) => of_parent.anew(),
+                None => sampler.settle_waking(!self.settings.denied.awake),
+            };
             self.last_look = event::now_ns();
             return;
         }
@@ -276,8 +284,10 @@ impl Writer {
         // What a round comes to late for is not made up for in a burst.
         self.owed += sampler.rate() * (now - self.last_look.max(now.saturating_sub(LATE_NS))) as f64 * 1e-9;
         self.last_look = now;
-        if let Some(request) = &mut self.awake {
-            request.set(sampler.is_busy());
+        if self.waking_at == 0
+            && let Some(awake) = &mut self.awake
+        {
+            awake.follow(sampler);
         }
         let count = self.owed as usize;
         self.owed -= count as f64;
@@ -431,7 +441,7 @@ impl Writer {
         self.sites_written.clear();
         self.codes.clear();
         self.regions.iter_mut().for_each(|region| region.written = false);
-        (self.clock, self.processor, self.pagemap, self.awake) = (None, None, None, None);
+        (self.clock, self.processor, self.pagemap) = (None, None, None);
         self.accesses.clear();
         self.accesses_lost = 0;
         (self.begun, self.overflow_said) = (false, false);
@@ -443,7 +453,10 @@ impl Writer {
         {
             self.sampler = None;
         }
-        if self.sampler.is_some() {
+        if self.sampler.is_none() {
+            self.awake = None;
+        } else if self.awake.is_some() {
+            // Its request is the parent's.
             self.waking_at = event::now_ns() + WAKING_NS;
         }
         if let (Some(start), Some(_)) = (&mut self.start, self.sampler) {

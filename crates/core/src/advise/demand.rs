@@ -245,7 +245,7 @@ pub(crate) mod tests {
             name: name.into(),
             kind: Kind::Heap,
             symbol: String::new(),
-            passed: Vec::new(),
+            handed_on: Vec::new(),
             frames: Vec::new(),
             count: 1,
             least: bytes as u64,

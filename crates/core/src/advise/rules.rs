@@ -5,11 +5,11 @@
 //! hold for one build only.
 
 use crate::placement::is_wrapper;
-use crate::placement::plan::{Frame, KindName, Place, TierName};
+use crate::placement::plan::{Frame, KindName, MOST_FRAMES, Place, TierName};
 use crate::profile::record::Kind;
 use crate::profile::summary::{NamedFrame, ObjectGroup};
 
-/// Frames of a rule at the most.
+/// Frames of a rule at the most, from the one that asked for the memory on.
 const DEEPEST: usize = 12;
 
 /// What finds `group`; `all` are the groups it must be told from. `None`: nothing does (its site is not known).
@@ -30,15 +30,33 @@ pub fn place(group: &ObjectGroup, all: &[ObjectGroup], least_recorded: u64) -> O
     }
 }
 
-/// Frames from the innermost on that whoever follows the plan looks at: it goes past the same libraries, and past nothing else.
-fn seen(group: &ObjectGroup) -> impl Iterator<Item = &NamedFrame> {
-    let passed = group.passed.iter().skip_while(|frame| is_wrapper(frame.module.as_bytes()));
-    passed.chain(&group.frames)
+/// A frame that whoever follows the plan looks at.
+struct Seen<'a> {
+    frame: &'a NamedFrame,
+    /// It stands in the next one, and has no return address of its own.
+    inlined: bool,
+    /// It only hands on what the frames behind it ask for.
+    hands_on: bool,
 }
 
-/// Those that have a return address of their own: what was inlined has none.
-fn physical(group: &ObjectGroup) -> Vec<&NamedFrame> {
-    seen(group).filter(|frame| !is_inlined(frame)).take(DEEPEST).collect()
+/// The frames of a stack as whoever follows the plan sees them: it goes past the same libraries, and past no other function.
+fn seen(group: &ObjectGroup) -> Vec<Seen<'_>> {
+    let handed_on = group.handed_on.iter().skip_while(|frame| is_wrapper(frame.module.as_bytes())).map(|frame| (frame, true));
+    let all: Vec<_> = handed_on.chain(group.frames.iter().map(|frame| (frame, false))).collect();
+    let seen = all.iter().enumerate().map(|(at, &(frame, hands_on))| {
+        let unnamed = frame.symbol.is_empty() && !frame.function.is_empty();
+        let inlined = unnamed && all.get(at + 1).is_some_and(|(next, _)| same_address(frame, next));
+        Seen { frame, inlined, hands_on }
+    });
+    seen.filter(|seen| !(seen.inlined && seen.hands_on)).collect()
+}
+
+/// Those that have a return address of their own, and how many of them hand on.
+fn physical(group: &ObjectGroup) -> (Vec<&NamedFrame>, usize) {
+    let seen = seen(group);
+    let handing_on = seen.iter().filter(|seen| seen.hands_on).count();
+    let own = seen.iter().filter(|seen| !seen.inlined).map(|seen| seen.frame);
+    (own.take(handing_on + DEEPEST).collect(), handing_on)
 }
 
 /// The groups as plans can tell them apart, by number: each set is near as a whole or not at all, since a rule for one of it finds
@@ -69,7 +87,7 @@ fn fits(place: &Place, own: &ObjectGroup, other: &ObjectGroup) -> bool {
         Kind::SmallBlocks => return other.kind == Kind::SmallBlocks,
     }
     let depth = place.frame.iter().filter(|frame| !frame.inlined).count();
-    let (ours, theirs) = (physical(own), physical(other));
+    let (ours, theirs) = (physical(own).0, physical(other).0);
     let same = theirs.len() >= depth && ours.iter().zip(&theirs).take(depth).all(|(a, b)| same_address(a, b));
     own.kind == other.kind && same && !(place.least.is_some() && are_apart(own, other))
 }
@@ -84,14 +102,14 @@ fn are_apart(one: &ObjectGroup, other: &ObjectGroup) -> bool {
 }
 
 fn of_site(group: &ObjectGroup, all: &[ObjectGroup], place: Place) -> Option<Place> {
-    let own = physical(group);
+    let (own, handing_on) = physical(group);
     if own.is_empty() {
         return None;
     }
     let others: Vec<(&ObjectGroup, Vec<&NamedFrame>)> = all
         .iter()
         .filter(|other| other.kind == group.kind && !std::ptr::eq(*other, group))
-        .map(|other| (other, physical(other)))
+        .map(|other| (other, physical(other).0))
         .collect();
     let alike = |depth: usize, same: &dyn Fn(&NamedFrame, &NamedFrame) -> bool| -> Vec<&ObjectGroup> {
         let fits = |frames: &[&NamedFrame]| frames.len() >= depth && own[..depth].iter().zip(frames).all(|(a, b)| same(a, b));
@@ -109,6 +127,8 @@ fn of_site(group: &ObjectGroup, all: &[ObjectGroup], place: Place) -> Option<Pla
     let by_function = fewest(&same_function);
     let helps = alike(by_function, &same_function).len() < alike(by_address, &same_function).len();
     let depth = if helps { by_address.max(by_function) } else { by_address };
+    // Functions that hand memory on do so for anybody: the one that asked belongs to the rule.
+    let depth = depth.max(handing_on + 1).min(own.len());
     let rest = alike(depth, &same_function);
     let apart = |other: &&ObjectGroup| are_apart(group, other);
     let mut place = place;
@@ -122,14 +142,17 @@ fn of_site(group: &ObjectGroup, all: &[ObjectGroup], place: Place) -> Option<Pla
         if own.get(depth).is_some_and(|frame| !frame.symbol.is_empty() && !is_start(&frame.symbol)) { depth + 1 } else { depth };
     // A frame that cannot be written would make the ones behind it match elsewhere.
     let mut wanted = depth;
-    for frame in seen(group) {
-        if is_inlined(frame) {
+    for Seen { frame, inlined, hands_on } in seen(group) {
+        if inlined {
             place.frame.push(Frame { function: Some(frame.function.clone()), inlined: true, ..Frame::default() });
         } else {
-            place.frame.push(written(frame)?);
+            place.frame.push(Frame { hands_on, ..written(frame)? });
             wanted -= 1;
         }
         if wanted == 0 {
+            if place.frame.len() > MOST_FRAMES {
+                place.frame.retain(|frame| !frame.inlined);
+            }
             return Some(place);
         }
     }
@@ -139,10 +162,6 @@ fn of_site(group: &ObjectGroup, all: &[ObjectGroup], place: Place) -> Option<Pla
 /// What calls `main` is the same for all.
 fn is_start(symbol: &str) -> bool {
     ["_start", "__libc_start_main", "__libc_start_call_main", "start_thread", "clone3"].contains(&symbol)
-}
-
-fn is_inlined(frame: &NamedFrame) -> bool {
-    frame.symbol.is_empty() && !frame.function.is_empty()
 }
 
 fn written(frame: &NamedFrame) -> Option<Frame> {
@@ -208,6 +227,7 @@ pub fn text(about: &[String], rules: &[(Place, String)]) -> String {
                     lines.extend(frame.offset.map(|offset| format!("offset = {offset:#x}")));
                 }
             }
+            lines.extend(frame.hands_on.then(|| "hands_on = true".to_owned()));
             lines.extend(frame.inlined.then(|| "inlined = true".to_owned()));
         }
     }
@@ -232,14 +252,30 @@ mod tests {
 
     /// Who follows a plan goes past libraries that hand memory on, and past no other function that does.
     #[test]
-    fn frames_that_pass_on_are_named_where_nobody_goes_past_them() {
-        let passed = |module: &str, symbol: &str, offset: u64| NamedFrame { module: module.into(), ..frame(symbol, offset) };
+    fn frames_that_hand_on_are_named_where_nobody_goes_past_them() {
+        let hands_on = |module: &str, symbol: &str, offset: u64| NamedFrame { module: module.into(), ..frame(symbol, offset) };
         let mut numpy = group("a.py:1", 1e6, &[("call", 30), ("main", 40)]);
-        numpy.passed = vec![passed("libstdc++.so.6", "operator new", 5), passed("_multiarray.so", "PyArray_New", 10)];
+        numpy.handed_on = vec![
+            hands_on("libstdc++.so.6", "operator new", 5),
+            hands_on("_multiarray.so", "default_malloc", 8),
+            // Inlined in the next one.
+            NamedFrame { function: "allocate".into(), ..hands_on("_multiarray.so", "", 10) },
+            hands_on("_multiarray.so", "PyArray_New", 10),
+            // Of a library without symbols.
+            NamedFrame { function: "_multiarray.so+0x14".into(), ..hands_on("_multiarray.so", "", 20) },
+        ];
+        let alone = place(&numpy, &[numpy.clone()], 4096).unwrap();
+        let names: Vec<_> = alone.frame.iter().map(|frame| (frame.function.as_deref(), frame.hands_on)).collect();
+        let expected = [
+            (Some("default_malloc"), true),
+            (Some("PyArray_New"), true),
+            (None, true),
+            (Some("call"), false),
+            (Some("main"), false),
+        ];
+        assert_eq!(names, expected, "nobody else has such frames, yet who asked is named");
+        assert!(alone.frame.iter().all(|frame| !frame.inlined && frame.offset.is_some()));
         let plain = group("b", 1e6, &[("call", 31), ("main", 41)]);
-        let found = place(&numpy, &[numpy.clone(), plain.clone()], 4096).unwrap();
-        let names: Vec<_> = found.frame.iter().map(|frame| frame.function.as_deref().unwrap()).collect();
-        assert_eq!(names, ["PyArray_New", "call"]);
         assert_eq!(place(&plain, &[numpy, plain.clone()], 4096).unwrap().frame[0].function.as_deref(), Some("call"));
     }
 
@@ -285,7 +321,8 @@ mod tests {
     #[test]
     fn inlined_frames_have_no_address() {
         let mut one = group("a", 1e6, &[("main", 10), ("_start", 20)]);
-        one.frames.insert(0, NamedFrame { function: "inlined".into(), offset: 10, ..NamedFrame::default() });
+        let inlined = NamedFrame { function: "inlined".into(), symbol: String::new(), ..one.frames[0].clone() };
+        one.frames.insert(0, inlined);
         let place = place(&one, &[], 4096).unwrap();
         assert_eq!((place.frame[0].function.as_deref(), place.frame[0].inlined), (Some("inlined"), true));
         assert_eq!((place.frame.len(), place.frame[1].function.as_deref()), (2, Some("main")));

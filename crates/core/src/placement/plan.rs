@@ -72,7 +72,7 @@ pub struct Place {
     /// File name of the program or library that holds the static array; any when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
-    /// The innermost frames of the allocation, allocation functions left out. None: wherever it is allocated.
+    /// The innermost frames of the allocation, without malloc and the run-time libraries. None: wherever it is allocated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frame: Vec<Frame>,
     /// What else there is; never written.
@@ -98,6 +98,9 @@ pub struct Frame {
     /// For people: "wave.f90:120".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
+    /// This function only hands on what the frames behind it ask for: a rule that has nothing else left is lost.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hands_on: bool,
     /// The compiler had put this function into its caller, the next frame: it counts only in a build where it is one of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inlined: bool,
@@ -183,7 +186,7 @@ pub enum PlanError {
 /// Rules, and frames of all rules together, in a plan.
 pub const MOST_RULES: usize = 1 << 16;
 /// Frames of one rule: deeper stacks tell nothing more.
-const MOST_FRAMES: usize = 64;
+pub const MOST_FRAMES: usize = 64;
 /// Bytes of a build id (SHA-1 has 20, the largest that linkers write is 32).
 pub const MAX_BUILD_ID: usize = 32;
 

@@ -180,7 +180,7 @@ mod tests {
             name: name.into(),
             kind,
             symbol: if kind == Kind::Static { name.into() } else { String::new() },
-            passed: Vec::new(),
+            handed_on: Vec::new(),
             frames: frames.collect(),
             count: 1,
             least: 0,

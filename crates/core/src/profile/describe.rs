@@ -89,9 +89,9 @@ pub(super) fn object<N: Names + ?Sized>(
     code: &mut Code<'_, N>,
 ) -> ObjectGroup {
     let group = one.group;
-    let (passed, frames) = match group.origin.1.is_empty() {
+    let (handed_on, frames) = match group.origin.1.is_empty() {
         true => (Vec::new(), Vec::new()),
-        false => title::asking(names.frames(group.origin.0, &group.origin.1)),
+        false => title::split_at_asker(names.frames(group.origin.0, &group.origin.1)),
     };
     let seen = || one.paced.looks.iter().zip(&one.visits).filter_map(|(look, visit)| Some((look, visit.as_ref()?)));
     let missing = seen().any(|(look, visit)| amount(look, visit, kept) > 0.0);
@@ -109,7 +109,7 @@ pub(super) fn object<N: Names + ?Sized>(
         name: title::title(group.key.kind, &group.key.symbol, &group.script, &frames),
         kind: group.key.kind,
         symbol: if group.key.kind == Kind::Static { group.key.symbol.clone() } else { String::new() },
-        passed,
+        handed_on,
         frames,
         count,
         least,

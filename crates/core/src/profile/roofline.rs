@@ -80,7 +80,7 @@ mod tests {
             name: "a".into(),
             kind: Kind::Heap,
             symbol: String::new(),
-            passed: Vec::new(),
+            handed_on: Vec::new(),
             frames: Vec::new(),
             count: 1,
             least: 1,

@@ -102,7 +102,7 @@ pub struct ObjectGroup {
     pub symbol: String,
     /// Allocation functions further in than `frames`, innermost first: they pass on what those ask for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub passed: Vec<NamedFrame>,
+    pub handed_on: Vec<NamedFrame>,
     /// Where it is allocated, innermost first, allocation functions left out.
     pub frames: Vec<NamedFrame>,
     /// How many objects there were.

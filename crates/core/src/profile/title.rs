@@ -67,7 +67,7 @@ fn passes_on(frame: &NamedFrame) -> bool {
 }
 
 /// The frames that only pass on, and those from the one that asked for the memory on; all, if all pass it on.
-pub fn asking(mut frames: Vec<NamedFrame>) -> (Vec<NamedFrame>, Vec<NamedFrame>) {
+pub fn split_at_asker(mut frames: Vec<NamedFrame>) -> (Vec<NamedFrame>, Vec<NamedFrame>) {
     let asks = |frame: &NamedFrame| !(passes_on(frame) || frame.function.is_empty() && frame.module.is_empty());
     let rest = frames.split_off(frames.iter().position(asks).unwrap_or(0));
     (frames, rest)
@@ -84,7 +84,7 @@ fn short(function: &str) -> String {
     if name.is_empty() { "?".to_owned() } else { name.trim_end().to_owned() }
 }
 
-/// A name, not yet unique. `frames` are those of [`asking`].
+/// A name, not yet unique. `frames` are those of [`split_at_asker`].
 pub fn title(kind: Kind, symbol: &str, script: &[ScriptFrame], frames: &[NamedFrame]) -> String {
     match kind {
         Kind::Static if !symbol.is_empty() => return symbol.to_owned(),
@@ -142,15 +142,15 @@ mod tests {
             frame("app", "std::vector<double>::resize(unsigned long)", "stl_vector.h:10"),
             frame("app", "solve(double*, int)", "/src/wave.cpp:12"),
         ];
-        let (passed, frames) = asking(frames);
-        assert!(!passed.is_empty());
+        let (handed_on, frames) = split_at_asker(frames);
+        assert!(!handed_on.is_empty());
         assert_eq!(title(Kind::Heap, "", &[], &frames), "solve (wave.cpp:12)");
-        assert_eq!(title(Kind::Heap, "", &[], &asking(vec![frame("app", "work", "")]).1), "work+0x10 (app)");
+        assert_eq!(title(Kind::Heap, "", &[], &split_at_asker(vec![frame("app", "work", "")]).1), "work+0x10 (app)");
         let script = ScriptFrame { file: "/home/u/job.py".into(), function: "main".into(), line: 7 };
         assert_eq!(title(Kind::Heap, "", &[script], &frames), "job.py:7 (main)");
         assert_eq!(title(Kind::Static, "table_", &[], &[]), "table_");
         assert_eq!(title(Kind::Heap, "", &[], &[]), "objects of unknown origin");
-        assert_eq!(asking(vec![frame("libc.so.6", "malloc", "")]).1.len(), 1);
+        assert_eq!(split_at_asker(vec![frame("libc.so.6", "malloc", "")]).1.len(), 1);
     }
 
     #[test]

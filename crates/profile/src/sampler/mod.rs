@@ -25,6 +25,8 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+pub use waking::Wakeful;
+
 /// How a sampler works.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -181,11 +183,6 @@ impl Sampler {
     /// Gives it a page to look at; false when it has enough. Looks begin with the next [`begin_looks`](Self::begin_looks).
     pub fn offer(&self, look: Look) -> bool {
         self.looks.push((now_ns(), look))
-    }
-
-    /// The program has used a CPU for a good part of the last moments.
-    pub fn is_busy(&self) -> bool {
-        self.busy.load(Ordering::Relaxed)
     }
 
     /// So many looks came to nothing, since what was drawn does not live now.

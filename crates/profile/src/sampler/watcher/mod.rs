@@ -47,6 +47,8 @@ const AWAKE_NS: u64 = 4_000;
 const PENDING: usize = 1024;
 /// CPUs that a program uses which does not wait for something else most of the time.
 const BUSY: f64 = 0.25;
+/// Counts without that until it is taken to be idle.
+const CALM: u32 = 5;
 /// Looks at a time that are not too many in programs that pause all the time: some 0.2 ms to put back.
 const LEAST_AT_A_TIME: usize = 64;
 /// Huge pages that are split for the sake of one small page: so many at first, and then one in so long.
@@ -92,6 +94,7 @@ struct Watcher {
     /// CPU time of the process and the clock at the last count, and how many of its threads run, 1 at least.
     counted: (u64, u64),
     running: f64,
+    calm: u32,
     tick: u64,
     splits: u32,
     next_split: u64,
@@ -142,6 +145,7 @@ pub fn spawn(sampler: &'static Sampler) -> Result<(), Errno> {
         begun: 0,
         counted: (0, 0),
         running: 1.0,
+        calm: 0,
         tick: 0,
         splits: SPLITS,
         next_split: 0,
@@ -291,7 +295,8 @@ impl Watcher {
         let (cpu, then) = std::mem::replace(&mut self.counted, (process.saturating_sub(own), now));
         if then != 0 && now > then {
             let running = self.counted.0.saturating_sub(cpu) as f64 / (now - then) as f64;
-            self.sampler.busy.store(running > BUSY, Ordering::Relaxed);
+            self.calm = if running > BUSY { 0 } else { self.calm.saturating_add(1) };
+            self.sampler.busy.store(self.calm < CALM, Ordering::Relaxed);
             self.running += 0.2 * (running.max(1.0) - self.running);
         }
         self.governor.update(Counted {

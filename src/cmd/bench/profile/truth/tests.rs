@@ -10,7 +10,7 @@ fn group(name: &str, function: &str, kind: Kind, bytes: f64) -> ObjectGroup {
         name: name.into(),
         kind,
         symbol: if kind == Kind::Static { name.into() } else { String::new() },
-        passed: Vec::new(),
+        handed_on: Vec::new(),
         frames: vec![NamedFrame { function: function.into(), ..NamedFrame::default() }],
         count: 1,
         least: 0,
