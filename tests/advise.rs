@@ -241,7 +241,7 @@ fn predictions_are_verified_by_routine() {
     };
     let (far, program) = (["--far", "emu:bw=1G,lat=10us"], program.to_string_lossy());
     let advise = ["advise", "app.json", "--near", "64M", far[0], far[1], "--verify", "--runs", "1", "--json", "v.json"];
-    let text = nearfar(&[&advise[..], &["--", &program, "32", "64", "64", "64", "40000000"]].concat());
+    let text = nearfar(&[&advise[..], &["--", &program, "32", "64", "64", "64", "12000000"]].concat());
     let json = fs::read_to_string(scratch.work().join("v.json")).expect("written");
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     if let Some(why) = json["verified"]["routines_missing"].as_str() {
