@@ -25,34 +25,29 @@ const PAUSE: Duration = Duration::from_micros(600);
 /// power to those that compute.)
 pub struct Wakeful {
     request: Awake,
-    /// What waking takes when they may sleep, and when not.
-    asleep_ns: u64,
-    awake_ns: u64,
 }
 
 impl Wakeful {
-    /// Asks for it while the program runs; otherwise CPUs may sleep.
+    /// Asks for it while the program runs; otherwise CPUs may sleep. Waits are counted then as if they did not: few looks are made.
     pub fn follow(&mut self, sampler: &Sampler) {
-        let busy = sampler.busy.load(Ordering::Relaxed);
-        self.request.set(busy);
-        sampler.waking_ns.store(if busy { self.awake_ns } else { self.asleep_ns }, Ordering::Relaxed);
+        self.request.set(sampler.busy.load(Ordering::Relaxed));
     }
 
-    /// The same for the child of a fork, with a request of its own.
+    /// The same for the child of a fork, with a request of its own; what its parent measured holds.
     pub fn anew(&self) -> Option<Self> {
-        Some(Self { request: Awake::open().ok()?, ..*self })
+        Some(Self { request: Awake::open().ok()? })
     }
 }
 
 impl Sampler {
-    /// Measures it; with CPUs kept from sleep too, where that is worth it and the user `may`.
+    /// Measures it, with CPUs kept from sleep where that is worth it and the user `may`.
     pub fn settle_waking(&self, may: bool) -> Option<Wakeful> {
+        let mut request = if may { Awake::open().ok().filter(Awake::is_of_a_guest) } else { None };
+        if let Some(request) = &mut request {
+            request.set(true);
+        }
         self.measure_waking();
-        let mut request = if may { Awake::open().ok().filter(Awake::is_of_a_guest)? } else { return None };
-        let asleep_ns = self.waking_ns.load(Ordering::Relaxed);
-        request.set(true);
-        self.measure_waking();
-        Some(Wakeful { request, asleep_ns, awake_ns: self.waking_ns.load(Ordering::Relaxed) })
+        request.map(|request| Wakeful { request })
     }
 
     /// Touches some pages of its own that are looked at, and compares what that took with what was counted. Called by the thread that offers
