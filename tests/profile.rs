@@ -209,8 +209,8 @@ fn stacks_end_with_their_threads() {
         alive.push((end.expect("it ended") - stack.at) / 1_000_000);
     }
     alive.sort_unstable();
-    // Two in three end by themselves, the others when they are cancelled.
-    assert!(alive[0] >= 140 && alive[6] >= 340 && alive[8] < 5000, "{alive:?}");
+    // Two in three end by themselves, after 150 ms, the others when they are cancelled, after 350; a stack is found a little late.
+    assert!(alive[0] >= 100 && alive[6] >= 270 && alive[8] < 5000, "{alive:?}");
     assert_eq!(run.ended(), 1);
 }
 
