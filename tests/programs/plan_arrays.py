@@ -6,11 +6,11 @@ import numpy as np
 
 
 def make_hot():
-    return np.ones(6 << 20)
+    return np.ones(24 << 20)
 
 
 def make_cold():
-    return np.zeros(6 << 20) + 1.0
+    return np.zeros(24 << 20) + 1.0
 
 
 begin = time.monotonic()
@@ -18,5 +18,5 @@ hot, cold = make_hot(), make_cold()
 total = 0.0
 while time.monotonic() - begin < 2:
     total = hot.sum()
-assert total + cold.sum() == 12 << 20
+assert total + cold.sum() == 48 << 20
 print("OK")

@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 #[inline(never)]
 fn make_hot() -> Vec<f64> {
-    vec![1.0; 6 << 20]
+    vec![1.0; 24 << 20]
 }
 
 #[inline(never)]
 fn make_cold() -> Vec<f64> {
-    vec![1.0; 6 << 20]
+    vec![1.0; 24 << 20]
 }
 
 #[inline(never)]
@@ -29,6 +29,6 @@ fn main() {
     while begin.elapsed() < Duration::from_secs(2) {
         total = sum(&hot);
     }
-    assert_eq!(total + sum(&cold), f64::from(12 << 20));
+    assert_eq!(total + sum(&cold), f64::from(48 << 20));
     println!("OK");
 }

@@ -2,7 +2,7 @@
 #include "check.h"
 #include <time.h>
 
-#define HOT (6u << 20)
+#define HOT (24u << 20)
 #define COLD HOT
 
 __attribute__((noinline, noipa)) static void *xmalloc(size_t bytes) {
