@@ -42,7 +42,7 @@ fn small_blocks_stay_within_near() {
 #[test]
 fn two_processes_share_near() {
     let touch = compile("touch.c");
-    let script = "\"$1\" 160M 6 & \"$1\" 160M 6 & wait -n && wait -n";
+    let script = "\"$1\" 160M 6 & first=$!; \"$1\" 160M 6 & second=$!; wait $first && wait $second";
     let arguments = ["-c".as_ref(), script.as_ref(), "bash".as_ref(), touch.as_os_str()];
     let under = TestProgram::command(["bash"]).args(arguments).near("96M").watched().nearfar().ok().paged();
     within(&under, 96 * MIB, 2);

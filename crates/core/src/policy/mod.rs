@@ -133,6 +133,8 @@ pub struct Room {
     pub free_pages: u64,
     /// Pages of the program's managed memory that hold data, near or far.
     pub data_pages: u64,
+    /// Pages that prefetch may hold.
+    pub staging_pages: u64,
     /// Pages that prefetch asked for: not begun, under way, or there and not yet asked for by the program.
     pub staged_pages: u64,
     /// Bytes per second that far has been seen to read, 0 when unknown.

@@ -106,7 +106,7 @@ impl StreamFetch {
     fn limits(&self, room: &Room, found: Found) -> Limits {
         let share = (room.near_pages / UNIT_SHARE).clamp(1, BLOCK);
         let unit = 1 << share.ilog2();
-        let staged_max = room.near_pages / STAGED_SHARE;
+        let staged_max = (room.near_pages / STAGED_SHARE).min(room.staging_pages);
         let bytes = u128::from(room.far_bytes_per_s) * u128::from(AHEAD_NS) / 1_000_000_000;
         let covering = match room.far_bytes_per_s {
             0 => UNITS_UNKNOWN,

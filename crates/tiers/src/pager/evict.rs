@@ -398,6 +398,7 @@ impl Pager {
             block.state[page] = if block.far_valid.get(page) { PageState::Far } else { PageState::Empty };
         }
         self.count(Counter::PrefetchWastedBytes, (hold.mask.count() * PAGE) as u64);
+        self.aside.wasted(hold.mask.count() as u64);
         let runs = hold.mask.runs(0, |_| false);
         self.recycle(&hold);
         for run in runs {

@@ -41,6 +41,7 @@ use crate::log::Log;
 use crate::recorder::Recorder;
 use crate::region::Regions;
 use nearfar_core::addr::{BLOCK, Extent, PAGE, block_start};
+use nearfar_core::policy::aside::Aside;
 use nearfar_core::policy::merging::Merging;
 use nearfar_core::policy::{Evict, Prefetch, Run};
 use nearfar_core::stats::Counter;
@@ -95,7 +96,9 @@ pub struct Pager {
     fetch: Box<dyn Prefetch>,
     merging: Merging,
     capacity: u64,
-    aside: u64,
+    aside: Aside,
+    // Pages that the eviction policy was told it may fill.
+    kept: u64,
     // Pages of the charge that hold objects which are never paged.
     placed: u64,
     yielding: yielding::Yielding,

@@ -138,6 +138,7 @@ impl Pager {
         let hold = self.end_hold(id);
         if hold.prefetch {
             self.count(Counter::PrefetchUsedBytes, (hold.mask.count() * PAGE) as u64);
+            self.aside.used(hold.mask.count() as u64);
         }
         if hold.mask.count() == BLOCK_PAGES && hold.frames.is_huge() {
             self.show_frames(hold.block, hold.frames, 0..BLOCK_PAGES, arrival);
@@ -180,6 +181,8 @@ impl Pager {
     /// Starts the prefetches that frames allow.
     pub(super) fn grant_wishes(&mut self) {
         let limit = self.staging_limit();
+        // The limit may have come down, and while nothing fits prefetch asks for nothing.
+        while self.staged_pages + self.reading_ahead > limit && self.drop_stale() {}
         // What finds no frame does not hold up what needs another kind of frame.
         let mut refused = [false; 2];
         let mut index = 0;

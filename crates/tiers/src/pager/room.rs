@@ -7,7 +7,7 @@ use super::{Pager, evict::Stays, yielding::LEAST_FRAMES};
 use crate::block::HoldId;
 use crate::frame_bytes;
 use nearfar_core::addr::{BLOCK, BLOCK_PAGES, PAGE};
-use nearfar_core::policy::{Room, aside};
+use nearfar_core::policy::Room;
 use nearfar_core::stats::Counter;
 use nearfar_sys::event::now_ns;
 use std::collections::VecDeque;
@@ -44,6 +44,7 @@ impl Pager {
             near_pages: self.capacity,
             free_pages: self.uncharged_room() + (huge + single) as u64,
             data_pages: (self.blocks.len() * BLOCK_PAGES) as u64,
+            staging_pages: self.aside.staging_limit(),
             staged_pages: (self.staged_pages + self.reading_ahead) as u64 + self.wished_pages(),
             far_bytes_per_s: self.meter.peak_bytes_per_s(),
         }
@@ -56,6 +57,14 @@ impl Pager {
 
     /// A huge frame, and whether it is known to be zero. Without `demand`, what prefetch holds is not sacrificed.
     pub(super) fn get_huge(&mut self, demand: bool) -> Option<(usize, bool)> {
+        let frame = self.find_huge(demand);
+        if frame.is_some() {
+            self.aside.took(BLOCK_PAGES as u64);
+        }
+        frame
+    }
+
+    fn find_huge(&mut self, demand: bool) -> Option<(usize, bool)> {
         if let Some(addr) = self.frames.take_huge() {
             return Some((addr, false));
         }
@@ -113,13 +122,14 @@ impl Pager {
         Some(addr)
     }
 
-    /// Turns 512 single pages into room for a huge frame: gives them to the kernel.
+    /// Turns single pages, with what is left of the budget, into room for a huge frame: gives them to the kernel.
     fn convert_to_huge(&mut self) -> bool {
-        while self.frames.free_pages().1 < BLOCK_PAGES {
+        let wanted = BLOCK_PAGES.saturating_sub(self.uncharged_room() as usize);
+        while self.frames.free_pages().1 < wanted {
             let Some(id) = self.oldest(|pager| &mut pager.limbo_small) else { return false };
             self.end_limbo(id);
         }
-        let released = self.frames.release(BLOCK_PAGES);
+        let released = self.frames.release(wanted);
         self.uncharge(released);
         true
     }
@@ -165,6 +175,7 @@ impl Pager {
         if pages.is_empty() {
             return None;
         }
+        self.aside.took(pages.len() as u64);
         // A shortened run keeps the page that was asked for.
         let start = if pages.len() == run.len() { run.start } else { page.min(run.end - pages.len()) };
         Some((start..start + pages.len(), pages))
@@ -220,22 +231,21 @@ impl Pager {
 
     fn adjust_capacity(&mut self) {
         let capacity = (self.slot.charged_pages() + self.uncharged_room()).saturating_sub(self.not_frames() + self.owed());
-        let aside = self.slack() + self.staging_limit() as u64;
-        if (capacity, aside) != (self.capacity, self.aside) {
-            (self.capacity, self.aside) = (capacity, aside);
+        self.capacity = capacity;
+        let held = (self.staged_pages + self.reading_ahead) as u64;
+        self.aside.look(now_ns(), capacity, self.meter.peak_bytes_per_s(), held);
+        let kept = capacity.saturating_sub(self.aside.pages());
+        if kept != self.kept {
+            self.kept = kept;
             // What limbo and prefetch use is not the policy's: it would take the difference for room to fill, and let go of
             // what it keeps to make that room.
-            self.evict.set_capacity(capacity.saturating_sub(aside));
+            self.evict.set_capacity(kept);
         }
     }
 
     /// Pages that prefetch may hold, staged or under way.
     pub(super) fn staging_limit(&self) -> usize {
-        aside::staged_pages(self.capacity, self.meter.peak_bytes_per_s()) as usize
-    }
-
-    fn slack(&self) -> u64 {
-        aside::slack_pages(self.capacity)
+        self.aside.staging_limit() as usize
     }
 
     /// Evicts until enough is free or in limbo. In batches, so that small writes can go together, and each in slices, so that
@@ -245,13 +255,15 @@ impl Pager {
         let wished: usize = self.wishes.iter().take(8).map(|run| run.count as usize).sum();
         let wished = wished.min(self.staging_limit().saturating_sub(self.staged_pages + self.reading_ahead));
         let asked = self.starved.len() * BLOCK_PAGES + wished;
-        let aim = self.slack() as usize + asked.min(self.capacity as usize / 8);
+        let aim = self.aside.slack() as usize + asked.min(self.capacity as usize / 8) + self.tables_want();
         let (mut pinned, mut done) = (0, 0);
         let start = now_ns();
         let postponed = std::mem::take(&mut self.postponed);
         loop {
             let (huge, single) = self.frames.free_pages();
-            let have = huge + single + self.limbo_pages + self.uncharged_room() as usize;
+            // Fresh frames are whole blocks.
+            let fresh = self.uncharged_room() as usize / BLOCK_PAGES * BLOCK_PAGES;
+            let have = huge + single + self.limbo_pages + fresh;
             let urgent = !self.starved.is_empty() || have < aim / 2;
             self.evicting = have < aim && (self.evicting || urgent || have + BATCH <= aim);
             // A queue of writes deeper than this only delays the reads.

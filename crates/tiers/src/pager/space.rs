@@ -6,7 +6,7 @@
 //! can always use. Only a program that was given more than that and then touches it is stopped.
 
 use super::Pager;
-use nearfar_core::addr::{BLOCK, PAGE};
+use nearfar_core::addr::{BLOCK, BLOCK_PAGES, PAGE};
 use nearfar_core::stats::Counter;
 use nearfar_core::units::Bytes;
 use nearfar_sys::errno::Errno;
@@ -55,7 +55,10 @@ impl Pager {
 
     /// Keeps far space ahead of need; never waits.
     pub(super) fn keep_far_ahead(&mut self) {
-        self.far.keep_ahead();
+        // What this process has in near beyond its share others may take, at a time when they have all of far as well.
+        let shared = self.job.processes() > 1;
+        let due = if shared { (self.evict.resident_pages() * PAGE as u64).saturating_sub(self.sure_near_bytes()) } else { 0 };
+        self.far.keep_ahead(due);
         self.slot.set(Counter::FarSecured, self.far.secured_bytes());
     }
 
@@ -84,6 +87,11 @@ impl Pager {
         }
         if self.clean() {
             return true;
+        }
+        // Others may hold near that is this one's share: they are told that it starves (`break_deadlock`), and give it back.
+        let own = self.slot.charged_pages() + BLOCK_PAGES as u64;
+        if self.job.processes() > 1 && own <= self.job.fair_share_pages() {
+            return false;
         }
         let (what, free) = (self.far.backend().describe(), Bytes(self.far.free_bytes()));
         let (secured, held) = (Bytes(self.far.secured_bytes()), Bytes(self.slot.get(Counter::Committed)));

@@ -163,11 +163,16 @@ impl Pager {
         self.slot.raise(Counter::FarPeak, self.far.used_bytes());
     }
 
+    /// Pages that are still to be charged so that tables can grow.
+    pub(super) fn tables_want(&mut self) -> usize {
+        let aim = self.tables_pages + (self.job.near_pages() as usize / 512).clamp(64, 256) + self.metadata_step();
+        aim.saturating_sub(self.metadata_pages)
+    }
+
     /// Charges a little more than tables need now, bit by bit, since nothing may be free in the moment when they grow.
     pub(super) fn charge_ahead(&mut self) {
         const STEP: usize = 32;
-        let aim = self.tables_pages + (self.job.near_pages() as usize / 512).clamp(64, 256) + self.metadata_step();
-        let some = aim.saturating_sub(self.metadata_pages).min(STEP);
+        let some = self.tables_want().min(STEP);
         // Not after a fork, when all give away what they have.
         if some == 0 || self.job.charged_pages() > self.job.near_pages() {
             return;

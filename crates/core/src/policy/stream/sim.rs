@@ -95,6 +95,7 @@ impl Sim {
             near_pages: self.near,
             free_pages: self.near.saturating_sub(self.pages.len() as u64),
             data_pages: self.data,
+            staging_pages: u64::MAX,
             staged_pages: self.staged,
             far_bytes_per_s: BYTES_PER_S,
         };

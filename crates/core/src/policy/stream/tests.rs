@@ -251,7 +251,8 @@ fn first_touch_gives_blocks_then_streams_go_on_in_far() {
 
 #[test]
 fn scarce_room_makes_first_touch_small() {
-    let room = Room { near_pages: NEAR, free_pages: 10, data_pages: DATA, staged_pages: 0, far_bytes_per_s: 0 };
+    let room =
+        Room { near_pages: NEAR, free_pages: 10, data_pages: DATA, staging_pages: u64::MAX, staged_pages: 0, far_bytes_per_s: 0 };
     let mut policy = StreamFetch::new();
     let fault = |page| Fault { page: BASE + page, thread: 1, found: Found::Zero, write: true, now_ns: 0 };
     assert_eq!(policy.on_fault(&fault(21), &room, &()).run, Some(Run { first: BASE + 16, count: 16 }));
@@ -273,7 +274,8 @@ fn tiny_near_gets_small_units_and_little_ahead() {
 
 #[test]
 fn wasted_streams_are_muted() {
-    let room = Room { near_pages: NEAR, free_pages: 0, data_pages: DATA, staged_pages: 0, far_bytes_per_s: 0 };
+    let room =
+        Room { near_pages: NEAR, free_pages: 0, data_pages: DATA, staging_pages: u64::MAX, staged_pages: 0, far_bytes_per_s: 0 };
     let mut policy = StreamFetch::new();
     let fault = |policy: &mut StreamFetch, page| {
         policy.on_fault(&Fault { page: BASE + page, thread: 1, found: Found::Far, write: false, now_ns: 0 }, &room, &()).ahead
@@ -293,7 +295,14 @@ fn wasted_streams_are_muted() {
 /// a whole each time, not chunk by chunk.
 #[test]
 fn a_block_that_a_stream_comes_by_again_is_read_whole() {
-    let room = Room { near_pages: NEAR, free_pages: 0, data_pages: DATA, staged_pages: 0, far_bytes_per_s: 1 << 30 };
+    let room = Room {
+        near_pages: NEAR,
+        free_pages: 0,
+        data_pages: DATA,
+        staging_pages: u64::MAX,
+        staged_pages: 0,
+        far_bytes_per_s: 1 << 30,
+    };
     let mut policy = StreamFetch::new();
     let mut fault = |page| {
         let fault = Fault { page: BASE + page, thread: 1, found: Found::Far, write: false, now_ns: 0 };
@@ -326,7 +335,7 @@ proptest! {
             last = page;
             let page = if high { (1 << 52) - 1 - page } else { page };
             let found = [Found::Zero, Found::Far, Found::Late, Found::Staged, Found::Limbo][kind as usize];
-            let room = Room { near_pages: near, free_pages: raw % 1000, data_pages: data, staged_pages: raw % 300, far_bytes_per_s: raw << 20 };
+            let room = Room { near_pages: near, free_pages: raw % 1000, data_pages: data, staging_pages: u64::MAX, staged_pages: raw % 300, far_bytes_per_s: raw << 20 };
             let fetch = policy.on_fault(&Fault { page, thread, found, write: dense, now_ns: raw }, &room, &());
             check(&fetch, page);
             prop_assert!(found != Found::Zero || fetch.ahead.is_empty());
