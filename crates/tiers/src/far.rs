@@ -129,9 +129,9 @@ impl Far {
         self.backend.free_bytes()
     }
 
-    /// Keeps some space secured ahead of need, beyond `due` bytes that may come from near at any time. To be called often; never waits.
-    pub fn keep_ahead(&mut self, due: u64) {
-        let spare = (self.spare_places() * BLOCK as u64).saturating_sub(due);
+    /// Keeps some space secured ahead of need. To be called often; never waits.
+    pub fn keep_ahead(&mut self) {
+        let spare = self.spare_places() * BLOCK as u64;
         self.reserve.keep_ahead(self.backend.as_mut(), spare, now_ns());
     }
 

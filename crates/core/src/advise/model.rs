@@ -258,6 +258,7 @@ impl<'a> Model<'a> {
         let far: Vec<f64> = shares.iter().map(|share| 1.0 - share).collect();
         let kept = match &self.machine.far {
             Far::Memory(_) => cache,
+            // As while streams are read; where single pages are asked for the pager keeps more.
             Far::Paged(paged) => aside::kept_pages((cache / PAGE) as u64, paged.read as u64) as f64 * PAGE,
         };
         (cache > 0.0).then(|| self.demands.stay(kept, &far))

@@ -77,14 +77,14 @@ pub struct Aside {
     unit: f64,
     /// Pages that prefetch held, the most lately.
     held: f64,
-    /// Pages that prefetch may hold, by what it has earned.
+    /// What prefetch has earned of what it may hold at the most, 0 to 1: near may change at any time, when others come and go.
     earned: f64,
 }
 
 impl Default for Aside {
     fn default() -> Self {
         // Prefetch begins with all it may have: most programs stream.
-        Self { near: 0, far_bytes_per_s: 0, taken: 0, since_ns: 0, mean: 0.0, rate: 0.0, unit: 0.0, held: 0.0, earned: f64::MAX }
+        Self { near: 0, far_bytes_per_s: 0, taken: 0, since_ns: 0, mean: 0.0, rate: 0.0, unit: 0.0, held: 0.0, earned: 1.0 }
     }
 }
 
@@ -107,7 +107,7 @@ impl Aside {
 
     fn earn(&mut self, pages: f64) {
         let most = staged_pages(self.near, self.far_bytes_per_s) as f64;
-        self.earned = (self.earned + pages).clamp(self.least_staged() as f64, most);
+        self.earned = (self.earned + pages / most).clamp(0.0, 1.0);
     }
 
     fn least_staged(&self) -> u64 {
@@ -117,10 +117,7 @@ impl Aside {
 
     /// To be called often: near is of `near` pages, far reads `far_bytes_per_s`, prefetch holds `held` pages.
     pub fn look(&mut self, now_ns: u64, near: u64, far_bytes_per_s: u64, held: u64) {
-        if (near, far_bytes_per_s) != (self.near, self.far_bytes_per_s) {
-            (self.near, self.far_bytes_per_s) = (near, far_bytes_per_s);
-            self.earn(0.0);
-        }
+        (self.near, self.far_bytes_per_s) = (near, far_bytes_per_s);
         self.held = self.held.max(held as f64);
         let passed = now_ns.saturating_sub(self.since_ns);
         if passed < WINDOW_NS {
@@ -144,7 +141,7 @@ impl Aside {
     /// Pages that prefetch may hold.
     pub fn staging_limit(&self) -> u64 {
         let most = staged_pages(self.near, self.far_bytes_per_s);
-        (self.earned.min(most as f64) as u64).max(self.least_staged())
+        ((self.earned * most as f64) as u64).max(self.least_staged())
     }
 
     /// Pages that the eviction policy may not fill: slack, and what prefetch holds at times.
@@ -212,6 +209,16 @@ mod tests {
         assert_eq!(aside.staging_limit(), BLOCK);
         after(&mut aside, 1000, (100, 1), 95, 5, 0);
         assert!(aside.staging_limit() > staged_pages(NEAR, FAR) - BLOCK / 8, "{}", aside.staging_limit());
+    }
+
+    #[test]
+    fn a_near_that_was_small_for_a_moment_costs_prefetch_nothing() {
+        let mut aside = Aside::default();
+        after(&mut aside, 10, (1, 500), 500, 0, 0);
+        aside.look(aside.since_ns + 1, NEAR / 8, FAR, 0);
+        aside.used(100);
+        aside.look(aside.since_ns + 2, NEAR, 4 * FAR, 0);
+        assert_eq!(aside.staging_limit(), staged_pages(NEAR, 4 * FAR));
     }
 
     #[test]

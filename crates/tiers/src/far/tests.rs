@@ -71,7 +71,7 @@ pub(crate) fn far(blocks: u64) -> Far {
 /// Keeps ahead until all that was begun has ended.
 fn settle(far: &mut Far) {
     for _ in 0..64 {
-        far.keep_ahead(0);
+        far.keep_ahead();
         far.rest();
     }
 }

@@ -96,6 +96,8 @@ impl Pager {
                 Phase::Reading | Phase::Writing => super::stop("internal error: fork with I/O under way; please report this"),
             }
         }
+        // What was staged for the parent is no prefetch in vain.
+        self.aside = Default::default();
         let (huge, single) = self.frames.free_pages();
         self.frames.release(huge + single);
         self.metadata_pages = 0;

@@ -207,7 +207,9 @@ impl Pager {
         while let Some(&(id, serial)) = self.staged.front() {
             if self.is_current(id, serial) && self.hold(id).phase == Phase::Staged {
                 let since = self.asked_for - self.hold(id).begun;
-                let stale = since > STALE_ROUNDS * self.staging_limit() as u64;
+                // Not the limit of the moment: what is short of room would be dropped the sooner.
+                let most = aside::staged_pages(self.capacity, self.meter.peak_bytes_per_s());
+                let stale = since > STALE_ROUNDS * most;
                 if stale {
                     self.staged.pop_front();
                     self.end_staged(id);

@@ -10,6 +10,11 @@ use nearfar_core::addr::{BLOCK, BLOCK_PAGES, PAGE};
 use nearfar_core::stats::Counter;
 use nearfar_core::units::Bytes;
 use nearfar_sys::errno::Errno;
+use nearfar_sys::event::now_ns;
+
+/// How long a process that has less than its share of near waits for others to shrink when far has no space for what it would evict:
+/// less than until it takes a frame beyond the budget.
+const OTHERS_WAIT_NS: u64 = 400_000_000;
 
 /// Why an allocation cannot be held.
 #[derive(Clone, Copy, Debug)]
@@ -55,10 +60,7 @@ impl Pager {
 
     /// Keeps far space ahead of need; never waits.
     pub(super) fn keep_far_ahead(&mut self) {
-        // What this process has in near beyond its share others may take, at a time when they have all of far as well.
-        let shared = self.job.processes() > 1;
-        let due = if shared { (self.evict.resident_pages() * PAGE as u64).saturating_sub(self.sure_near_bytes()) } else { 0 };
-        self.far.keep_ahead(due);
+        self.far.keep_ahead();
         self.slot.set(Counter::FarSecured, self.far.secured_bytes());
     }
 
@@ -85,13 +87,15 @@ impl Pager {
         if self.starved.is_empty() || self.ops > 0 || self.limbo_pages > 0 {
             return false;
         }
+        // Others may hold near that is this one's share: they are told that it starves (`break_deadlock`), and have some time to give it
+        // back. Where they cannot, since far has no space for theirs either, it ends as it does for one process.
+        let own = self.slot.charged_pages() + BLOCK_PAGES as u64;
+        let owed = self.job.processes() > 1 && own <= self.job.fair_share_pages();
+        if owed && now_ns() - self.starved_since_ns < OTHERS_WAIT_NS {
+            return false;
+        }
         if self.clean() {
             return true;
-        }
-        // Others may hold near that is this one's share: they are told that it starves (`break_deadlock`), and give it back.
-        let own = self.slot.charged_pages() + BLOCK_PAGES as u64;
-        if self.job.processes() > 1 && own <= self.job.fair_share_pages() {
-            return false;
         }
         let (what, free) = (self.far.backend().describe(), Bytes(self.far.free_bytes()));
         let (secured, held) = (Bytes(self.far.secured_bytes()), Bytes(self.slot.get(Counter::Committed)));

@@ -335,7 +335,7 @@ proptest! {
             last = page;
             let page = if high { (1 << 52) - 1 - page } else { page };
             let found = [Found::Zero, Found::Far, Found::Late, Found::Staged, Found::Limbo][kind as usize];
-            let room = Room { near_pages: near, free_pages: raw % 1000, data_pages: data, staging_pages: u64::MAX, staged_pages: raw % 300, far_bytes_per_s: raw << 20 };
+            let room = Room { near_pages: near, free_pages: raw % 1000, data_pages: data, staging_pages: raw % 700, staged_pages: raw % 300, far_bytes_per_s: raw << 20 };
             let fetch = policy.on_fault(&Fault { page, thread, found, write: dense, now_ns: raw }, &room, &());
             check(&fetch, page);
             prop_assert!(found != Found::Zero || fetch.ahead.is_empty());
