@@ -290,6 +290,8 @@ pub struct Hold {
     pub prefetch: bool,
     /// Pages that had been read in all when it was begun, if it was read.
     pub begun: u64,
+    /// When that was, ns.
+    pub begun_ns: u64,
     /// How often parts came back wrong and were read again.
     pub again: u8,
     /// Operations under way.

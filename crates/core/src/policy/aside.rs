@@ -28,6 +28,9 @@ const STAGED_SHARE: u64 = 8;
 const LEAST_STAGED_SHARE: u64 = 8;
 /// Pages that prefetch may hold more for each of its pages that was asked for. One that was not costs a page, so a fifth of all may be in vain.
 const EARNED: f64 = 0.25;
+/// What waited longer before it was asked for was not fetched for that: it lay there until something came by, or too much is fetched
+/// ahead of a slow stream. It costs what it would have earned. Streams fetch some 8 ms ahead.
+const SOON_NS: u64 = 32_000_000;
 /// Rates are taken over so long at least,
 const WINDOW_NS: u64 = 1_000_000;
 /// averaged over about so long, since a single block among single pages is no stream,
@@ -95,9 +98,10 @@ impl Aside {
         self.unit += (pages as f64 - self.unit) / TAKES;
     }
 
-    /// `pages` that were fetched ahead were asked for.
-    pub fn used(&mut self, pages: u64) {
-        self.earn(EARNED * pages as f64);
+    /// `pages` that were fetched ahead were asked for, `waited_ns` after their read was begun.
+    pub fn used(&mut self, pages: u64, waited_ns: u64) {
+        let sign = if waited_ns <= SOON_NS { 1.0 } else { -1.0 };
+        self.earn(sign * EARNED * pages as f64);
     }
 
     /// `pages` that were fetched ahead were given up.
@@ -180,7 +184,7 @@ mod tests {
         for step in 1..=ms {
             (0..takes).for_each(|_| aside.took(unit));
             aside.look(start + step * 1_000_000, NEAR, FAR, held);
-            aside.used(used);
+            aside.used(used, 5_000_000);
             aside.wasted(wasted);
         }
         aside.pages()
@@ -212,11 +216,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_used_by_chance_earns_nothing() {
+        let mut aside = Aside::default();
+        after(&mut aside, 1, (1, 1), 0, 0, 0);
+        (0..1000).for_each(|_| aside.used(10, 100_000_000));
+        assert_eq!(aside.staging_limit(), BLOCK);
+    }
+
+    #[test]
     fn a_near_that_was_small_for_a_moment_costs_prefetch_nothing() {
         let mut aside = Aside::default();
         after(&mut aside, 10, (1, 500), 500, 0, 0);
         aside.look(aside.since_ns + 1, NEAR / 8, FAR, 0);
-        aside.used(100);
+        aside.used(100, 0);
         aside.look(aside.since_ns + 2, NEAR, 4 * FAR, 0);
         assert_eq!(aside.staging_limit(), staged_pages(NEAR, 4 * FAR));
     }
@@ -250,7 +262,7 @@ mod tests {
             for (kind, amount) in events {
                 match kind {
                     0 => aside.took(amount),
-                    1 => aside.used(amount),
+                    1 => aside.used(amount, amount * 1000),
                     2 => aside.wasted(amount),
                     _ => {
                         now += amount * 100;

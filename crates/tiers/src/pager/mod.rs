@@ -263,6 +263,7 @@ impl Pager {
             wanted: false,
             prefetch: false,
             begun: 0,
+            begun_ns: 0,
             again: 0,
             ops: 0,
             writing: Bits::default(),

@@ -8,6 +8,7 @@ use crate::frame_bytes;
 use nearfar_core::addr::{BLOCK_PAGES, PAGE, block_of};
 use nearfar_core::policy::{Arrival, Run, aside};
 use nearfar_core::stats::Counter;
+use nearfar_sys::event::now_ns;
 use std::ops::Range;
 
 /// Prefetched data is stale when this many times as much as may be staged was asked for after it: streams take what is staged
@@ -49,7 +50,7 @@ impl Pager {
         let id = self.new_hold(number, mask, frames.clone(), Phase::Reading);
         // Small reads take longer for each page, and what is staged beside them grows stale as time goes by.
         self.asked_for += mask.count().max(LEAST_ASKED) as u64;
-        self.hold(id).begun = self.asked_for;
+        (self.hold(id).begun, self.hold(id).begun_ns) = (self.asked_for, now_ns());
         for page in mask.iter() {
             self.block(number).state[page] = PageState::Held;
         }
@@ -138,7 +139,7 @@ impl Pager {
         let hold = self.end_hold(id);
         if hold.prefetch {
             self.count(Counter::PrefetchUsedBytes, (hold.mask.count() * PAGE) as u64);
-            self.aside.used(hold.mask.count() as u64);
+            self.aside.used(hold.mask.count() as u64, now_ns().saturating_sub(hold.begun_ns));
         }
         if hold.mask.count() == BLOCK_PAGES && hold.frames.is_huge() {
             self.show_frames(hold.block, hold.frames, 0..BLOCK_PAGES, arrival);
