@@ -15,6 +15,7 @@ use crate::together::{RankRecord, Together};
 use crate::{library, ranks, say, summary};
 use anyhow::Context;
 use nearfar_core::addr::PAGE;
+use nearfar_core::stats::Counter;
 use nearfar_sys::child::{self, Signals};
 use nearfar_sys::root::Root;
 use nearfar_tiers::job::{ENV_JOB, Job};
@@ -133,6 +134,14 @@ impl Watch {
 
 /// Writes the summary.
 fn tell(request: &RunRequest, of: &Together, moved: &[String]) {
+    let get = |counter| of.outcome.counters.get(counter);
+    let asked = get(Counter::SitesAsked);
+    if asked > 0 && get(Counter::SitesMatched) == 0 {
+        // Otherwise hard to find out; of all processes together, since a plan is for one of them.
+        say::line(format_args!(
+            "the plan matched none of {asked} allocations of the sizes that it names. Was the program built anew, or is it another one?"
+        ));
+    }
     if request.quiet {
         return;
     }

@@ -95,12 +95,6 @@ impl Room {
         }
     }
 
-    /// The value of a counter of this process.
-    #[cfg_attr(test, allow(dead_code))]
-    pub fn counted(&self, counter: Counter) -> u64 {
-        self.slot().map_or(0, |slot| slot.get(counter))
-    }
-
     /// True when there may be no room.
     pub fn is_limited(&self) -> bool {
         !matches!(self.limits, Limits::None)

@@ -8,7 +8,6 @@ use crate::managed::Managed;
 use nearfar_core::addr::{Extent, PAGE};
 use nearfar_core::placement::table::Table;
 use nearfar_core::placement::{Full, Policy};
-use nearfar_core::stats::Counter;
 use nearfar_sys::numa;
 use nearfar_tiers::job::{Job, Settings, Slot};
 use std::ffi::OsStr;
@@ -122,19 +121,9 @@ pub fn fork_child(slot: Option<&'static Slot>) {
     }
 }
 
-/// At exit: writes the gauges; says if a plan matched nothing, which is otherwise hard to find out.
+/// At exit: writes the gauges.
 #[cfg_attr(test, allow(dead_code))]
 pub fn finish() {
     let Some(placing) = get() else { return };
     placing.room.publish();
-    if let Some(sites) = &placing.sites
-        && !sites.table().is_empty()
-        && placing.room.counted(Counter::SitesAsked) > 0
-        && placing.room.counted(Counter::SitesMatched) == 0
-    {
-        let asked = placing.room.counted(Counter::SitesAsked);
-        say(&format!(
-            "the plan matched none of {asked} allocations of the sizes that it names. Was the program built anew, or is it another one?"
-        ));
-    }
 }
