@@ -282,6 +282,9 @@ impl Watch {
         let renamed = process.name != first.name;
         if program.as_ref().is_some_and(|program| *program != live.program) {
             live.program = program.unwrap_or_default();
+            // Within exec the program and its name are there for a moment before its arguments: the old ones are not its, and while
+            // there are none, every look asks for them.
+            process.command.clear();
             process.memory = None;
             process.openmp.clear();
             process.pools.clear();
@@ -292,7 +295,6 @@ impl Watch {
                 thread.looks = 0;
             }
         } else if !renamed && !process.command.is_empty() {
-            // (Within exec the program is there for a moment before its arguments are.)
             return;
         }
         process.name.clone_from(&first.name);
@@ -440,6 +442,27 @@ mod tests {
         );
         assert!(sleep.memory.as_ref().is_some_and(|pages| pages.bytes() > 0), "{sleep:?}");
         assert!(survey.looks >= 2 && survey.notes.is_empty(), "{survey:?}");
+    }
+
+    #[test]
+    fn the_arguments_of_a_program_come_after_its_name() {
+        let state = |name: &str, exe: &str, cmdline: &str| {
+            let stat = format!("5 ({name}) S 1 5 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 9 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0");
+            let files = [("task/5/stat", &*stat), ("cmdline", cmdline), ("environ", "A=b")];
+            let there = files.iter().filter(|(_, text)| !text.is_empty());
+            let files: String = there.map(|(file, text)| format!("=== /proc/5/{file}\n {text}\n")).collect();
+            Root::captured(&format!("{files}--- /proc/5/exe {exe}\n")).expect("a capture")
+        };
+        let mut watch = Watch::new(state("sh", "/bin/sh", "sh -c x"), 5, 4096);
+        let mut seen = Vec::new();
+        let steps = [("sh", "/bin/x", ""), ("x", "/bin/x", ""), ("x", "/bin/x", "x -y"), ("x", "/bin/z", ""), ("z", "/bin/z", "z")];
+        for (name, exe, cmdline) in steps {
+            watch.root = state(name, exe, cmdline);
+            watch.look(true);
+            let process = &watch.survey.processes[0];
+            seen.push(format!("{}: {}", process.name, process.command.trim()));
+        }
+        assert_eq!(seen, ["sh: ", "x: ", "x: x -y", "x: ", "z: z"]);
     }
 
     #[test]
