@@ -1,6 +1,6 @@
 //! What `nearfar advise --json` writes, as far as it is read again: by `nearfar report` and `nearfar bench`.
 
-use nearfar_core::advise::advice::Times;
+use nearfar_core::advise::advice::{Moved, Times};
 use nearfar_core::profile::summary::Estimate;
 use serde::{Deserialize, Serialize};
 
@@ -65,6 +65,9 @@ pub struct Verified {
     /// Every set of objects that fits, where that was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sets: Vec<Set>,
+    /// The plan against the fastest of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub against_best: Option<AgainstBest>,
     /// Why there are no measured times of routines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routines_missing: Option<String>,
@@ -84,6 +87,12 @@ pub struct Row {
     pub median: f64,
     /// Predicted over measured, less 1.
     pub error: f64,
+    /// Bytes that were said to pass between near and far; `None`: of an older nearfar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted_moved: Option<Moved>,
+    /// Bytes that did, the mean of the runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_moved: Option<Moved>,
     /// The same by routine, most time first, what is of none last; both columns sum to their total. Empty: not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routines: Vec<Routine>,
@@ -96,6 +105,19 @@ pub struct Set {
     pub objects: Vec<String>,
     /// Wall seconds, median.
     pub median: f64,
+}
+
+/// The plan beside the set that was fastest, both run again by turns: the fastest of many single runs is so by chance in part.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AgainstBest {
+    /// What the set puts near.
+    pub objects: Vec<String>,
+    /// Wall seconds of the set, median.
+    pub best: f64,
+    /// Wall seconds of the plan, median.
+    pub plan: f64,
+    /// Runs of each.
+    pub runs: usize,
 }
 
 /// One routine in one case.

@@ -447,7 +447,8 @@ mod tests {
     #[test]
     fn the_arguments_of_a_program_come_after_its_name() {
         let state = |name: &str, exe: &str, cmdline: &str| {
-            let stat = format!("5 ({name}) S 1 5 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 9 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0");
+            let stat =
+                format!("5 ({name}) S 1 5 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 9 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0");
             let files = [("task/5/stat", &*stat), ("cmdline", cmdline), ("environ", "A=b")];
             let there = files.iter().filter(|(_, text)| !text.is_empty());
             let files: String = there.map(|(file, text)| format!("=== /proc/5/{file}\n {text}\n")).collect();
@@ -455,7 +456,8 @@ mod tests {
         };
         let mut watch = Watch::new(state("sh", "/bin/sh", "sh -c x"), 5, 4096);
         let mut seen = Vec::new();
-        let steps = [("sh", "/bin/x", ""), ("x", "/bin/x", ""), ("x", "/bin/x", "x -y"), ("x", "/bin/z", ""), ("z", "/bin/z", "z")];
+        let steps =
+            [("sh", "/bin/x", ""), ("x", "/bin/x", ""), ("x", "/bin/x", "x -y"), ("x", "/bin/z", ""), ("z", "/bin/z", "z")];
         for (name, exe, cmdline) in steps {
             watch.root = state(name, exe, cmdline);
             watch.look(true);

@@ -4,13 +4,13 @@
 use super::routines::{self, Run};
 use super::tiers;
 use super::words::seconds;
-use crate::advice_file::{Row, Set, Verified};
+use crate::advice_file::{AgainstBest, Row, Set, Verified};
 use crate::args::AdviseArgs;
 use crate::by_routine::{Column, Key};
 use crate::exit::refuse;
 use crate::{machine, program, say};
 use anyhow::{Context, Result};
-use nearfar_core::advise::advice::{Advice, LEAST_NEAR};
+use nearfar_core::advise::advice::{Advice, LEAST_NEAR, Moved};
 use nearfar_core::advise::by_routine::ByRoutine;
 use nearfar_core::advise::rules;
 use nearfar_core::placement::plan::{Place, TierName};
@@ -19,6 +19,7 @@ use nearfar_core::units::Bytes;
 use nearfar_profile::outside::{NotSeen, Outside, Watched};
 use nearfar_sys::child::{self, Signals};
 use nearfar_sys::event::wait_readable;
+use serde::Deserialize;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::os::fd::AsRawFd;
@@ -59,11 +60,16 @@ pub struct Job {
 const MAIN: [&str; 3] = ["All far", "Mixed", "All near"];
 /// Objects of which every set is run.
 const MOST_OF_SETS: usize = 6;
+/// Sets that are run again beside the plan: the fastest ones.
+const FINALISTS: usize = 2;
+/// And how often at least.
+const FINAL_RUNS: usize = 3;
 
 /// A way to run: the name, the prediction, options of `nearfar run`.
 struct Case {
     name: String,
     predicted: Estimate,
+    moved: Option<Moved>,
     by_routine: Option<ByRoutine>,
     options: Vec<OsString>,
 }
@@ -73,6 +79,8 @@ struct Case {
 struct Measured {
     /// Wall seconds of each run.
     walls: Vec<f64>,
+    /// What passed between near and far in each.
+    moved: Vec<Moved>,
     /// Of those whose routines were seen.
     runs: Vec<Run>,
 }
@@ -103,7 +111,8 @@ impl Job {
         let mut cases = vec![self.all_far(advice, &dir)?];
         if !advice.rules.is_empty() {
             let case = self.flat("Mixed", advice.times.plan, &dir, "plan", plan)?;
-            cases.push(Case { by_routine: by_routine.map(|times| times.plan.clone()), ..case });
+            let moved = advice.moves.map(|moves| moves.plan);
+            cases.push(Case { by_routine: by_routine.map(|times| times.plan.clone()), moved, ..case });
         }
         cases.push(self.all_near(advice, summary)?);
         let near = advice.items.iter().filter(|item| item.near > 0.0);
@@ -127,10 +136,12 @@ impl Job {
         let signals = Signals::catch().context("signals cannot be caught")?;
         let mut measured = vec![Measured::default(); cases.len()];
         let (mut missing, mut doubted) = (None, false);
+        let stats = dir.0.join("run.json");
         for round in 0..self.runs {
             for (case, measured) in cases.iter().zip(&mut measured) {
                 say::line(format_args!("round {} of {}: {}", round + 1, self.runs, case.name));
-                let (wall, watched) = self.once(case, &signals)?;
+                let (wall, watched) = self.once(case, &signals, &stats)?;
+                measured.moved.extend(moved(&stats));
                 measured.walls.push(wall);
                 match watched {
                     Ok(Watched { spent, doubt }) => {
@@ -148,8 +159,9 @@ impl Job {
                 }
             }
         }
+        let against_best = self.against_best(&cases, compared, &measured, &objects, &signals, &stats)?;
         let mut rows: Vec<Row> = cases.into_iter().zip(measured).map(|(case, measured)| row(case, measured)).collect();
-        let sets =
+        let sets: Vec<Set> =
             objects.into_iter().zip(rows.drain(compared..)).map(|(objects, row)| Set { objects, median: row.median }).collect();
         let of = |name: &str| rows.iter().find(|row| row.name == name).map(|row| row.median);
         let gain_share = match (of("All far"), of("Mixed"), of("All near")) {
@@ -157,7 +169,35 @@ impl Job {
             _ => 0.0,
         };
         let bytes_share = advice.planned / (summary.peak_bytes as f64).max(1.0);
-        Ok(Verified { rows, gain_share, bytes_share, sets, routines_missing: missing })
+        Ok(Verified { rows, gain_share, bytes_share, sets, against_best, routines_missing: missing })
+    }
+
+    /// The plan and the fastest of the sets, again and by turns. `cases` from number `compared` on are the sets, of these `objects`.
+    fn against_best(
+        &self,
+        cases: &[Case],
+        compared: usize,
+        measured: &[Measured],
+        objects: &[Vec<String>],
+        signals: &Signals,
+        stats: &Path,
+    ) -> Result<Option<AgainstBest>> {
+        let Some(plan) = cases[..compared].iter().position(|case| case.name == MAIN[1]) else { return Ok(None) };
+        let mut finalists: Vec<usize> = (compared..cases.len()).collect();
+        finalists.sort_by(|&one, &other| median(&measured[one].walls).total_cmp(&median(&measured[other].walls)));
+        finalists.truncate(FINALISTS);
+        let runs = self.runs.max(FINAL_RUNS);
+        let mut walls = vec![Vec::new(); finalists.len() + 1];
+        for round in 0..if finalists.is_empty() { 0 } else { runs } {
+            for (case, walls) in finalists.iter().chain([&plan]).map(|&at| &cases[at]).zip(&mut walls) {
+                say::line(format_args!("final round {} of {runs}: {}", round + 1, case.name));
+                walls.push(self.once(case, signals, stats)?.0);
+            }
+        }
+        let of_plan = median(walls.last().map_or(&[], Vec::as_slice));
+        let medians = finalists.iter().zip(&walls).map(|(at, walls)| (at - compared, median(walls)));
+        let best = medians.min_by(|one, other| one.1.total_cmp(&other.1));
+        Ok(best.map(|(at, best)| AgainstBest { objects: objects[at].clone(), best, plan: of_plan, runs }))
     }
 
     /// A run for every set that fits of the objects that would gain most.
@@ -198,13 +238,14 @@ impl Job {
         let mut place = OsString::from("plan:");
         place.push(&path);
         let options = [OsString::from("--near"), self.near.clone().into(), "--place".into(), place];
-        Ok(Case { name: name.to_owned(), predicted, by_routine: None, options: options.into() })
+        Ok(Case { name: name.to_owned(), predicted, moved: None, by_routine: None, options: options.into() })
     }
 
     /// With as little cache as paging needs, and the prediction has: near is what is measured against.
     fn all_far(&self, advice: &Advice, dir: &Dir) -> Result<Case> {
         let mut case = self.flat("All far", advice.times.all_far, dir, "far", &nothing_near())?;
         case.by_routine = advice.routines.as_ref().map(|times| times.all_far.clone());
+        case.moved = advice.moves.map(|moves| moves.all_far);
         case.options[1] = format!("{}M", LEAST_NEAR / MIB).into();
         Ok(case)
     }
@@ -222,14 +263,22 @@ impl Job {
         let near = format!("{}M", (wanted / MIB).ceil());
         let options = ["--near".into(), near.into(), "--place".into(), "all".into()];
         let by_routine = advice.routines.as_ref().map(|times| times.all_near.clone());
-        Ok(Case { name: "All near".to_owned(), predicted: advice.times.all_near, by_routine, options: options.into() })
+        let moved = advice.moves.map(|moves| moves.all_near);
+        Ok(Case { name: "All near".to_owned(), predicted: advice.times.all_near, moved, by_routine, options: options.into() })
     }
 
     /// Wall seconds of a run, and where they went.
-    fn once(&self, case: &Case, signals: &Signals) -> Result<(f64, Result<Watched, NotSeen>)> {
+    fn once(&self, case: &Case, signals: &Signals, stats: &Path) -> Result<(f64, Result<Watched, NotSeen>)> {
         let nearfar = std::env::current_exe().context("cannot find my own executable")?;
         let mut command = Command::new(nearfar);
-        command.args(["run", "--quiet", "--mode", "flat", "--far"]).arg(&self.far).args(&case.options).arg("--").args(&self.argv);
+        command
+            .args(["run", "--quiet", "--mode", "flat", "--far"])
+            .arg(&self.far)
+            .args(&case.options)
+            .arg("--stats")
+            .arg(stats)
+            .arg("--")
+            .args(&self.argv);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         // Before the start: what is sampled is inherited.
         let mut outside = Outside::start();
@@ -272,6 +321,21 @@ impl Job {
     }
 }
 
+/// What passed between near and far in the run of this run file.
+fn moved(stats: &Path) -> Option<Moved> {
+    #[derive(Deserialize)]
+    struct Counters {
+        bytes_in: f64,
+        bytes_out: f64,
+    }
+    #[derive(Deserialize)]
+    struct RunFile {
+        counters: Counters,
+    }
+    let RunFile { counters } = serde_json::from_slice(&std::fs::read(stats).ok()?).ok()?;
+    Some(Moved { read: counters.bytes_in, written: counters.bytes_out })
+}
+
 fn nothing_near() -> String {
     rules::text(&[], &[(Place { tier: TierName::Far, ..Place::default() }, "everything".to_owned())])
 }
@@ -291,14 +355,27 @@ fn same_program(path: &Path, summary: &Summary) -> Result<()> {
     )))
 }
 
-fn row(case: Case, measured: Measured) -> Row {
-    let mut sorted = measured.walls.clone();
+/// The middle of one value at least.
+fn median(of: &[f64]) -> f64 {
+    let mut sorted = of.to_vec();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;
-    let median = if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 };
+    match sorted.len() {
+        0 => f64::NAN,
+        odd if odd % 2 == 1 => sorted[middle],
+        _ => (sorted[middle - 1] + sorted[middle]) / 2.0,
+    }
+}
+
+fn row(case: Case, measured: Measured) -> Row {
+    let median = median(&measured.walls);
     let routines = routines::rows(case.by_routine.as_ref(), &measured.runs, median);
+    let runs = measured.moved.len() as f64;
+    let mean = |of: fn(&Moved) -> f64| measured.moved.iter().map(of).sum::<f64>() / runs;
+    let measured_moved = (runs > 0.0).then(|| Moved { read: mean(|one| one.read), written: mean(|one| one.written) });
     let (name, predicted, measured) = (case.name, case.predicted, measured.walls);
-    Row { error: predicted.value / median - 1.0, name, predicted, measured, median, routines }
+    let error = predicted.value / median - 1.0;
+    Row { error, name, predicted, measured, median, predicted_moved: case.moved, measured_moved, routines }
 }
 
 /// For people: bars of predicted and measured times, as in the founding paper's figure.
@@ -329,6 +406,12 @@ pub fn text(verified: &Verified) -> String {
             100.0 * row.error
         );
     }
+    for row in &verified.rows {
+        if let (Some(said), Some(seen)) = (row.predicted_moved, row.measured_moved) {
+            let pair = |moved: Moved| format!("{} in, {} out", Bytes(moved.read as u64), Bytes(moved.written as u64));
+            let _ = writeln!(text, "  {:<width$}  from and to far: predicted {}; measured {}", row.name, pair(said), pair(seen));
+        }
+    }
     let main = verified.rows.iter().filter(|row| MAIN.contains(&row.name.as_str()));
     text += &routines::table(&key, &main.map(|row| (row.name.as_str(), row.routines.as_slice())).collect::<Vec<_>>());
     if verified.rows.iter().any(|row| row.name == "Mixed") {
@@ -339,17 +422,13 @@ pub fn text(verified: &Verified) -> String {
             100.0 * verified.bytes_share
         );
     }
-    if let (Some(plan), Some(best)) = (
-        verified.rows.iter().find(|row| row.name == "Mixed"),
-        verified.sets.iter().min_by(|one, other| one.median.total_cmp(&other.median)),
-    ) {
+    if let Some(AgainstBest { objects, best, plan, runs }) = &verified.against_best {
         let _ = writeln!(
             text,
-            "of {} sets that fit, the fastest took {:.2} s ({}): the plan takes {:+.1} % against it",
+            "of {} sets that fit, the fastest is {}: the plan takes {:+.1} % against it ({plan:.2} s for {best:.2} s, medians of {runs} more runs)",
             verified.sets.len(),
-            best.median,
-            best.objects.join(", "),
-            100.0 * (plan.median / best.median - 1.0)
+            objects.join(", "),
+            100.0 * (plan / best - 1.0)
         );
     }
     text
@@ -380,12 +459,15 @@ mod tests {
     fn errors_are_of_the_median_and_bars_of_the_largest() {
         let row = |name: &str, predicted: f64, measured: &[f64]| {
             let predicted = Estimate { value: predicted, low: predicted * 0.9, high: predicted * 1.1 };
-            let measured = Measured { walls: measured.to_vec(), runs: Vec::new() };
-            super::row(Case { name: name.into(), predicted, by_routine: None, options: Vec::new() }, measured)
+            let moved = |read: f64| Moved { read, written: 1e9 };
+            let measured = Measured { walls: measured.to_vec(), moved: vec![moved(2e9), moved(4e9)], runs: Vec::new() };
+            let case = Case { name: name.into(), predicted, moved: Some(moved(5e9)), by_routine: None, options: Vec::new() };
+            super::row(case, measured)
         };
         let rows = vec![row("All far", 10.0, &[8.0, 12.0]), row("Mixed", 6.0, &[9.0, 5.0, 5.0]), row("All near", 4.0, &[2.0])];
         assert_eq!((rows[0].median, rows[1].median, rows[2].error), (10.0, 5.0, 1.0));
         let text = text(&Verified { rows, gain_share: 0.9, bytes_share: 0.3, ..Verified::default() });
+        assert!(text.contains("predicted 4.7 GiB in, 953.7 MiB out; measured 2.8 GiB in, 953.7 MiB out"), "{text}");
         assert!(
             text.contains("+100 %, outside of the interval") && text.contains("90 % of the gain of all near with 30 %"),
             "{text}"

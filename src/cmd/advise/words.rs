@@ -3,12 +3,15 @@
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use nearfar_core::advise::advice::{Advice, Item};
 use nearfar_core::advise::machine::Machine;
+use nearfar_core::advise::why::NO_GAIN;
 use nearfar_core::profile::summary::{Estimate, Summary};
 use nearfar_core::units::Bytes;
 use std::fmt::Write;
 
 /// Objects in the table.
 const ROWS: usize = 20;
+/// And so many at least.
+const LEAST_ROWS: usize = 5;
 /// Letters of the longest bar.
 pub const BAR: usize = 40;
 const NAME: usize = 44;
@@ -89,7 +92,11 @@ fn objects(advice: &Advice) -> String {
         table.set_width(WIDTH);
     }
     table.set_header(["object", "bytes", "gain of near", "tier", "why"]);
-    for item in advice.items.iter().take(ROWS) {
+    let counts = |item: &Item| item.near > 0.0 || item.gain.value >= NO_GAIN * advice.times.all_far.value;
+    let shown = advice.items.iter().enumerate().filter(|(at, item)| *at < LEAST_ROWS || counts(item)).take(ROWS);
+    let mut rows = 0;
+    for (_, item) in shown {
+        rows += 1;
         let gain = if item.gain.value == 0.0 { "-".to_owned() } else { format!("-{}", seconds(&item.gain)).replace("--", "+") };
         table.add_row([short(&item.name, NAME), Bytes(item.bytes).to_string(), gain, tier(item), item.why.clone()]);
     }
@@ -99,8 +106,8 @@ fn objects(advice: &Advice) -> String {
         }
     }
     let mut text = table.to_string();
-    if advice.items.len() > ROWS {
-        text += &format!("\nand {} more that gain less", advice.items.len() - ROWS);
+    if advice.items.len() > rows {
+        text += &format!("\nand {} more that gain less", advice.items.len() - rows);
     }
     if advice.items.iter().take(ROWS).any(|item| item.nameless) {
         text += "\n(!) no rule can name it: it stays far, also in what is predicted";
@@ -125,8 +132,12 @@ fn predictions(advice: &Advice) -> String {
     text.trim_end().to_owned()
 }
 
-fn best(advice: &Advice) -> &'static str {
-    if advice.exact { "; no other set of objects is better by 1 % under the model" } else { "" }
+fn best(advice: &Advice) -> String {
+    if advice.exact {
+        format!("; no other set of objects is better by {:.0} % under the model", 100.0 * advice.within)
+    } else {
+        String::new()
+    }
 }
 
 fn by_near(advice: &Advice, near: f64) -> String {

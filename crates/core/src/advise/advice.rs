@@ -2,29 +2,24 @@
 //! with the bytes of near?
 
 use super::by_routine::{ByRoutine, by_routine};
-use super::choose::{Chosen, Room, Seconds, choose};
-use super::demand::{Demand, Demands};
+use super::choose::{Chosen, Room, Seconds, choose, within};
+use super::demand::{Demand, Demands, PAGE};
 use super::heuristic::{self, Case};
 use super::interval::{draws, estimate};
 use super::machine::{Far, Machine};
 use super::model::{Guess, Model};
 use super::rules;
+use super::why::{Context, NO_GAIN, WORTH_A_RULE, why};
 use crate::placement::plan::Place;
-use crate::profile::record::Kind;
-use crate::profile::summary::{Estimate, ObjectGroup, Pattern, Summary};
-use crate::units::Bytes;
+use crate::profile::summary::{Estimate, Pattern, Summary};
 use serde::{Deserialize, Serialize};
 
-/// What gains a smaller share of the run gains nothing.
-const NO_GAIN: f64 = 1e-3;
 /// Sizes of near that the curve has.
 const POINTS: usize = 16;
 /// Share of near that hybrid mode uses as cache.
 pub const HYBRID: f64 = 0.25;
 /// Bytes of near that everything far is predicted with behind page faults, and verified with: the least that `nearfar run` takes.
 pub const LEAST_NEAR: f64 = 32.0 * 1_048_576.0;
-/// From this share on a group has a rule.
-const WORTH_A_RULE: f64 = 0.02;
 
 /// The question.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +71,26 @@ pub struct Times {
     pub hybrid: Estimate,
 }
 
+/// Bytes that pages bring from far and take there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Moved {
+    /// From far.
+    pub read: f64,
+    /// To far.
+    pub written: f64,
+}
+
+/// The same of the three placements that are verified.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Moves {
+    /// Everything far.
+    pub all_far: Moved,
+    /// The plan.
+    pub plan: Moved,
+    /// Everything near.
+    pub all_near: Moved,
+}
+
 /// The same by routine.
 #[derive(Clone, Debug, Serialize)]
 pub struct Routines {
@@ -105,6 +120,9 @@ pub struct Advice {
     pub items: Vec<Item>,
     /// Predictions.
     pub times: Times,
+    /// What is predicted to pass between near and far; `None` where nothing is paged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moves: Option<Moves>,
     /// Predictions by routine; `None`: the profile has no times of routines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routines: Option<Routines>,
@@ -112,6 +130,8 @@ pub struct Advice {
     pub planned: f64,
     /// Every set of groups was looked at.
     pub exact: bool,
+    /// If so, by what share of the run another one may be better.
+    pub within: f64,
     /// Run time by bytes of near.
     pub curve: Vec<Point>,
     /// What practice says.
@@ -158,7 +178,12 @@ pub fn advice(summary: &Summary, machine: &Machine, question: Question) -> Resul
     }
     let middle = Model::new(summary, &demands, machine, Guess::middle(summary));
     let drawn = draws(summary, &demands, machine);
-    let ask = |seconds: &dyn Fn(&Model<'_>) -> f64| estimate(seconds(&middle), drawn.iter().map(seconds).collect());
+    // What a cache makes of the groups is the same for all that was drawn.
+    let ask = |shares: &[f64], cache: f64| {
+        let cached = middle.cached(cache, shares);
+        let seconds = |model: &Model<'_>| model.time_cached(shares, cached.as_deref());
+        estimate(seconds(&middle), drawn.iter().map(seconds).collect())
+    };
     let cache = middle.flat_cache();
     let fits = summary.peak_bytes as f64 <= question.near - cache;
     let none = vec![0.0; demands.groups.len()];
@@ -179,11 +204,19 @@ pub fn advice(summary: &Summary, machine: &Machine, question: Question) -> Resul
     };
     let least = if cache > 0.0 { LEAST_NEAR } else { 0.0 };
     let times = Times {
-        all_far: ask(&|model| model.time(&none, least)),
-        plan: ask(&|model| model.flat_time(&chosen.shares, question.near)),
-        all_near: ask(&|model| model.time(&all, cache)),
-        cache: ask(&|model| model.time(&none, question.near)),
-        hybrid: ask(&|model| model.time(&hybrid.shares, question.near * HYBRID)),
+        all_far: ask(&none, least),
+        plan: ask(&chosen.shares, middle.left(&chosen.shares, question.near)),
+        all_near: ask(&all, cache),
+        cache: ask(&none, question.near),
+        hybrid: ask(&hybrid.shares, question.near * HYBRID),
+    };
+    let moved = |shares: &[f64], cache: f64| {
+        middle.paged(shares, cache).map(|pages| Moved { read: pages.fetched * PAGE, written: pages.back * PAGE })
+    };
+    let left = middle.left(&chosen.shares, question.near);
+    let moves = match (moved(&none, least), moved(&chosen.shares, left), moved(&all, cache)) {
+        (Some(all_far), Some(plan), Some(all_near)) => Some(Moves { all_far, plan, all_near }),
+        _ => None,
     };
     let divided = |shares: &[f64], cache: f64| by_routine(summary, &middle, shares, cache);
     let divided_flat = |shares: &[f64]| divided(shares, middle.left(shares, question.near));
@@ -202,12 +235,15 @@ pub fn advice(summary: &Summary, machine: &Machine, question: Question) -> Resul
         };
         let (near, far) = (with(1.0), with(0.0));
         // Without what a cache would make of the room: what is free may be taken by others tomorrow.
-        ask(&|model| model.time(&far, cache) - model.time(&near, cache))
+        let cached = [&far, &near].map(|shares| middle.cached(cache, shares));
+        let seconds =
+            |model: &Model<'_>| model.time_cached(&far, cached[0].as_deref()) - model.time_cached(&near, cached[1].as_deref());
+        estimate(seconds(&middle), drawn.iter().map(seconds).collect())
     };
     let alone = |group: usize| {
         let mut shares = none.clone();
         set_of(group).into_iter().flatten().for_each(|&at| shares[at] = chosen.shares[at]);
-        (ask(&|model| model.flat_time(&shares, question.near)), divided_flat(&shares))
+        (ask(&shares, middle.left(&shares, question.near)), divided_flat(&shares))
     };
     let total: f64 = summary.objects.iter().map(|group| group.total().value).sum();
     let mut items: Vec<Item> = Vec::new();
@@ -217,12 +253,9 @@ pub fn advice(summary: &Summary, machine: &Machine, question: Question) -> Resul
         let is_idle = demands.groups[at].is_idle() && others.iter().all(|&other| demands.groups[other].is_idle());
         let gain = if is_idle { Estimate::default() } else { gain(at) };
         let room = question.near - cache;
-        let context = Context { fits, total, all_far: times.all_far.value, machine, named: set_of(at).is_some() };
         let with: Vec<String> = others.iter().map(|&other| summary.objects[other].name.clone()).collect();
-        let mut why = why(group, &demands.groups[at], share, &gain, room, &context);
-        if !with.is_empty() {
-            why += &format!("; no rule can tell it from {}: near together or not at all, the gain is of all", with.join(", "));
-        }
+        let context = Context { fits, total, all_far: times.all_far.value, machine, named: set_of(at).is_some(), with: &with };
+        let why = why(group, &demands.groups[at], share, &gain, room, &context);
         let (alone, alone_by_routine) = if share > 0.0 { alone(at) } else { (times.all_far, None) };
         items.push(Item {
             name: group.name.clone(),
@@ -261,7 +294,19 @@ pub fn advice(summary: &Summary, machine: &Machine, question: Question) -> Resul
         touches: summary.objects.iter().map(|group| group.touches).sum(),
     });
     let curve = curve(&middle, &sets, summary.peak_bytes as f64, question);
-    Ok(Advice { items, times, routines, planned, exact: chosen.exact, curve, words, fits, rules: found })
+    Ok(Advice {
+        items,
+        times,
+        moves,
+        routines,
+        planned,
+        exact: chosen.exact,
+        within: within(cache > 0.0),
+        curve,
+        words,
+        fits,
+        rules: found,
+    })
 }
 
 /// The best placement in flat mode, by the time that is printed.
@@ -303,66 +348,13 @@ fn curve(model: &Model<'_>, sets: &[Vec<usize>], peak: f64, question: Question) 
     sizes.into_iter().map(point).collect()
 }
 
-struct Context<'a> {
-    fits: bool,
-    total: f64,
-    all_far: f64,
-    machine: &'a Machine,
-    /// A rule can name it.
-    named: bool,
-}
-
-fn why(group: &ObjectGroup, demand: &Demand, share: f64, gain: &Estimate, room: f64, context: &Context<'_>) -> String {
-    let traffic = group.total().value;
-    let pattern = match group.pattern {
-        Pattern::Stream => "in order",
-        Pattern::Strided => "with strides",
-        Pattern::Random => "without order",
-        Pattern::Unknown => "in an order not known",
-    };
-    let size = |bytes: f64| Bytes(bytes as u64);
-    let used = match &context.machine.far {
-        Far::Memory(_) => {
-            let percent = 100.0 * traffic / context.total.max(1.0);
-            format!("{} from and to memory ({percent:.0} % of all), {pattern}", size(traffic))
-        }
-        Far::Paged(_) => format!("{:.0} visits of its pages, {pattern}", group.page_visits.value),
-    };
-    let by = group.routines.first().map_or_else(String::new, |(name, _)| format!(", by {name}"));
-    let paged = matches!(context.machine.far, Far::Paged(_));
-    if paged && !demand.pageable {
-        return "is never paged".to_owned();
-    }
-    if demand.is_idle() {
-        return "no use of it was seen".to_owned();
-    }
-    if gain.value < NO_GAIN * context.all_far {
-        let cached = !paged && traffic < 64.0 * group.page_visits.value;
-        return if cached { "it stays in the processor's caches".to_owned() } else { format!("gains nothing: {used}") };
-    }
-    if !context.named {
-        let lacks = if group.kind == Kind::Static { "a static array without a symbol" } else { "its call site is not known" };
-        return format!("no rule can name it ({lacks}), so that it stays far; {used}");
-    }
-    if share >= 1.0 - 1e-9 {
-        let fits = if context.fits { "everything fits; " } else { "" };
-        return format!("{fits}{used}{by}");
-    }
-    if share > WORTH_A_RULE {
-        return format!("{:.0} % of it has room; {used}{by}", 100.0 * share);
-    }
-    if demand.live.iter().any(|&live| live > room) {
-        return format!("does not fit: {} of {}; {used}", size(demand.peak), size(room.max(0.0)));
-    }
-    format!("others gain more with these bytes; {used}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::demand::tests::{summary, swept};
     use super::super::machine::{Paged, Tier};
     use super::*;
-    use crate::profile::summary::NamedFrame;
+    use crate::profile::record::Kind;
+    use crate::profile::summary::{NamedFrame, ObjectGroup};
 
     fn machine() -> Machine {
         let tier = |rate: f64| Tier::plain("t", rate, 100.0, 1e12);

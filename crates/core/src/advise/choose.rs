@@ -17,10 +17,19 @@ const POLISHED: (usize, usize) = (40, 3);
 const MOST: usize = 200;
 /// Rounds of exchanges.
 const ROUNDS: usize = 6;
-/// Printed times that differ by a smaller share are alike.
-const ALIKE: f64 = 0.01;
+/// Printed times that differ by a smaller share are alike: they depend on what the cache makes of the program.
+const ALIKE: f64 = 0.03;
+/// What makes the run longer by less than this share when it is left out is not worth a rule, as long as all that is left out
+/// together costs less than this.
+const LEAST_WORTH: (f64, f64) = (2e-3, 0.01);
 /// What gains less than this share of the run is not worth a rule.
 const LEAST_GAIN: f64 = 1e-4;
+
+/// By so much another set may be better than the one that was chosen among all, as a share of the run: where sets are about alike, fewer
+/// objects and less need of a cache count.
+pub fn within(has_cache: bool) -> f64 {
+    LEAST_WORTH.1 + if has_cache { ALIKE } else { 0.0 }
+}
 
 /// What was chosen.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +38,7 @@ pub struct Chosen {
     pub shares: Vec<f64>,
     /// Predicted seconds.
     pub seconds: f64,
-    /// Every set was looked at: nothing that is better by more than a hundredth is possible under the model.
+    /// Every set was looked at: nothing that is better by more than [`within`] is possible under the model.
     pub exact: bool,
 }
 
@@ -91,6 +100,7 @@ pub fn choose(model: &Model<'_>, room: &Room<'_>) -> Chosen {
         None if exact => search.every_set(),
         None => search.exchanged(search.greedy(search.start.clone())),
     };
+    best = search.pruned(best);
     if room.fractions {
         best = search.with_fractions(best);
     }
@@ -110,12 +120,13 @@ impl<'a> Search<'a> {
     fn new(model: &'a Model<'a>, room: &'a Room<'a>) -> Self {
         let demands = model.demands();
         let bins = 0..demands.seconds.len();
-        // How long pages stay in a small cache depends on the set, but little: it is taken for everything far.
-        let stay = model.stay(model.flat_cache(), &vec![0.0; demands.groups.len()]);
+        // What a small cache makes of a group depends on the set, but little: it is taken for everything far.
+        let cached = model.cached(model.flat_cache(), &vec![0.0; demands.groups.len()]);
         let mut asked = vec![Use::default(); bins.len()];
         let mut changes = Vec::new();
-        for demand in &demands.groups {
-            let far: Vec<Use> = bins.clone().map(|bin| model.far(demand, bin, stay)).collect();
+        for (at, demand) in demands.groups.iter().enumerate() {
+            let in_cache = |bin: usize| cached.as_ref().map(|cached| (cached[bin][at], 1.0));
+            let far: Vec<Use> = bins.clone().map(|bin| model.far(demand, bin, in_cache(bin))).collect();
             for (sum, far) in asked.iter_mut().zip(&far) {
                 *sum = sum.plus(1.0, far);
             }
@@ -243,6 +254,28 @@ impl<'a> Search<'a> {
             }
             if seconds >= before {
                 break;
+            }
+        }
+        best
+    }
+
+    /// Without what hardly matters: the more rules, the less can be understood of a plan, and what is near for little is room lost.
+    fn pruned(&self, mut best: State) -> State {
+        // With a small cache and as it is printed.
+        let times =
+            |state: &State| [state.seconds, self.room.printed.map_or(state.seconds, |printed| self.printed(state, printed))];
+        let first = times(&best);
+        let mut now = first;
+        let mut order: Vec<usize> = (0..self.candidates.len()).filter(|&at| best.taken[at] > 0.0).collect();
+        order.sort_by(|&a, &b| self.candidates[b].peak.total_cmp(&self.candidates[a].peak));
+        for at in order {
+            let next = self.with(&best, at, -best.taken[at]);
+            let then = times(&next);
+            let is_alike =
+                |of: usize, most: f64| then[of] <= now[of] * (1.0 + LEAST_WORTH.0) && then[of] <= first[of] * (1.0 + most);
+            // With a small cache more may go: it is not what is asked about.
+            if is_alike(0, ALIKE) && is_alike(1, LEAST_WORTH.1) {
+                (best, now) = (next, then);
             }
         }
         best

@@ -1,6 +1,8 @@
 //! What each group of objects asks of the tier it lies in, per stretch of time: bytes alive, lines read and written, visits of pages,
 //! and how many of these miss when near is a cache.
 
+use super::shares::Shares;
+use super::sharing::{Ages, Cached, Sharer, keeping, least_recent};
 use crate::profile::record::Kind;
 use crate::profile::summary::{ALWAYS_MAPPED, Curve, ObjectGroup, Pattern, Summary};
 
@@ -12,6 +14,16 @@ pub const PAGE: f64 = 4096.0;
 const LARGE_ARRAY: u64 = 1 << 20;
 /// Visits that touch so many lines of a page follow each other: the pager fetches ahead.
 const DENSE_LINES: f64 = 16.0;
+/// Where fewer visits than this miss, all of what is swept is near.
+const SWEPT: f64 = 0.1;
+/// At most so many take turns.
+const MOST_IN_TURNS: f64 = 3.0;
+/// Groups with this share of the visits tell phases.
+const LARGE_SHARE: f64 = 0.02;
+/// Twice the gain in log-likelihood that a boundary of phases must bring, and that more for each group: the place is chosen among many.
+const LIKELIER: (f64, f64) = (12.0, 3.0);
+/// So many looks tell as much of when visits were as one: they come in batches.
+const BATCH: f64 = 8.0;
 
 /// One group.
 #[derive(Clone, Debug)]
@@ -46,15 +58,16 @@ pub struct Demand {
     pub pageable: bool,
     /// Objects that are alive at a time, about; 1 at the least.
     pub objects: f64,
-    ages: Vec<Age>,
-}
-
-/// If pages stay near for `age` seconds after their last visit, `bytes` of the group are near and `misses` of its visits miss.
-#[derive(Clone, Copy, Debug)]
-struct Age {
-    age: f64,
-    bytes: f64,
-    misses: f64,
+    /// Share of each bin's time in which routines work on it; those of all groups sum to 1 at most.
+    pub at_work: Vec<f64>,
+    /// How much more often than on average over its life it is visited, per bin, as far as that can be told from chance.
+    pace: Vec<f64>,
+    alive_s: f64,
+    /// Its objects are mapped anew each time.
+    anew: bool,
+    /// Looks or samples that its visits are known from.
+    seen: f64,
+    ages: Ages,
 }
 
 /// A run in stretches.
@@ -64,6 +77,8 @@ pub struct Demands {
     pub seconds: Vec<f64>,
     /// Groups in the order of the summary.
     pub groups: Vec<Demand>,
+    /// The first bins of stretches in which the groups are visited as often all along, as far as can be told from chance.
+    phases: Vec<usize>,
 }
 
 /// `values`, one for each of some fine bins, in `count` coarse ones.
@@ -101,39 +116,104 @@ impl Demands {
         let seconds = coarse(&seconds, fine, count);
         let groups = summary.objects.iter().enumerate();
         let groups = groups.map(|(at, group)| Demand::of(at, group, fine, &seconds)).collect();
-        Self { seconds, groups }
+        let mut demands = Self { phases: vec![0], seconds, groups };
+        demands.find_work(summary);
+        demands.find_phases();
+        demands
     }
 
-    /// How long pages stay in a cache of `bytes` that holds what `shares` (one per group, 0..=1) says of each group, as with least
-    /// recently used pages leaving first. Infinite where everything fits.
-    pub fn stay(&self, bytes: f64, shares: &[f64]) -> f64 {
-        let held = |age: f64| -> f64 { self.groups.iter().zip(shares).map(|(group, share)| share * group.held(age)).sum() };
-        if held(f64::INFINITY) <= bytes {
-            return f64::INFINITY;
+    /// When routines work on what.
+    fn find_work(&mut self, summary: &Summary) {
+        let visits: Vec<&[f64]> = self.groups.iter().map(|group| group.visits.as_slice()).collect();
+        let at_work = if let Some(shares) = Shares::of(summary, &self.seconds) {
+            shares.at_work(&visits)
+        } else {
+            // Nobody knows: all of the time, by visits.
+            let sums: Vec<f64> = (0..self.seconds.len()).map(|bin| visits.iter().map(|of| of[bin]).sum()).collect();
+            let share = |of: &&[f64]| of.iter().zip(&sums).map(|(one, sum)| if *sum > 0.0 { one / sum } else { 0.0 }).collect();
+            visits.iter().map(share).collect()
+        };
+        self.groups.iter_mut().zip(at_work).for_each(|(group, at_work)| group.at_work = at_work);
+    }
+
+    /// Divides the run where visits change, and again, as long as chance is no explanation (a ratio of likelihoods).
+    fn find_phases(&mut self) {
+        let total: f64 = self.groups.iter().flat_map(|group| &group.visits).sum();
+        let mut large: Vec<(f64, &Demand)> = self.groups.iter().map(|group| (group.visits.iter().sum(), group)).collect();
+        large.retain(|(visits, group)| *visits > LARGE_SHARE * total && group.seen > 0.0);
+        let likelier = |from: usize, at: usize, to: usize| -> f64 {
+            let part = |values: &[f64]| {
+                let all: f64 = values[from..to].iter().sum();
+                (if all > 0.0 { values[from..at].iter().sum::<f64>() / all } else { 0.0 }, all)
+            };
+            let time = part(&self.seconds).0;
+            let term = |p: f64, q: f64| if p > 0.0 && q > 0.0 { p * (p / q).ln() } else { 0.0 };
+            let of = |(visits, group): &(f64, &Demand)| {
+                let (share, here) = part(&group.visits);
+                2.0 * group.seen * here / visits * (term(share, time) + term(1.0 - share, 1.0 - time))
+            };
+            large.iter().map(of).sum()
+        };
+        let least = LIKELIER.0 + LIKELIER.1 * large.len() as f64;
+        let (mut open, mut phases) = (vec![(0, self.seconds.len())], vec![0]);
+        while let Some((from, to)) = open.pop() {
+            let splits = (from + 1..to).map(|at| (likelier(from, at, to), at));
+            let best = splits.max_by(|one, other| one.0.total_cmp(&other.0)).filter(|(gain, _)| *gain > least);
+            if let Some((_, at)) = best {
+                phases.push(at);
+                open.extend([(from, at), (at, to)]);
+            }
         }
-        let (mut low, mut high) = (0.0, 1.0);
-        while held(high) <= bytes && high < 1e9 {
-            high *= 2.0;
+        phases.sort_unstable();
+        for (at, &from) in phases.iter().enumerate() {
+            let to = phases.get(at + 1).copied().unwrap_or(self.seconds.len());
+            let seconds: f64 = self.seconds[from..to].iter().sum();
+            for group in &mut self.groups {
+                let here: f64 = group.visits[from..to].iter().sum();
+                let mean = group.visits.iter().sum::<f64>() / group.alive_s.max(1e-9);
+                let pace = if mean > 0.0 && seconds > 0.0 { here / seconds / mean } else { 0.0 };
+                group.pace[from..to].iter_mut().for_each(|known| *known = pace);
+            }
         }
-        for _ in 0..60 {
-            let middle = (low + high) / 2.0;
-            if held(middle) <= bytes { low = middle } else { high = middle }
+        self.phases = phases;
+    }
+
+    /// What a cache of `bytes` makes of the groups, of each of which it holds what `shares` (one per group, 0..=1) says: with least
+    /// recently used pages leaving first, or, `paged`, as the pager keeps them. For each bin, in the order of the groups.
+    pub fn cached(&self, bytes: f64, shares: &[f64], paged: bool) -> Vec<Vec<Cached>> {
+        let bins = self.seconds.len();
+        let mut cached = Vec::with_capacity(bins);
+        for (at, &from) in self.phases.iter().enumerate() {
+            let to = self.phases.get(at + 1).copied().unwrap_or(bins);
+            let part = |group: &Demand, share: f64| if group.pageable || !paged { share } else { 0.0 };
+            let groups = self.groups.iter().zip(shares);
+            let sharers: Vec<Sharer<'_>> = groups.map(|(group, &share)| group.sharer(part(group, share), from, to)).collect();
+            let found = if paged { keeping(bytes, &sharers) } else { least_recent(bytes, &sharers) };
+            cached.extend(std::iter::repeat_n(found, to - from));
         }
-        low
+        cached
     }
 }
 
 /// Pages of a group that are touched for the first time in each bin: as many as it grows by, or, of temporaries that are mapped anew each
-/// time, all of them while there are any.
-fn fresh(group: &ObjectGroup, live: &[f64]) -> Vec<f64> {
+/// time, all of them while there are any. And whether they are such.
+fn fresh(group: &ObjectGroup, live: &[f64]) -> (Vec<f64>, bool) {
     let allocated = group.count as f64 * (group.least as f64 + group.most as f64) / 2.0;
     let anew = group.most >= ALWAYS_MAPPED || group.kind == Kind::Map;
     let sum: f64 = live.iter().sum();
     if anew && allocated > 1.5 * group.peak_bytes as f64 && sum > 0.0 {
-        return live.iter().map(|live| allocated / PAGE * live / sum).collect();
+        return (live.iter().map(|live| allocated / PAGE * live / sum).collect(), true);
     }
     let before = std::iter::once(&0.0).chain(live);
-    live.iter().zip(before).map(|(now, before)| (now - before).max(0.0) / PAGE).collect()
+    (live.iter().zip(before).map(|(now, before)| (now - before).max(0.0) / PAGE).collect(), false)
+}
+
+/// The curve of misses of what is gone through in order. Looks tell how much of it is near on average over its life, which is less than
+/// all of it where it is visited in turns with others: but what is swept is visited again when all of it was.
+fn of_sweeps(curve: &Curve, footprint: f64) -> Curve {
+    let Some(&(fits, _)) = curve.points.iter().find(|point| point.0 > 0.0 && point.1 <= SWEPT) else { return curve.clone() };
+    let more = (footprint / fits).clamp(1.0, MOST_IN_TURNS);
+    Curve { points: curve.points.iter().map(|&(bytes, misses)| ((bytes * more).min(footprint.max(bytes)), misses)).collect() }
 }
 
 impl Demand {
@@ -157,7 +237,12 @@ impl Demand {
         let alive: f64 = seconds.iter().zip(&live).filter(|(_, live)| **live > 0.0).map(|(seconds, _)| seconds).sum();
         let lines = group.lines_per_visit.value.clamp(1.0, 64.0);
         let random = group.pattern == Pattern::Random;
-        let fresh = fresh(group, &live);
+        let (fresh, anew) = fresh(group, &live);
+        let new = if anew && alive > 0.0 { fresh.iter().sum::<f64>() / alive } else { 0.0 };
+        // What is written when it is new comes once.
+        let again = written - fresh.iter().sum::<f64>() * PAGE;
+        let footprint = group.footprint.value.max(PAGE);
+        let curve = if random { group.misses.clone() } else { of_sweeps(&group.misses, footprint) };
         Self {
             group: at,
             fresh,
@@ -167,7 +252,7 @@ impl Demand {
             read: spread(read, &when),
             written: spread(written, &when),
             visits: spread(visits, &when),
-            changed: if read > 0.0 { (written / read).min(1.0) } else { f64::from(written > 0.0) },
+            changed: if read > 0.0 { (again / read).clamp(0.0, 1.0) } else { f64::from(again > 0.0) },
             random,
             busy_s: group.busy_s.max(0.0),
             visit_bytes: 64.0 * lines,
@@ -178,7 +263,12 @@ impl Demand {
                 Kind::MainStack | Kind::ThreadStack => false,
             },
             objects: (group.peak_bytes / group.most.max(1)).clamp(1, group.count.max(1)) as f64,
-            ages: ages(&group.misses, visits, alive, group.footprint.value.max(PAGE)),
+            at_work: vec![0.0; count],
+            pace: vec![1.0; count],
+            seen: group.touches as f64 / BATCH + group.samples as f64,
+            alive_s: alive,
+            anew,
+            ages: Ages::of(&curve, visits, alive, new, footprint),
         }
     }
 
@@ -188,48 +278,19 @@ impl Demand {
         zero(&self.read) && zero(&self.written) && zero(&self.visits)
     }
 
-    /// Bytes near when pages stay for `age` seconds.
-    pub fn held(&self, age: f64) -> f64 {
-        self.at(age).bytes
+    /// It in the competition for a cache in bins `from..to`, with `part` of it.
+    fn sharer(&self, part: f64, from: usize, to: usize) -> Sharer<'_> {
+        let visits = self.visits[from..to].iter().sum();
+        Sharer { ages: &self.ages, part, pace: self.pace[from], visits, most: self.peak }
     }
 
-    /// Share of visits that miss then.
-    pub fn misses(&self, age: f64) -> f64 {
-        self.at(age).misses
+    /// Share of what is new that leaves a cache before it is freed, where `held` bytes of the `part` of it that competes are in one.
+    pub fn passes(&self, held: f64, part: f64) -> f64 {
+        let peak = (part * self.peak).max(1.0);
+        let lacks = (1.0 - held / peak).clamp(0.0, 1.0);
+        // One is made before another is freed: what does not fit is that much of each.
+        if self.anew { (lacks * self.objects).min(1.0) } else { lacks }
     }
-
-    fn at(&self, age: f64) -> Age {
-        let after = self.ages.partition_point(|known| known.age <= age);
-        match (after.checked_sub(1).and_then(|before| self.ages.get(before)), self.ages.get(after)) {
-            (Some(a), Some(b)) if b.age.is_finite() => {
-                let part = (age - a.age) / (b.age - a.age);
-                let between = |a: f64, b: f64| a + (b - a) * part;
-                Age { age, bytes: between(a.bytes, b.bytes), misses: between(a.misses, b.misses) }
-            }
-            (Some(a), _) => *a,
-            (None, Some(b)) => *b,
-            (None, None) => Age { age, bytes: 0.0, misses: 1.0 },
-        }
-    }
-}
-
-/// The curve of misses by bytes, as one by the age at which pages leave: in a cache whose pages stay for `age`, what is near grows with
-/// `age` as fast as pages miss (the working set's derivative is its miss rate).
-fn ages(curve: &Curve, visits: f64, seconds: f64, footprint: f64) -> Vec<Age> {
-    let rate = if seconds > 0.0 { visits / seconds } else { 0.0 };
-    let mut points = vec![Age { age: 0.0, bytes: 0.0, misses: 1.0 }];
-    let mut curve: Vec<(f64, f64)> = curve.points.iter().copied().filter(|&(x, _)| x > 0.0).collect();
-    if curve.is_empty() {
-        // Nothing is known: as of one that is gone through in order, again and again, which misses until all of it fits.
-        curve = vec![(footprint * 0.999, 1.0), (footprint, 0.0)];
-    }
-    for (bytes, misses) in curve {
-        let Some(&before) = points.last() else { break };
-        let mean = ((before.misses + misses) / 2.0).max(1e-9);
-        let step = (bytes - before.bytes).max(0.0) / (PAGE * rate.max(1e-9) * mean);
-        points.push(Age { age: before.age + step, bytes, misses: misses.clamp(0.0, 1.0) });
-    }
-    points
 }
 
 #[cfg(test)]
@@ -332,10 +393,81 @@ pub(crate) mod tests {
         // 1 GB in 1 s and 1 GB in 4 s: pages of 1 s stay, and those of the slow one have gone by the time they are asked for.
         let summary = summary(8.0, 8, vec![swept("fast", 1e9, 8.0, 8), swept("slow", 1e9, 2.0, 8)]);
         let demands = Demands::of(&summary);
-        let stay = demands.stay(1.5e9, &[1.0, 1.0]);
-        let misses: Vec<f64> = demands.groups.iter().map(|group| group.misses(stay)).collect();
-        assert!(stay > 1.0 && stay < 4.0 && misses[0] < 0.01 && misses[1] > 0.99, "{stay} {misses:?}");
-        assert!(demands.stay(0.4e9, &[1.0, 1.0]) < 1.0 && demands.stay(2.1e9, &[1.0, 1.0]).is_infinite());
-        assert!((demands.stay(1e9, &[1.0, 0.0])).is_infinite(), "alone it fits");
+        let misses = |bytes: f64, shares: &[f64], paged: bool| {
+            let found = &demands.cached(bytes, shares, paged)[0];
+            [found[0].misses, found[1].misses]
+        };
+        let [fast, slow] = misses(1.5e9, &[1.0, 1.0], false);
+        assert!(fast < 0.01 && slow > 0.99, "{fast} {slow}");
+        let [fast, slow] = misses(1.5e9, &[1.0, 1.0], true);
+        assert!(fast < 0.01 && (0.4..0.8).contains(&slow), "a part of the slow one is kept: {fast} {slow}");
+        let [fast, _] = misses(0.4e9, &[1.0, 1.0], false);
+        assert!(fast > 0.99);
+        assert_eq!(misses(2.2e9, &[1.0, 1.0], true), [0.0, 0.0]);
+        assert_eq!(misses(1.1e9, &[1.0, 0.0], true)[0], 0.0, "alone it fits");
+    }
+
+    #[test]
+    fn phases_share_a_cache_one_after_the_other() {
+        let mut groups = vec![swept("first", 1e9, 8.0, 8), swept("second", 1e9, 8.0, 8)];
+        for (at, group) in groups.iter_mut().enumerate() {
+            group.traffic = (0..8).map(|bin| if (bin < 4) == (at == 0) { 2e9 } else { 0.0 }).collect();
+        }
+        let phased = summary(8.0, 8, groups.clone());
+        let demands = Demands::of(&phased);
+        let cached = demands.cached(1.1e9, &[1.0, 1.0], true);
+        assert!(cached[0][0].misses < 0.01 && cached[7][1].misses < 0.01, "each fits in its phase: {cached:?}");
+        // Three looks each tell nothing: what may be chance is no phase.
+        groups.iter_mut().for_each(|group| group.touches = 3);
+        assert_eq!(Demands::of(&summary(8.0, 8, groups)).phases, [0]);
+    }
+
+    #[test]
+    fn what_is_swept_in_turns_is_near_as_a_whole() {
+        let points = vec![(0.0, 1.0), (3e8, 1.0), (3e8, 0.4), (5e8, 0.4), (5e8, 0.0)];
+        let mut group = swept("a", 1e9, 8.0, 8);
+        group.misses = Curve { points };
+        let misses = |group: &ObjectGroup, bytes: f64| {
+            Demands::of(&summary(8.0, 8, vec![group.clone()])).cached(bytes, &[1.0], true)[0][0].misses
+        };
+        assert!(misses(&group, 0.6e9) > 0.1 && misses(&group, 1.1e9) == 0.0);
+        group.pattern = Pattern::Random;
+        assert!(misses(&group, 0.6e9) < 0.01, "where there is no order the mean is what is near");
+    }
+
+    #[test]
+    fn temporaries_that_do_not_fit_pass() {
+        // One of 1 GB is made before the last one is freed.
+        let mut group = swept("temporary", 2e9, 4.0, 8);
+        (group.count, group.least, group.most) = (8, 1_000_000_000, 1_000_000_000);
+        let demands = Demands::of(&summary(8.0, 8, vec![group]));
+        let temporary = &demands.groups[0];
+        assert!(temporary.fresh.iter().sum::<f64>() * PAGE > 7.9e9 && temporary.changed == 0.0);
+        assert!((temporary.passes(1.5e9, 1.0) - 0.5).abs() < 1e-9 && temporary.passes(2e9, 1.0) == 0.0);
+        assert_eq!(temporary.passes(0.5e9, 1.0), 1.0);
+    }
+
+    #[test]
+    fn routines_work_on_what_they_touch() {
+        let mut groups = vec![swept("a", 1e9, 8.0, 8), swept("b", 1e9, 8.0, 8)];
+        for (group, name) in groups.iter_mut().zip(["one", "two"]) {
+            group.routines = vec![(name.into(), 1.0)];
+        }
+        let mut summary = summary(8.0, 8, groups);
+        let routine = |function: &str, seconds: f64| crate::profile::summary::Routine {
+            function: function.into(),
+            module: "app".into(),
+            self_s: seconds,
+            time: vec![seconds / 8.0; 8],
+            traffic: Estimate::default(),
+            flops_per_access_byte: None,
+        };
+        summary.routines = vec![routine("one", 2.0), routine("two", 1.0), routine("computes", 5.0)];
+        let demands = Demands::of(&summary);
+        let at_work = |at: usize| demands.groups[at].at_work[3];
+        assert!((at_work(0) - 0.25).abs() < 1e-9 && (at_work(1) - 0.125).abs() < 1e-9, "{} {}", at_work(0), at_work(1));
+        summary.routines.clear();
+        let demands = Demands::of(&summary);
+        assert!((demands.groups[0].at_work[3] - 0.5).abs() < 1e-9, "by visits");
     }
 }

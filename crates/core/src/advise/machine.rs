@@ -44,28 +44,17 @@ pub struct Paged {
     pub one_channel: bool,
     /// Nanoseconds that a thread waits for a page that nobody fetched ahead.
     pub fault_ns: f64,
-    /// CPU nanoseconds of the program's thread per page that was fetched ahead: faults on it, looking up.
+    /// Nanoseconds that the program's thread takes per page that was fetched ahead, however fast far is: faults on it, looking up.
     pub page_ns: f64,
     /// Bytes of near that cache pages of far in flat mode at the least; what placed objects leave free is a cache too.
     pub cache_bytes: f64,
-    /// How far paging can go on beside computing, 0..=1: it has CPUs of its own, or takes them from the program.
-    pub beside: f64,
 }
 
 #[cfg(test)]
 impl Paged {
     /// An emulated tier as tests want one.
     pub(super) fn example(cache_bytes: f64) -> Self {
-        Self {
-            name: "emu".into(),
-            read: 4e9,
-            write: 4e9,
-            one_channel: true,
-            fault_ns: 20e3,
-            page_ns: 350.0,
-            cache_bytes,
-            beside: 1.0,
-        }
+        Self { name: "emu".into(), read: 4e9, write: 4e9, one_channel: true, fault_ns: 20e3, page_ns: 350.0, cache_bytes }
     }
 }
 

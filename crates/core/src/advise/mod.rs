@@ -2,6 +2,8 @@
 //! description; measures nothing.
 //!
 //! - [`machine`]: two tiers as the model needs them.
+//! - [`shares`]: which routine took how much of each stretch of the run.
+//! - [`sharing`]: how long pages stay in a cache that groups share.
 //! - [`demand`]: what each object asks of a tier, over time.
 //! - [`model`]: the time of a placement, of cache mode and of hybrid mode.
 //! - [`by_routine`]: whose time that is.
@@ -9,9 +11,12 @@
 //! - [`choose`]: the placement that takes the least time.
 //! - [`heuristic`]: what practice would say.
 //! - [`rules`]: the plan for `nearfar run --place`.
+//! - [`why`](mod@why): why an object is where the plan has it.
 //! - [`advice`](mod@advice): all of it for one question.
 
 pub mod machine;
+pub mod shares;
+pub mod sharing;
 pub mod demand;
 pub mod model;
 pub mod by_routine;
@@ -19,4 +24,5 @@ pub mod interval;
 pub mod choose;
 pub mod heuristic;
 pub mod rules;
+pub mod why;
 pub mod advice;

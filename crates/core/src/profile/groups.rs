@@ -143,6 +143,12 @@ fn end_of(process: &Process<'_>) -> f64 {
 
 /// Looks of a stratum: enough that their number is about what it should be, few enough that they lie close together in time.
 const STRATUM: usize = 8;
+/// And batches: the time between two of them is a matter of chance.
+const BATCHES: usize = 8;
+/// Looks come in batches: those that begin within this share of the mean time between looks.
+const BATCH: f64 = 0.2;
+/// There are no batches where more than this share of the looks is by itself.
+const ALONE: f64 = 0.7;
 
 /// Groups the objects of all processes; in order of keys, so that the same records always give the same.
 pub fn collect(processes: &[Process<'_>]) -> Vec<Group> {
@@ -298,12 +304,22 @@ pub fn brief_page_seconds(brief: &Brief) -> f64 {
     mean / PAGE as f64 * seconds(brief.lifetime_ns)
 }
 
-/// Weighs looks, which are in order of time, by what `page_seconds` there are between the middles of gaps between strata.
+/// Weighs looks, which are in order of time, by what `page_seconds` there are between the middles of gaps between strata. A batch of looks
+/// is in one stratum: within it there is no time that they could stand for.
 fn strata(looks: &mut [Look], chosen: &[usize], page_seconds: impl Fn(f64, f64) -> f64) {
-    let number = (chosen.len() / STRATUM).max(1);
+    let span = chosen.first().zip(chosen.last()).map_or(0.0, |(&first, &last)| looks[last].at - looks[first].at);
+    let close = BATCH * span / chosen.len().max(1) as f64;
+    let mut begins: Vec<usize> =
+        (0..chosen.len()).filter(|&at| at == 0 || looks[chosen[at]].at - looks[chosen[at - 1]].at > close).collect();
+    // At moments independent of each other a fifth would be as close by chance.
+    if begins.len() as f64 > ALONE * chosen.len() as f64 {
+        begins = (0..chosen.len()).collect();
+    }
+    let number = (begins.len() / BATCHES).min(chosen.len() / STRATUM).max(1);
+    let bound = |stratum: usize| begins.get(stratum * begins.len() / number).copied().unwrap_or(chosen.len());
     let mut from = f64::NEG_INFINITY;
     for stratum in 0..number {
-        let (first, last) = (stratum * chosen.len() / number, (stratum + 1) * chosen.len() / number);
+        let (first, last) = (bound(stratum), bound(stratum + 1));
         let to = match (last.checked_sub(1).and_then(|at| chosen.get(at)), chosen.get(last)) {
             (Some(&one), Some(&next)) => 0.5 * (looks[one].at + looks[next].at),
             _ => f64::INFINITY,
@@ -313,5 +329,51 @@ fn strata(looks: &mut [Look], chosen: &[usize], page_seconds: impl Fn(f64, f64) 
             looks[at].weight = weight.max(0.0);
         }
         from = to;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::record::WatchEnd;
+
+    #[test]
+    fn a_batch_of_looks_stands_for_one_time() {
+        // Batches of 2 to 7 looks every 10 ms, in the second half every 20 ms.
+        let mut looks = Vec::new();
+        let mut at = 0.0;
+        for batch in 0..120_u64 {
+            at += if batch < 80 { 0.01 } else { 0.02 };
+            for look in 0..2 + batch % 6 {
+                let watch = Watch {
+                    object: 1,
+                    page: 0,
+                    pages: 1,
+                    at: 0,
+                    waited: 1_000_000,
+                    stalled: 0,
+                    end: WatchEnd::Read,
+                    touched: 0,
+                    ip: 0,
+                    tid: 0,
+                    wrote: None,
+                    lines: None,
+                };
+                let at = at + 30e-6 * look as f64;
+                looks.push(Look { watch, process: 0, item: 0, at, waited: 1e-3, weight: 0.0, died: false });
+            }
+        }
+        let chosen: Vec<usize> = (0..looks.len()).collect();
+        strata(&mut looks, &chosen, |from, to| to.min(at) - from.max(0.0));
+        let weights = |from: f64, to: f64| -> Vec<f64> {
+            looks.iter().filter(|look| (from..to).contains(&look.at)).map(|look| look.weight).collect()
+        };
+        let (early, late) = (weights(0.1, 0.7), weights(0.95, 1.5));
+        let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
+        assert!((1.8..2.2).contains(&(mean(&late) / mean(&early))), "half as often: {} {}", mean(&late), mean(&early));
+        for weights in [&early, &late] {
+            assert!(weights.iter().all(|weight| (weight / mean(weights) - 1.0).abs() < 0.25), "{weights:?}");
+        }
+        assert!((looks.iter().map(|look| look.weight).sum::<f64>() - at).abs() < 1e-9);
     }
 }

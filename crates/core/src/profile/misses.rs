@@ -2,13 +2,19 @@
 //! that pages stay in for t seconds holds what is touched within t, and misses the visits that follow a longer gap.
 
 use super::cache::kept;
-use super::groups::Group;
+use super::groups::{Group, Look};
 use super::record::WatchEnd;
 use super::recurrence::{Recurrence, SIGNIFICANT, Shape, Wait, stratum};
 use super::summary::Curve;
 use super::timeline::PAGE;
 use super::traffic::{outcome, wait_of};
-use super::visits::{Visit, Way};
+use super::visits::{MID_VISIT, Visit, Way};
+
+/// A huge page was taken away while a sweep went through it: the touch at once is of that visit, and when the next one comes is not
+/// known. (It is in a huge page for 512 times as long as in a page.)
+fn is_mid_visit(look: &Look, visit: &Visit) -> bool {
+    look.watch.pages > 1 && visit.way == Way::Sweep && look.waited < MID_VISIT
+}
 
 /// Visits of a group's pages, of whatever way.
 #[derive(Clone, Debug)]
@@ -37,6 +43,9 @@ impl PageVisits {
                 continue;
             }
             there += weight;
+            if visit.is_some_and(|visit| is_mid_visit(look, &visit)) {
+                continue;
+            }
             let far = visit.map_or(scattered, |visit| visit.way == Way::Scatter);
             waits.push(Wait {
                 seconds: wait_of(look, far),

@@ -13,7 +13,7 @@ pub const LINES: f64 = 64.0;
 /// Bytes of a line.
 pub const LINE: f64 = 64.0;
 /// Waits below are of looks that began in the middle of a visit, so that their first touch is anywhere.
-const MID_VISIT: f64 = 20e-6;
+pub const MID_VISIT: f64 = 20e-6;
 
 /// How visits go through a page: what decides whether its lines are still in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,6 +6,7 @@ use crate::advice_file::{Row, Verified};
 use crate::by_routine::Key;
 use crate::cmd::bench::outside;
 use anyhow::{Context, Result, bail};
+use nearfar_core::advise::advice::Moved;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::hint::black_box;
@@ -104,7 +105,8 @@ pub fn measure(dir: &Path, runs: u32, sets: bool, disk: Option<&PathBuf>, wanted
     for (name, job) in jobs(dir, &wanted) {
         let profiled = job.and_then(|job| {
             let profile = dir.join(format!("{name}.nfprof"));
-            nearfar(&job, ["profile", "-q", "-o"].map(OsString::from).into_iter().chain([profile.clone().into()]))?;
+            // These run for seconds only: too few looks at the usual rate.
+            nearfar(&job, ["profile", "--precise", "-q", "-o"].map(OsString::from).into_iter().chain([profile.clone().into()]))?;
             Ok((job, profile))
         });
         let (job, profile) = match profiled {
@@ -159,6 +161,12 @@ fn verified(job: &Job, profile: &Path, far: &str, runs: u32, sets: bool, dir: &P
             100.0 * row.error
         );
     }
+    for row in &document.verified.rows {
+        if let (Some(said), Some(seen)) = (row.predicted_moved, row.measured_moved) {
+            let pair = |moved: Moved| format!("{:.2} GB in, {:.2} GB out", moved.read / 1e9, moved.written / 1e9);
+            println!("{:8} {far:22}  {} from and to far: {} for {}", job.name, row.name, pair(said), pair(seen));
+        }
+    }
     document.verified.rows.iter().filter_map(by_routine).for_each(|line| println!("{:8} {far:22}  {line}", job.name));
     let Verified { gain_share, bytes_share, .. } = &document.verified;
     println!(
@@ -167,9 +175,7 @@ fn verified(job: &Job, profile: &Path, far: &str, runs: u32, sets: bool, dir: &P
         100.0 * gain_share,
         100.0 * bytes_share
     );
-    let plan = document.verified.rows.iter().find(|row| row.name == "Mixed").map(|row| row.median);
-    let best = document.verified.sets.iter().map(|set| set.median).min_by(f64::total_cmp);
-    let beyond_best = plan.zip(best).map(|(plan, best)| plan / best - 1.0);
+    let beyond_best = document.verified.against_best.as_ref().map(|found| found.plan / found.best - 1.0);
     if let Some(beyond) = beyond_best {
         println!("{:8} {far:22}  the plan takes {:+.1} % against the best of all sets that fit", job.name, 100.0 * beyond);
     }

@@ -53,7 +53,7 @@ fn some(seed: &mut u64, count: usize) -> Summary {
 #[test]
 fn nothing_is_better_than_every_set_and_exchange_is_close() {
     let machine = machine();
-    let (mut seed, mut worst, mut within) = (7, 0f64, 0);
+    let (mut seed, mut worst, mut alike) = (7, 0f64, 0);
     const CASES: usize = 40;
     for case in 0..CASES {
         let summary = some(&mut seed, 3 + case % 8);
@@ -72,14 +72,18 @@ fn nothing_is_better_than_every_set_and_exchange_is_close() {
                 fits.then(|| model.time(&shares, 0.0))
             })
             .fold(f64::INFINITY, f64::min);
-        assert!(chosen.exact && chosen.seconds <= best * 1.01 && chosen.seconds >= best * 0.999, "{} {best}", chosen.seconds);
+        assert!(
+            chosen.exact && chosen.seconds <= best * (1.001 + within(false)) && chosen.seconds >= best * 0.999,
+            "{} {best}",
+            chosen.seconds
+        );
         assert!((model.time(&chosen.shares, 0.0) - chosen.seconds).abs() < 1e-6 * best, "what is said is what is chosen");
         let room = Room { sets: &each_alone(count), bytes, fractions: false, printed: None };
         let over = heuristic(&model, &room) / best - 1.0;
         worst = worst.max(over);
-        within += usize::from(over <= 0.01);
+        alike += usize::from(over <= 0.01);
     }
-    assert!(worst <= 0.05 && within >= CASES * 9 / 10, "{worst} {within}");
+    assert!(worst <= 0.05 && alike >= CASES * 9 / 10, "{worst} {alike}");
 }
 
 #[test]
@@ -144,7 +148,7 @@ fn behind_page_faults_nothing_is_better_by_the_time_that_is_printed() {
         let fit = sets.filter(|shares| model.placed(shares) <= bytes);
         let best = fit.map(|shares| printed(&shares)).fold(f64::INFINITY, f64::min);
         // What gains next to nothing is no candidate.
-        assert!(!chosen.exact || chosen.seconds <= best * 1.011, "{} {best}", chosen.seconds);
+        assert!(!chosen.exact || chosen.seconds <= best * (1.001 + within(true)), "{} {best}", chosen.seconds);
         assert_eq!(chosen.seconds, printed(&chosen.shares));
     }
 }
@@ -154,12 +158,13 @@ fn what_a_cache_holds_leaves_near_to_others() {
     let machine = paged();
     // More of the first misses in a small cache, but what the second leaves free of near holds all that it uses at a time.
     let mut first = swept("first", 60e6, 100.0, 8);
-    first.misses.points = vec![(0.0, 1.0), (30e6, 1.0), (31e6, 0.0)];
-    let summary = summary(2.0, 8, vec![first, swept("second", 70e6, 60.0, 8)]);
+    first.misses.points = vec![(0.0, 1.0), (19e6, 1.0), (20e6, 0.0)];
+    first.pattern = Pattern::Random;
+    let summary = summary(2.0, 8, vec![first, swept("second", 90e6, 60.0, 8)]);
     let demands = Demands::of(&summary);
     let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
-    let printed = |shares: &[f64]| model.flat_time(shares, 116e6);
-    let mut room = Room { sets: &each_alone(2), bytes: 100e6, fractions: false, printed: Some(&printed) };
+    let printed = |shares: &[f64]| model.flat_time(shares, 136e6);
+    let mut room = Room { sets: &each_alone(2), bytes: 120e6, fractions: false, printed: Some(&printed) };
     assert_eq!(choose(&model, &room).shares, [0.0, 1.0]);
     room.printed = None;
     assert_eq!(choose(&model, &room).shares, [1.0, 0.0], "by a cache of fixed size");

@@ -1,0 +1,300 @@
+//! What misses in a cache of pages that several groups of objects share.
+//!
+//! What a group has in a cache whose pages leave some time after their last visit, and what share of its visits misses, follows from its
+//! curve of misses (Denning's working sets: what is near grows with that time as fast as visits miss). Under least-recently-used all
+//! groups have the same time; it is the one at which their sum fills the cache.
+//!
+//! The pager does better: it keeps what comes back soonest, and of loops that do not fit a part for good, while the rest passes
+//! (`core::policy::evict_adaptive`). At its best that is near divided among the groups so that misses are fewest, each with the lower
+//! convex hull of its curve (Beckmann and Sanchez, Talus, HPCA 2015).
+
+use super::demand::PAGE;
+use crate::profile::summary::Curve;
+
+/// Ages at which a cache is looked at, beside those where something changes.
+const STEPS: usize = 48;
+/// Groups that have less than this share of the bytes and of the visits together are left out.
+const SMALL: f64 = 0.01;
+/// Of the hits that a small part of a loop could give, the pager has about so many: near is also what it learns with. Measured on loops of
+/// 5 to 8 times a near of 32 MiB (`nearfar bench profile verify`, bytes from far).
+const KEEPS: f64 = 0.15;
+/// Of the cache so much holds what is kept: what is new passes through the rest.
+const KEPT: f64 = 0.95;
+
+/// What a cache makes of a group in one stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cached {
+    /// Share of its visits that miss.
+    pub misses: f64,
+    /// Bytes of it that are in the cache.
+    pub held: f64,
+}
+
+impl Cached {
+    /// Nothing of it is in the cache.
+    pub const NOT: Self = Self { misses: 1.0, held: 0.0 };
+}
+
+/// If pages stay near for `age` seconds after their last visit, `bytes` of the group are near and `misses` of its visits miss.
+#[derive(Clone, Copy, Debug)]
+struct Age {
+    age: f64,
+    bytes: f64,
+    misses: f64,
+}
+
+/// A group by the age at which its pages leave.
+#[derive(Clone, Debug)]
+pub struct Ages(Vec<Age>);
+
+impl Ages {
+    /// From the curve of misses by bytes, `visits` in `seconds`, and pages that are `new` per second beside those; at most `most` bytes
+    /// of the group are alive. Where the curve is not known, as of one that is gone through in order, again and again, which misses until
+    /// all of its `most` bytes fit.
+    pub fn of(curve: &Curve, visits: f64, seconds: f64, new: f64, most: f64) -> Self {
+        let rate = if seconds > 0.0 { visits / seconds } else { 0.0 };
+        let mut points = vec![Age { age: 0.0, bytes: 0.0, misses: 1.0 }];
+        let mut curve: Vec<(f64, f64)> = curve.points.iter().copied().filter(|&(x, _)| x > 0.0).collect();
+        if curve.is_empty() {
+            curve = vec![(most * 0.999, 1.0), (most, 0.0)];
+        }
+        let (mut age, mut again, mut misses) = (0.0, 0.0, 1.0);
+        let held = |again: f64, age: f64| (again + new * PAGE * age).min(most.max(again));
+        for (bytes, then) in curve {
+            let mean = ((misses + then) / 2.0_f64).max(1e-9);
+            age += (bytes - again).max(0.0) / (PAGE * rate.max(1e-9) * mean);
+            (again, misses) = (bytes.max(again), then.clamp(0.0, 1.0));
+            points.push(Age { age, bytes: held(again, age), misses });
+        }
+        // What is not asked for again takes room too, until it goes or all of the group is near.
+        let left = most - held(again, age);
+        if new > 0.0 && left > 0.0 {
+            points.push(Age { age: age + left / (new * PAGE), bytes: most, misses });
+        }
+        Self(points)
+    }
+
+    fn at(&self, age: f64) -> Age {
+        let points = &self.0;
+        let after = points.partition_point(|known| known.age <= age);
+        match (after.checked_sub(1).and_then(|before| points.get(before)), points.get(after)) {
+            (Some(a), Some(b)) if b.age.is_finite() => {
+                let part = (age - a.age) / (b.age - a.age);
+                let between = |a: f64, b: f64| a + (b - a) * part;
+                Age { age, bytes: between(a.bytes, b.bytes), misses: between(a.misses, b.misses) }
+            }
+            (Some(a), _) => *a,
+            (None, Some(b)) => *b,
+            (None, None) => Age { age, bytes: 0.0, misses: 1.0 },
+        }
+    }
+
+    /// Bytes near when pages stay for `age` seconds.
+    pub fn held(&self, age: f64) -> f64 {
+        self.at(age).bytes
+    }
+
+    /// Share of visits that miss then.
+    pub fn misses(&self, age: f64) -> f64 {
+        self.at(age).misses
+    }
+}
+
+/// A group in the competition for a cache, in one stretch of time.
+pub struct Sharer<'a> {
+    /// Its pages by age.
+    pub ages: &'a Ages,
+    /// Share of it that is in the competition.
+    pub part: f64,
+    /// How much more often than on average over its life it is visited in this stretch.
+    pub pace: f64,
+    /// Visits in this stretch.
+    pub visits: f64,
+    /// Bytes of it that are alive at most.
+    pub most: f64,
+}
+
+impl Sharer<'_> {
+    fn held(&self, age: f64) -> f64 {
+        if self.pace > 0.0 { self.part * self.ages.held(age * self.pace) } else { 0.0 }
+    }
+}
+
+/// The ages that matter, ascending from 0, without those that hardly anybody has: where the groups change, and steps between.
+fn ages(sharers: &[&Sharer<'_>]) -> Vec<f64> {
+    let knots = sharers.iter().flat_map(|one| one.ages.0.iter().map(|known| known.age / one.pace));
+    let mut ages: Vec<f64> = knots.filter(|age| age.is_finite() && *age > 0.0).collect();
+    ages.sort_by(f64::total_cmp);
+    if let (Some(&first), Some(&last)) = (ages.first(), ages.last()) {
+        // Just before a cliff as well.
+        let before: Vec<f64> = ages.iter().map(|age| age * (1.0 - 1e-9)).collect();
+        ages.extend(before);
+        let ratio = (last / first).max(1.0).powf(1.0 / STEPS as f64);
+        ages.extend((1..STEPS).map(|step| first * ratio.powi(step as i32)));
+    }
+    ages.push(0.0);
+    ages.sort_by(f64::total_cmp);
+    ages.dedup();
+    ages
+}
+
+/// The groups that matter.
+fn large<'a, 'b>(sharers: &'b [Sharer<'a>]) -> Vec<&'b Sharer<'a>> {
+    let mut active: Vec<&Sharer<'_>> = sharers.iter().filter(|one| one.pace > 0.0 && one.part > 0.0).collect();
+    let bytes: f64 = active.iter().map(|one| one.held(f64::INFINITY)).sum();
+    let visits: f64 = active.iter().map(|one| one.part * one.visits).sum();
+    let weight = |one: &Sharer<'_>| one.held(f64::INFINITY) / bytes.max(1.0) + one.part * one.visits / visits.max(1.0);
+    active.sort_by(|one, other| weight(other).total_cmp(&weight(one)));
+    let mut left = 2.0;
+    active.retain(|one| {
+        let keep = left > SMALL;
+        left -= weight(one);
+        keep
+    });
+    active
+}
+
+/// Where the page visited longest ago leaves first, in a cache of `bytes`: in the order of `sharers`.
+pub fn least_recent(bytes: f64, sharers: &[Sharer<'_>]) -> Vec<Cached> {
+    let large = large(sharers);
+    let held = |age: f64| -> f64 { large.iter().map(|one| one.held(age)).sum() };
+    let (mut before, mut stay) = ((0.0, 0.0), f64::INFINITY);
+    for age in ages(&large) {
+        let now = held(age);
+        if now > bytes {
+            let part = if now > before.1 { (bytes - before.1) / (now - before.1) } else { 0.0 };
+            stay = before.0 + (age - before.0) * part.clamp(0.0, 1.0);
+            break;
+        }
+        before = (age, now);
+    }
+    sharers.iter().map(|one| Cached { misses: one.ages.misses(stay * one.pace), held: one.held(stay) }).collect()
+}
+
+/// A part of a group's hull: so many more bytes, so many fewer misses.
+struct Step {
+    sharer: usize,
+    bytes: f64,
+    hits: f64,
+}
+
+/// The lower convex hull of a group's misses by bytes, as steps that give ever less.
+fn steps(sharer: usize, one: &Sharer<'_>) -> Vec<Step> {
+    let (most, visits) = (one.part * one.most, one.part * one.visits);
+    if most <= 0.0 || visits <= 0.0 {
+        return Vec::new();
+    }
+    // What is visited in this stretch only has there what it has on average over its life in a part of the time.
+    let more = one.pace.max(1.0);
+    let points = one.ages.0.iter().map(|known| ((one.part * known.bytes * more).min(most), visits * known.misses));
+    let mut hull: Vec<(f64, f64)> = Vec::new();
+    for point in points.chain([(most, 0.0)]) {
+        while let [.., a, b] = hull.as_slice() {
+            if (b.1 - a.1) * (point.0 - a.0) < (point.1 - a.1) * (b.0 - a.0) {
+                break;
+            }
+            hull.pop();
+        }
+        match hull.last_mut() {
+            Some(last) if last.0 >= point.0 => last.1 = last.1.min(point.1),
+            _ => hull.push(point),
+        }
+    }
+    hull.windows(2).map(|pair| Step { sharer, bytes: pair[1].0 - pair[0].0, hits: pair[0].1 - pair[1].1 }).collect()
+}
+
+/// As the pager keeps pages, in a cache of `bytes`: in the order of `sharers`.
+pub fn keeping(bytes: f64, sharers: &[Sharer<'_>]) -> Vec<Cached> {
+    let mut all: Vec<Step> = sharers.iter().enumerate().flat_map(|(at, one)| steps(at, one)).collect();
+    all.sort_by(|one, other| (other.hits * one.bytes).total_cmp(&(one.hits * other.bytes)));
+    let mut found: Vec<(f64, f64)> = vec![(0.0, 0.0); sharers.len()];
+    let mut left = KEPT * bytes;
+    for Step { sharer, bytes, hits } in all {
+        let part = (left / bytes).clamp(0.0, 1.0);
+        found[sharer].0 += part * hits * (KEEPS + (1.0 - KEEPS) * part);
+        found[sharer].1 += part * bytes;
+        left -= part * bytes;
+        if left <= 0.0 {
+            break;
+        }
+    }
+    let cached = |(one, (hits, held)): (&Sharer<'_>, (f64, f64))| {
+        let visits = one.part * one.visits;
+        Cached { misses: if visits > 0.0 { (1.0 - hits / visits).clamp(0.0, 1.0) } else { 1.0 }, held }
+    };
+    sharers.iter().zip(found).map(cached).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn loops(bytes: f64, rounds: f64, seconds: f64) -> Ages {
+        let curve = Curve { points: vec![(0.0, 1.0), (bytes, 1.0), (bytes, 0.0)] };
+        Ages::of(&curve, rounds * bytes / PAGE, seconds, 0.0, bytes)
+    }
+
+    fn sharer(ages: &Ages, bytes: f64, rounds: f64) -> Sharer<'_> {
+        Sharer { ages, part: 1.0, pace: 1.0, visits: rounds * bytes / PAGE, most: bytes }
+    }
+
+    #[test]
+    fn a_loop_keeps_a_part() {
+        let ages = loops(1e9, 10.0, 10.0);
+        let all = [sharer(&ages, 1e9, 10.0)];
+        let misses = |bytes: f64| keeping(bytes, &all)[0].misses;
+        assert!((least_recent(0.5e9, &all)[0].misses - 1.0).abs() < 1e-6, "the one visited longest ago is the one that is next");
+        assert!((0.6..0.9).contains(&misses(0.5e9)), "{}", misses(0.5e9));
+        assert!(misses(1.06e9) == 0.0 && least_recent(1.01e9, &all)[0].misses == 0.0 && misses(0.0) == 1.0);
+    }
+
+    #[test]
+    fn what_comes_back_soon_stays_beside_streams() {
+        let (table, stream) = (loops(8e6, 100.0, 10.0), loops(256e6, 10.0, 10.0));
+        let all = [sharer(&stream, 256e6, 10.0), sharer(&table, 8e6, 100.0)];
+        let found = keeping(20e6, &all);
+        assert!(found[1].misses == 0.0 && found[0].misses > 0.9, "{found:?}");
+        assert!((found[0].held + found[1].held - KEPT * 20e6).abs() < 1.0);
+    }
+
+    #[test]
+    fn what_is_new_takes_room() {
+        // 1 GB in 1 s is written, read once, and freed: 2 GB of it are alive. What is read again is 1 GB.
+        let curve = Curve { points: vec![(0.0, 1.0), (5e8, 1.0), (5e8, 0.0)] };
+        let (pages, seconds) = (1e9 / PAGE, 1.0);
+        let with = Ages::of(&curve, pages, seconds, pages, 2e9);
+        let without = Ages::of(&curve, pages, seconds, 0.0, 2e9);
+        assert!((without.held(0.5) - 5e8).abs() < 1e6 && (with.held(0.5) - 1e9).abs() < 1e6, "{}", with.held(0.5));
+        assert!((with.held(9.0) - 2e9).abs() < 1e6 && with.misses(9.0) == 0.0);
+    }
+
+    #[test]
+    fn a_phase_needs_all_that_it_visits() {
+        // Visited in half of its life: on average half of it is in a cache at a time.
+        let curve = Curve { points: vec![(0.0, 1.0), (5e8, 1.0), (5e8, 0.0)] };
+        let ages = Ages::of(&curve, 1e6, 10.0, 0.0, 1e9);
+        let misses = |pace: f64| keeping(0.55e9, &[Sharer { ages: &ages, part: 1.0, pace, visits: 1e6, most: 1e9 }])[0].misses;
+        assert!(misses(1.0) == 0.0 && misses(2.0) > 0.5, "{} {}", misses(1.0), misses(2.0));
+    }
+
+    proptest! {
+        #[test]
+        fn more_bytes_never_miss_more(
+            sizes in prop::collection::vec((1e6..1e9_f64, 1.0..50.0_f64, 0.2..5.0_f64, 0.0..1.0_f64), 1..6),
+            near in 1e5..3e9_f64
+        ) {
+            let all: Vec<Ages> = sizes.iter().map(|&(bytes, rounds, ..)| loops(bytes, rounds, 10.0)).collect();
+            let sharers: Vec<_> = all.iter().zip(&sizes)
+                .map(|(ages, &(bytes, rounds, pace, part))| Sharer { pace, part, ..sharer(ages, bytes, rounds) }).collect();
+            let missed = |found: &[Cached]| -> f64 { found.iter().zip(&sharers).map(|(one, of)| one.misses * of.part * of.visits).sum() };
+            let total: f64 = sharers.iter().map(|of| of.part * of.visits).sum();
+            for way in [keeping, least_recent] {
+                let (less, more) = (way(near, &sharers), way(near * 1.2, &sharers));
+                prop_assert!(missed(&more) <= missed(&less) + 1e-6 * total, "{more:?} {less:?}");
+                prop_assert!(less.iter().all(|one| (0.0..=1.0).contains(&one.misses)));
+                prop_assert!(less.iter().map(|one| one.held).sum::<f64>() <= near * 1.02 + 1.0);
+            }
+        }
+    }
+}
