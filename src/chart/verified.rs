@@ -106,6 +106,7 @@ pub mod tests {
             median,
             error: predicted / median - 1.0,
             routines: vec![routine("sum", 0), routine("up<date", 1)],
+            ..Row::default()
         }
     }
 

@@ -5,7 +5,7 @@
 //! Does not hold any policy, and no unsafe code: what must happen in the child is done by a shell.
 
 // Lowest first: a module uses only modules above it.
-mod sample;
+pub mod sample;
 mod conditions;
 mod child;
 mod janitor;

@@ -20,6 +20,7 @@ use nearfar_profile::outside::{NotSeen, Outside, Watched};
 use nearfar_sys::child::{self, Signals};
 use nearfar_sys::event::wait_readable;
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::os::fd::AsRawFd;
@@ -85,6 +86,17 @@ struct Measured {
     runs: Vec<Run>,
 }
 
+/// All cases and what came of them; from number `first_set` on they are sets, of these objects.
+#[derive(Clone, Copy)]
+struct Compared<'a> {
+    cases: &'a [Case],
+    first_set: usize,
+    measured: &'a [Measured],
+    objects: &'a [Vec<String>],
+    /// What the plan puts near.
+    planned: &'a BTreeSet<&'a String>,
+}
+
 fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
@@ -140,6 +152,7 @@ impl Job {
         for round in 0..self.runs {
             for (case, measured) in cases.iter().zip(&mut measured) {
                 say::line(format_args!("round {} of {}: {}", round + 1, self.runs, case.name));
+                let _ = std::fs::remove_file(&stats);
                 let (wall, watched) = self.once(case, &signals, &stats)?;
                 measured.moved.extend(moved(&stats));
                 measured.walls.push(wall);
@@ -159,7 +172,9 @@ impl Job {
                 }
             }
         }
-        let against_best = self.against_best(&cases, compared, &measured, &objects, &signals, &stats)?;
+        let planned = advice.items.iter().filter(|item| item.near > 0.0).map(|item| &item.name).collect();
+        let all = Compared { cases: &cases, first_set: compared, measured: &measured, objects: &objects, planned: &planned };
+        let against_best = self.against_best(&all, &signals, &stats)?;
         let mut rows: Vec<Row> = cases.into_iter().zip(measured).map(|(case, measured)| row(case, measured)).collect();
         let sets: Vec<Set> =
             objects.into_iter().zip(rows.drain(compared..)).map(|(objects, row)| Set { objects, median: row.median }).collect();
@@ -172,30 +187,32 @@ impl Job {
         Ok(Verified { rows, gain_share, bytes_share, sets, against_best, routines_missing: missing })
     }
 
-    /// The plan and the fastest of the sets, again and by turns. `cases` from number `compared` on are the sets, of these `objects`.
-    fn against_best(
-        &self,
-        cases: &[Case],
-        compared: usize,
-        measured: &[Measured],
-        objects: &[Vec<String>],
-        signals: &Signals,
-        stats: &Path,
-    ) -> Result<Option<AgainstBest>> {
-        let Some(plan) = cases[..compared].iter().position(|case| case.name == MAIN[1]) else { return Ok(None) };
-        let mut finalists: Vec<usize> = (compared..cases.len()).collect();
-        finalists.sort_by(|&one, &other| median(&measured[one].walls).total_cmp(&median(&measured[other].walls)));
-        finalists.truncate(FINALISTS);
+    /// The plan and the fastest of the sets that are not the plan itself, again and by turns.
+    fn against_best(&self, all: &Compared<'_>, signals: &Signals, stats: &Path) -> Result<Option<AgainstBest>> {
+        let Compared { cases, first_set, measured, objects, planned } = *all;
+        let Some(plan) = cases[..first_set].iter().position(|case| case.name == MAIN[1]) else { return Ok(None) };
+        let is_plan = |at: &usize| objects[at - first_set].iter().collect::<BTreeSet<_>>() == *planned;
+        let mut running: Vec<usize> = (first_set..cases.len()).filter(|at| !is_plan(at)).collect();
+        running.sort_by(|&one, &other| median(&measured[one].walls).total_cmp(&median(&measured[other].walls)));
+        running.truncate(FINALISTS);
+        let sets = running.len();
+        if sets == 0 {
+            return Ok(None);
+        }
+        running.push(plan);
         let runs = self.runs.max(FINAL_RUNS);
-        let mut walls = vec![Vec::new(); finalists.len() + 1];
-        for round in 0..if finalists.is_empty() { 0 } else { runs } {
-            for (case, walls) in finalists.iter().chain([&plan]).map(|&at| &cases[at]).zip(&mut walls) {
+        let mut walls = vec![Vec::new(); running.len()];
+        for round in 0..runs {
+            for turn in 0..running.len() {
+                // Who is first differs from round to round.
+                let who = (turn + round) % running.len();
+                let case = &cases[running[who]];
                 say::line(format_args!("final round {} of {runs}: {}", round + 1, case.name));
-                walls.push(self.once(case, signals, stats)?.0);
+                walls[who].push(self.once(case, signals, stats)?.0);
             }
         }
-        let of_plan = median(walls.last().map_or(&[], Vec::as_slice));
-        let medians = finalists.iter().zip(&walls).map(|(at, walls)| (at - compared, median(walls)));
+        let of_plan = median(&walls[sets]);
+        let medians = running[..sets].iter().zip(&walls).map(|(at, walls)| (at - first_set, median(walls)));
         let best = medians.min_by(|one, other| one.1.total_cmp(&other.1));
         Ok(best.map(|(at, best)| AgainstBest { objects: objects[at].clone(), best, plan: of_plan, runs }))
     }
@@ -355,16 +372,9 @@ fn same_program(path: &Path, summary: &Summary) -> Result<()> {
     )))
 }
 
-/// The middle of one value at least.
+/// The median; not a number without any.
 fn median(of: &[f64]) -> f64 {
-    let mut sorted = of.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => f64::NAN,
-        odd if odd % 2 == 1 => sorted[middle],
-        _ => (sorted[middle - 1] + sorted[middle]) / 2.0,
-    }
+    crate::cmd::bench::sample::median(of).unwrap_or(f64::NAN)
 }
 
 fn row(case: Case, measured: Measured) -> Row {

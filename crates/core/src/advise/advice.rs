@@ -14,6 +14,8 @@ use crate::placement::plan::Place;
 use crate::profile::summary::{Estimate, Pattern, Summary};
 use serde::{Deserialize, Serialize};
 
+/// So many of what would gain most are also looked at alone, where the plan has them far.
+const MOST_ALONE: usize = 12;
 /// Sizes of near that the curve has.
 const POINTS: usize = 16;
 /// Share of near that hybrid mode uses as cache.
@@ -43,7 +45,7 @@ pub struct Item {
     pub near: f64,
     /// Seconds that it takes off the run when it is near and the others are where the plan has them.
     pub gain: Estimate,
-    /// Seconds of the run with it alone near.
+    /// Seconds of the run with it alone near; of what the plan leaves far and gains little, with everything far.
     pub alone: Estimate,
     /// Why.
     pub why: String,
@@ -271,6 +273,11 @@ pub fn advice(summary: &Summary, machine: &Machine, question: Question) -> Resul
         });
     }
     items.sort_by(|a, b| b.gain.value.total_cmp(&a.gain.value));
+    for item in items.iter_mut().filter(|item| item.gain.value > 0.0).take(MOST_ALONE).filter(|item| item.near <= 0.0) {
+        let mut shares = none.clone();
+        set_of(item.group).into_iter().flatten().for_each(|&at| shares[at] = 1.0);
+        item.alone = ask(&shares, middle.left(&shares, question.near));
+    }
     // Least gain last: when near turns out to be smaller than was thought, that is what spills.
     let mut found = Vec::new();
     for item in items.iter().filter(|item| item.near > WORTH_A_RULE) {

@@ -28,7 +28,7 @@ const LEAST_GAIN: f64 = 1e-4;
 /// By so much another set may be better than the one that was chosen among all, as a share of the run: where sets are about alike, fewer
 /// objects and less need of a cache count.
 pub fn within(has_cache: bool) -> f64 {
-    LEAST_WORTH.1 + if has_cache { ALIKE } else { 0.0 }
+    (1.0 + LEAST_WORTH.1) * if has_cache { 1.0 + ALIKE } else { 1.0 } - 1.0
 }
 
 /// What was chosen.

@@ -3,7 +3,7 @@
 //!
 //! - [`machine`]: two tiers as the model needs them.
 //! - [`shares`]: which routine took how much of each stretch of the run.
-//! - [`sharing`]: how long pages stay in a cache that groups share.
+//! - [`sharing`]: what misses in a cache that groups share.
 //! - [`demand`]: what each object asks of a tier, over time.
 //! - [`model`]: the time of a placement, of cache mode and of hybrid mode.
 //! - [`by_routine`]: whose time that is.

@@ -269,10 +269,19 @@ impl<'a> Model<'a> {
         let rate = self.guess.rates.1;
         if group.ahead {
             let handling = pages * far.page_ns * 1e-9 / self.threads;
-            return Use { far: channel(fetched, back) / rate, handling, beside: group.at_work[bin], ..Use::default() };
+            let far = channel(fetched, back) / rate;
+            return Use { far, handling, beside: self.beside(group, bin, far + handling), ..Use::default() };
         }
         let stall = (pages * far.fault_ns * 1e-9 / self.threads).max(fetched / rate);
-        Use { far: channel(0.0, back) / rate, far_stall: stall, beside: group.at_work[bin], ..Use::default() }
+        let far = channel(0.0, back) / rate;
+        Use { far, far_stall: stall, beside: self.beside(group, bin, far), ..Use::default() }
+    }
+
+    /// Share of the computing in `bin` that `transfer` seconds of paging of `group` can go on beside: that of the routines at work on it,
+    /// and not more than there is to hide.
+    fn beside(&self, group: &Demand, bin: usize, transfer: f64) -> f64 {
+        let compute = self.compute[bin];
+        if compute > 0.0 { group.at_work[bin].min(transfer / compute) } else { 0.0 }
     }
 
     /// Seconds of `bin` in which so much is asked for.

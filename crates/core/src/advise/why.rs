@@ -8,6 +8,8 @@ use crate::units::Bytes;
 
 /// What gains a smaller share of the run gains nothing.
 pub const NO_GAIN: f64 = 1e-3;
+/// What gains a smaller share of the run may be left out of a plan.
+const LITTLE: f64 = 1e-2;
 /// From this share on a group has a rule.
 pub const WORTH_A_RULE: f64 = 0.02;
 /// So many of the objects that a rule cannot tell apart are named.
@@ -80,6 +82,9 @@ fn reason(group: &ObjectGroup, demand: &Demand, share: f64, gain: &Estimate, roo
     }
     if share > WORTH_A_RULE {
         return format!("{:.0} % of it has room; {used}{by}", 100.0 * share);
+    }
+    if gain.value < LITTLE * context.all_far && demand.peak <= room {
+        return format!("gains too little for a rule; {used}");
     }
     if demand.live.iter().any(|&live| live > room) {
         return format!("does not fit: {} of {}; {used}", size(demand.peak), size(room.max(0.0)));

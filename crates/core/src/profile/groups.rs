@@ -141,13 +141,13 @@ fn end_of(process: &Process<'_>) -> f64 {
     period(std::slice::from_ref(process)).1
 }
 
-/// Looks of a stratum: enough that their number is about what it should be, few enough that they lie close together in time.
+/// Looks of a stratum, or batches of them: enough that their number is about what it should be, few enough that they lie close together in time.
 const STRATUM: usize = 8;
-/// And batches: the time between two of them is a matter of chance.
-const BATCHES: usize = 8;
 /// Looks come in batches: those that begin within this share of the mean time between looks.
 const BATCH: f64 = 0.2;
-/// There are no batches where more than this share of the looks is by itself.
+/// And at most so many seconds.
+const LONGEST_BATCH: f64 = 1e-3;
+/// There are no batches where there would be more of them than this share of the looks.
 const ALONE: f64 = 0.7;
 
 /// Groups the objects of all processes; in order of keys, so that the same records always give the same.
@@ -308,14 +308,14 @@ pub fn brief_page_seconds(brief: &Brief) -> f64 {
 /// is in one stratum: within it there is no time that they could stand for.
 fn strata(looks: &mut [Look], chosen: &[usize], page_seconds: impl Fn(f64, f64) -> f64) {
     let span = chosen.first().zip(chosen.last()).map_or(0.0, |(&first, &last)| looks[last].at - looks[first].at);
-    let close = BATCH * span / chosen.len().max(1) as f64;
+    let close = (BATCH * span / chosen.len().max(1) as f64).min(LONGEST_BATCH);
     let mut begins: Vec<usize> =
         (0..chosen.len()).filter(|&at| at == 0 || looks[chosen[at]].at - looks[chosen[at - 1]].at > close).collect();
     // At moments independent of each other a fifth would be as close by chance.
     if begins.len() as f64 > ALONE * chosen.len() as f64 {
         begins = (0..chosen.len()).collect();
     }
-    let number = (begins.len() / BATCHES).min(chosen.len() / STRATUM).max(1);
+    let number = (begins.len() / STRATUM).max(1);
     let bound = |stratum: usize| begins.get(stratum * begins.len() / number).copied().unwrap_or(chosen.len());
     let mut from = f64::NEG_INFINITY;
     for stratum in 0..number {

@@ -34,6 +34,12 @@ impl PageVisits {
             group.looks.iter().zip(visits).filter(|(_, visit)| visit.as_ref().is_some_and(of)).map(|(look, _)| look.weight).sum()
         };
         let scattered = weigh(true) > weigh(false);
+        let mid_visit = |look: &Look, visit: &Option<Visit>| visit.is_some_and(|visit| is_mid_visit(look, &visit));
+        let pairs = || group.looks.iter().zip(visits);
+        let (mid, touched) =
+            (pairs().filter(|(look, visit)| mid_visit(look, visit)).count(), pairs().filter(|pair| pair.1.is_some()).count());
+        // Where a sweep is always in it, that is all there is to know.
+        let skips = 2 * mid < touched;
         let (mut all, mut there) = (0.0, 0.0);
         let mut waits = Vec::with_capacity(visits.len());
         for (at, (look, visit)) in group.looks.iter().zip(visits).enumerate() {
@@ -43,7 +49,7 @@ impl PageVisits {
                 continue;
             }
             there += weight;
-            if visit.is_some_and(|visit| is_mid_visit(look, &visit)) {
+            if skips && mid_visit(look, visit) {
                 continue;
             }
             let far = visit.map_or(scattered, |visit| visit.way == Way::Scatter);
