@@ -472,7 +472,7 @@ pub struct AdviseArgs {
     #[arg(long, requires = "verify")]
     pub each: bool,
 
-    /// With --verify: also runs with every set of the up to six largest gains that fits near, to see whether the plan is the best
+    /// With --verify: also runs with every set that fits of the six objects that gain most alone, then the plan and the fastest again by turns
     #[arg(long, requires = "verify")]
     pub sets: bool,
 

@@ -155,8 +155,20 @@ fn a_plan_of_another_program_stops_unless_forced() {
 fn predictions_are_verified() {
     let (scratch, _beside) = (Scratch::new(), shared_machine());
     planned(&scratch, &["-O2"]);
-    let args =
-        ["app.json", "--near", "64M", "--far", "emu:bw=4G,lat=10us", "--verify", "--runs", "1", "--each", "--json", "v.json"];
+    let args = [
+        "app.json",
+        "--near",
+        "64M",
+        "--far",
+        "emu:bw=4G,lat=10us",
+        "--verify",
+        "--runs",
+        "1",
+        "--each",
+        "--sets",
+        "--json",
+        "v.json",
+    ];
     let output = advise(&scratch, &args);
     let text = words(&output);
     assert!(output.status.success(), "{text}");
@@ -166,7 +178,22 @@ fn predictions_are_verified() {
     let json: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(scratch.work().join("v.json")).expect("written")).expect("JSON");
     assert_eq!(json["verified"]["rows"].as_array().map(Vec::len), Some(4));
-    assert!(json["verified"]["rows"][0]["error"].is_number());
+    let verified = &json["verified"];
+    assert!(verified["rows"][0]["error"].is_number());
+    // What comes from far is said and counted; with everything near, nothing does.
+    let read = |row: usize, of: &str| verified["rows"][row][of]["read"].as_f64().expect("bytes");
+    assert!(read(0, "predicted_moved") > 1e6 && read(0, "measured_moved") > 1e6, "{verified}");
+    assert_eq!((read(2, "predicted_moved"), read(2, "measured_moved")), (0.0, 0.0), "{verified}");
+    // The plan is run against other sets only.
+    let sets = verified["sets"].as_array().expect("sets");
+    let items = json["advice"]["items"].as_array().expect("items");
+    let planned: Vec<_> = items.iter().filter(|item| item["near"].as_f64() > Some(0.0)).map(|item| &item["name"]).collect();
+    let same = |set: &serde_json::Value| {
+        let objects = set["objects"].as_array().expect("objects");
+        objects.len() == planned.len() && planned.iter().all(|name| objects.contains(name))
+    };
+    assert!(!sets.is_empty(), "{verified}");
+    assert_eq!(sets.iter().any(|set| !same(set)), verified["against_best"]["runs"] == 3, "{verified}");
     let other = advise(&scratch, &["app.json", "--near", "64M", "--far", "emu:bw=4G", "--verify", "--", "/bin/true"]);
     assert_eq!(other.status.code(), Some(2));
     assert!(words(&other).contains("the profile is of"), "{}", words(&other));

@@ -3,7 +3,7 @@
 use super::groups::Look;
 use super::misses;
 use super::names::Names;
-use super::record::Kind;
+use super::record::{Kind, WatchEnd};
 use super::routines::Routines;
 use super::samples::Sums;
 use super::study::{self, Studied};
@@ -21,18 +21,36 @@ pub fn amount(look: &Look, visit: &Visit, kept: f64) -> f64 {
     look.weight * visit.lines * (visit.reads + visit.writes) * missed
 }
 
-/// Traffic over time: each visit stands for those around it, while its object lives.
+/// Of the mean waiting in a bin: bins with less are drawn to the mean rate of visits.
+const LEAST_WAITING: f64 = 0.3;
+
+/// Traffic over time: each visit stands for those around it, while its object lives. What is seen in a stretch is held against how long
+/// looks waited in it, since those that began before its visits did end in it all at once.
 fn timeline(one: &Studied<'_>, kept: f64, (begin, end, bin): (f64, f64, f64)) -> Vec<f64> {
     let looks = &one.group.looks;
     let mut line = Timeline::with_bin(begin, end, bin);
     let total = one.read.value + one.written.value;
+    let mut waiting = Timeline::with_bin(begin, end, bin);
     for (at, (look, visit)) in looks.iter().zip(&one.visits).enumerate() {
+        if look.watch.end != WatchEnd::Absent {
+            waiting.add(look.at, look.at + look.waited, look.weight * look.waited);
+        }
         let amount = visit.map_or(0.0, |visit| amount(&one.paced.looks[at], &visit, kept));
         if amount > 0.0 {
             let (first, last) = (looks[at.saturating_sub(3)].at, looks[(at + 3).min(looks.len() - 1)].at);
             let (from, to) =
                 one.group.items.get(look.item).map_or((first, last), |item| (first.max(item.begin()), last.min(item.end)));
-            line.add(from.min(look.at), to.max(look.at), amount);
+            // Around the touch, rather than the moment that the look began.
+            let (from, to) = (from.min(look.at) + look.waited, to.max(look.at) + look.waited);
+            let ends = one.group.items.get(look.item).map_or(end, |item| item.end).min(end);
+            line.add(from.min(ends), to.min(ends).max(from.min(ends)), amount);
+        }
+    }
+    let (seen, waited): (f64, f64) = (line.bins.iter().sum(), waiting.bins.iter().sum());
+    if seen > 0.0 && waited > 0.0 && one.live.len() == line.bins.len() {
+        let least = LEAST_WAITING * waited / line.bins.len() as f64;
+        for ((bin, waiting), live) in line.bins.iter_mut().zip(&waiting.bins).zip(&one.live) {
+            *bin = (*bin + least * seen / waited) / (waiting + least) * live;
         }
     }
     let sum: f64 = line.bins.iter().sum();
