@@ -220,8 +220,11 @@ impl Job {
     /// A run for every set that fits of the objects that would gain most.
     fn sets(&self, advice: &Advice, summary: &Summary, dir: &Dir) -> Result<Vec<(Vec<String>, Case)>> {
         let room = tiers::near(&self.near)?;
-        let mut items: Vec<_> =
-            advice.items.iter().filter(|item| item.alone.value < advice.times.all_far.value && !item.nameless).collect();
+        let mut items: Vec<_> = advice
+            .items
+            .iter()
+            .filter(|item| item.alone.value < advice.times.all_far.value && !item.nameless && item.bytes as f64 <= room)
+            .collect();
         items.sort_by(|one, other| one.alone.value.total_cmp(&other.alone.value));
         let named = items.into_iter().filter_map(|item| {
             let place = rules::place(summary.objects.get(item.group)?, &summary.objects, summary.least)?;
@@ -435,7 +438,7 @@ pub fn text(verified: &Verified) -> String {
     if let Some(AgainstBest { objects, best, plan, runs }) = &verified.against_best {
         let _ = writeln!(
             text,
-            "of {} sets that fit, the fastest is {}: the plan takes {:+.1} % against it ({plan:.2} s for {best:.2} s, medians of {runs} more runs)",
+            "of {} sets that fit, the fastest beside the plan is {}: the plan takes {:+.1} % against it ({plan:.2} s for {best:.2} s, medians of {runs} more runs)",
             verified.sets.len(),
             objects.join(", "),
             100.0 * (plan / best - 1.0)

@@ -274,8 +274,12 @@ pub fn advice(summary: &Summary, machine: &Machine, question: Question) -> Resul
     }
     items.sort_by(|a, b| b.gain.value.total_cmp(&a.gain.value));
     for item in items.iter_mut().filter(|item| item.gain.value > 0.0).take(MOST_ALONE).filter(|item| item.near <= 0.0) {
+        let Some(set) = set_of(item.group) else { continue };
         let mut shares = none.clone();
-        set_of(item.group).into_iter().flatten().for_each(|&at| shares[at] = 1.0);
+        set.iter().for_each(|&at| shares[at] = 1.0);
+        if middle.placed(&shares) > question.near - cache {
+            continue;
+        }
         item.alone = ask(&shares, middle.left(&shares, question.near));
     }
     // Least gain last: when near turns out to be smaller than was thought, that is what spills.

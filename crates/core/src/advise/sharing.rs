@@ -212,7 +212,7 @@ fn steps(sharer: usize, one: &Sharer<'_>) -> Vec<Step> {
 /// As the pager keeps pages, in a cache of `bytes`: in the order of `sharers`.
 pub fn keeping(bytes: f64, sharers: &[Sharer<'_>]) -> Vec<Cached> {
     let mut all: Vec<Step> = sharers.iter().enumerate().flat_map(|(at, one)| steps(at, one)).collect();
-    all.sort_by(|one, other| (other.hits * one.bytes).total_cmp(&(one.hits * other.bytes)));
+    all.sort_by(|one, other| (other.hits / other.bytes).total_cmp(&(one.hits / one.bytes)));
     let mut found: Vec<(f64, f64)> = vec![(0.0, 0.0); sharers.len()];
     let mut left = KEPT * bytes;
     let mut rest = all.as_slice();
@@ -221,10 +221,15 @@ pub fn keeping(bytes: f64, sharers: &[Sharer<'_>]) -> Vec<Cached> {
         let (pool, after) = rest.split_at(alike.max(1));
         let pooled: f64 = pool.iter().map(|step| step.bytes).sum();
         let part = (left / pooled).clamp(0.0, 1.0);
-        for Step { sharer, bytes, hits } in pool {
-            let kept = if sharers[*sharer].random { 1.0 } else { KEEPS + (1.0 - KEEPS) * part };
-            found[*sharer].0 += part * hits * kept;
-            found[*sharer].1 += part * bytes;
+        // Each has its part of the room, in which what gives most comes first.
+        let mut room = vec![0.0; sharers.len()];
+        pool.iter().for_each(|step| room[step.sharer] += part * step.bytes);
+        for &Step { sharer, bytes, hits } in pool {
+            let taken = bytes.min(room[sharer]);
+            room[sharer] -= taken;
+            let kept = if sharers[sharer].random { 1.0 } else { KEEPS + (1.0 - KEEPS) * part };
+            found[sharer].0 += hits * taken / bytes * kept;
+            found[sharer].1 += taken;
         }
         left -= part * pooled;
         rest = after;

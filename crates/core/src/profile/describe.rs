@@ -1,6 +1,6 @@
 //! A group as people and other tools see it.
 
-use super::groups::Look;
+use super::groups::{Look, brief_page_seconds, pages};
 use super::misses;
 use super::names::Names;
 use super::record::{Kind, WatchEnd};
@@ -23,34 +23,58 @@ pub fn amount(look: &Look, visit: &Visit, kept: f64) -> f64 {
 
 /// Of the mean waiting in a bin: bins with less are drawn to the mean rate of visits.
 const LEAST_WAITING: f64 = 0.3;
+/// Looks count for so many times as long as a quarter of those that end in a touch wait: pages that are visited seldom wait for long, and
+/// what ends when a phase begins is one visit of each page.
+const WAITS: f64 = 8.0;
+
+/// Seconds that looks count for; 0: none was touched.
+fn counting(one: &Studied<'_>) -> f64 {
+    let touched = one.group.looks.iter().zip(&one.visits).filter(|(_, visit)| visit.is_some());
+    let mut waits: Vec<f64> = touched.map(|(look, _)| look.waited).collect();
+    waits.sort_by(f64::total_cmp);
+    waits.get(waits.len() / 4).map_or(0.0, |wait| WAITS * wait)
+}
+
+/// Page-seconds of the group in each bin.
+fn page_seconds(one: &Studied<'_>, (begin, end, bin): (f64, f64, f64)) -> Timeline {
+    let mut present = Timeline::with_bin(begin, end, bin);
+    for (from, to, len) in one.group.items.iter().flat_map(|item| item.spans()) {
+        present.add(from, to, pages(len) * (to - from).max(0.0));
+    }
+    for (at, brief) in &one.group.briefs {
+        present.add((at - 0.25).max(begin), *at, brief_page_seconds(brief));
+    }
+    present
+}
 
 /// Traffic over time: each visit stands for those around it, while its object lives. What is seen in a stretch is held against how long
-/// looks waited in it, since those that began before its visits did end in it all at once.
-fn timeline(one: &Studied<'_>, kept: f64, (begin, end, bin): (f64, f64, f64)) -> Vec<f64> {
+/// looks waited in it: when a page is visited again tells nothing of the moment that the look at it began.
+fn timeline(one: &Studied<'_>, kept: f64, time @ (begin, end, bin): (f64, f64, f64)) -> Vec<f64> {
     let looks = &one.group.looks;
     let mut line = Timeline::with_bin(begin, end, bin);
     let total = one.read.value + one.written.value;
     let mut waiting = Timeline::with_bin(begin, end, bin);
+    let most = counting(one);
     for (at, (look, visit)) in looks.iter().zip(&one.visits).enumerate() {
-        if look.watch.end != WatchEnd::Absent {
-            waiting.add(look.at, look.at + look.waited, look.weight * look.waited);
+        if look.watch.end == WatchEnd::Absent {
+            continue;
         }
+        let (first, last) = (looks[at.saturating_sub(3)].at, looks[(at + 3).min(looks.len() - 1)].at);
+        let (from, to) =
+            one.group.items.get(look.item).map_or((first, last), |item| (first.max(item.begin()), last.min(item.end)));
+        let (from, to, waited) = (from.min(look.at), to.max(look.at), look.waited.min(most));
+        // Both in the same stretch, that of the looks around it, moved by the wait.
+        waiting.add(from, to + waited, look.weight * waited);
         let amount = visit.map_or(0.0, |visit| amount(&one.paced.looks[at], &visit, kept));
-        if amount > 0.0 {
-            let (first, last) = (looks[at.saturating_sub(3)].at, looks[(at + 3).min(looks.len() - 1)].at);
-            let (from, to) =
-                one.group.items.get(look.item).map_or((first, last), |item| (first.max(item.begin()), last.min(item.end)));
-            // Around the touch, rather than the moment that the look began.
-            let (from, to) = (from.min(look.at) + look.waited, to.max(look.at) + look.waited);
-            let ends = one.group.items.get(look.item).map_or(end, |item| item.end).min(end);
-            line.add(from.min(ends), to.min(ends).max(from.min(ends)), amount);
+        if amount > 0.0 && look.waited <= most {
+            line.add(from + waited, to + waited, amount);
         }
     }
     let (seen, waited): (f64, f64) = (line.bins.iter().sum(), waiting.bins.iter().sum());
-    if seen > 0.0 && waited > 0.0 && one.live.len() == line.bins.len() {
+    if seen > 0.0 && waited > 0.0 {
         let least = LEAST_WAITING * waited / line.bins.len() as f64;
-        for ((bin, waiting), live) in line.bins.iter_mut().zip(&waiting.bins).zip(&one.live) {
-            *bin = (*bin + least * seen / waited) / (waiting + least) * live;
+        for ((bin, waiting), present) in line.bins.iter_mut().zip(&waiting.bins).zip(&page_seconds(one, time).bins) {
+            *bin = (*bin + least * seen / waited) / (waiting + least) * present;
         }
     }
     let sum: f64 = line.bins.iter().sum();

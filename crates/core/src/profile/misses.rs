@@ -16,6 +16,9 @@ fn is_mid_visit(look: &Look, visit: &Visit) -> bool {
     look.watch.pages > 1 && visit.way == Way::Sweep && look.waited < MID_VISIT
 }
 
+/// Looks that must be left without those.
+const LEAST_OTHERS: usize = 5;
+
 /// Visits of a group's pages, of whatever way.
 #[derive(Clone, Debug)]
 pub struct PageVisits {
@@ -38,8 +41,8 @@ impl PageVisits {
         let pairs = || group.looks.iter().zip(visits);
         let (mid, touched) =
             (pairs().filter(|(look, visit)| mid_visit(look, visit)).count(), pairs().filter(|pair| pair.1.is_some()).count());
-        // Where a sweep is always in it, that is all there is to know.
-        let skips = 2 * mid < touched;
+        // Where a sweep is nearly always in it, that is all there is to know.
+        let skips = touched - mid.min(touched) >= LEAST_OTHERS.max(touched / 20);
         let (mut all, mut there) = (0.0, 0.0);
         let mut waits = Vec::with_capacity(visits.len());
         for (at, (look, visit)) in group.looks.iter().zip(visits).enumerate() {
