@@ -289,9 +289,9 @@ fn predictions_are_verified_by_routine() {
     let (moved, at_once) = (of_routine(far, "sum"), of_routine(near, "sum"));
     let (computed, beside) = (of_routine(far, "think"), of_routine(near, "think"));
     assert!(moved.0 > 1.5 * at_once.0 && (computed.0 / beside.0 - 1.0).abs() < 0.01, "{text}");
-    // Runs of seconds on a busy machine: what far adds is at least more of the one than of the other.
+    // Other programs make both slower, each run as they happen to; what far adds makes one of them several times slower.
     println!("seconds measured, far and near: sum {} {}, think {} {}", moved.1, at_once.1, computed.1, beside.1);
-    assert!(moved.1 - at_once.1 > computed.1 - beside.1 && computed.1 > 0.0, "{text}");
+    assert!(moved.1 / at_once.1 > 1.5 * computed.1 / beside.1 && computed.1 > 0.0, "{text}");
     assert!(text.contains("by routine: seconds predicted and measured, error") && text.contains(". other"), "{text}");
     nearfar(&["report", "v.json", "-o", "v.html"]);
     let page = fs::read_to_string(scratch.work().join("v.html")).expect("a page");

@@ -107,7 +107,7 @@ fn forked_children_have_their_own_copy() {
     for name in ["fork_parent_writes.c", "fork_chain.c", "fork_threads.c", "fork_raw.c"] {
         same(program(name));
     }
-    same(program("fork_many.c").args(["60M"]).near("48M"));
+    same(program("fork_many.c").args(["40M"]).near("32M"));
 }
 
 /// No file of its own can be had for the child: it goes on in ordinary memory, with the same data.
