@@ -3,10 +3,10 @@
 
 use super::by_routine::{ByRoutine, by_routine};
 use super::choose::{Chosen, Room, Seconds, choose, within};
-use super::demand::{Demand, Demands, PAGE};
+use super::demand::{Demand, Demands};
 use super::heuristic::{self, Case};
 use super::interval::{draws, estimate};
-use super::machine::{Far, Machine};
+use super::machine::{Far, Machine, PAGE};
 use super::model::{Guess, Model};
 use super::rules;
 use super::why::{Context, NO_GAIN, WORTH_A_RULE, why};
@@ -213,7 +213,7 @@ pub fn advice(summary: &Summary, machine: &Machine, question: Question) -> Resul
         hybrid: ask(&hybrid.shares, question.near * HYBRID),
     };
     let moved = |shares: &[f64], cache: f64| {
-        middle.paged(shares, cache).map(|pages| Moved { read: pages.fetched * PAGE, written: pages.back * PAGE })
+        middle.paged(shares, cache).map(|pages| Moved { read: pages.fetched * PAGE, written: (pages.back + pages.new) * PAGE })
     };
     let left = middle.left(&chosen.shares, question.near);
     let moves = match (moved(&none, least), moved(&chosen.shares, left), moved(&all, cache)) {

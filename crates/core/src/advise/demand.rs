@@ -1,15 +1,14 @@
 //! What each group of objects asks of the tier it lies in, per stretch of time: bytes alive, lines read and written, visits of pages,
 //! and how many of these miss when near is a cache.
 
+use super::machine::PAGE;
 use super::shares::Shares;
-use super::sharing::{Ages, Cached, Sharer, keeping, least_recent};
+use super::sharing::{Ages, Cached, Life, Sharer, keeping, least_recent};
 use crate::profile::record::Kind;
 use crate::profile::summary::{ALWAYS_MAPPED, Curve, ObjectGroup, Pattern, Summary};
 
 /// Stretches of time that a run is looked at in: more only cost time.
 pub const BINS: usize = 48;
-/// Bytes of a page.
-pub const PAGE: f64 = 4096.0;
 /// Static arrays from this size on are paged: that is what `nearfar run` adopts.
 const LARGE_ARRAY: u64 = 1 << 20;
 /// Visits that touch so many lines of a page follow each other: the pager fetches ahead.
@@ -212,12 +211,12 @@ fn fresh(group: &ObjectGroup, live: &[f64]) -> (Vec<f64>, bool) {
     (live.iter().zip(before).map(|(now, before)| used * (now - before).max(0.0) / PAGE).collect(), false)
 }
 
-/// The curve of misses of what is gone through in order. Looks tell how much of it is near on average over its life, which is less than
-/// all of it where it is visited in turns with others: but what is swept is visited again when all of it was.
-fn of_sweeps(curve: &Curve, footprint: f64) -> Curve {
-    let Some(&(fits, _)) = curve.points.iter().find(|point| point.0 > 0.0 && point.1 <= SWEPT) else { return curve.clone() };
-    let more = (footprint / fits).clamp(1.0, MOST_IN_TURNS);
-    Curve { points: curve.points.iter().map(|&(bytes, misses)| ((bytes * more).min(footprint.max(bytes)), misses)).collect() }
+/// How many times as many bytes of what is gone through in order are near at a time as the curve of misses says. Looks tell how much of
+/// it is near on average over its life, which is less than all of it where it is visited in turns with others: but what is swept is
+/// visited again when all of its `bytes` were.
+fn of_sweeps(curve: &Curve, bytes: f64) -> f64 {
+    let fits = curve.points.iter().find(|point| point.0 > 0.0 && point.1 <= SWEPT);
+    fits.map_or(1.0, |&(fits, _)| (bytes / fits).clamp(1.0, MOST_IN_TURNS))
 }
 
 impl Demand {
@@ -247,7 +246,9 @@ impl Demand {
         // What is written when it is new comes once.
         let again = written - fresh.iter().sum::<f64>() * PAGE;
         let footprint = group.footprint.value.max(PAGE);
-        let curve = if random { group.misses.clone() } else { of_sweeps(&group.misses, footprint) };
+        // Of what is mapped anew each time one is gone through, then the next.
+        let swept = if anew { footprint.min(group.most as f64) } else { footprint };
+        let more = if random { 1.0 } else { of_sweeps(&group.misses, swept) };
         Self {
             group: at,
             fresh,
@@ -273,7 +274,7 @@ impl Demand {
             alive_s: alive,
             anew,
             most: if anew { peak } else { footprint.min(peak) },
-            ages: Ages::of(&curve, visits, alive, new, footprint),
+            ages: Ages::of(&group.misses, Life { visits, seconds: alive, new, most: footprint, swept, more }),
         }
     }
 
@@ -286,7 +287,8 @@ impl Demand {
     /// It in the competition for a cache in bins `from..to`, with `part` of it.
     fn sharer(&self, part: f64, from: usize, to: usize) -> Sharer<'_> {
         let visits = self.visits[from..to].iter().sum();
-        Sharer { ages: &self.ages, part, pace: self.pace[from], visits, most: self.most, random: self.random }
+        let passing = if self.anew { self.fresh[from..to].iter().sum() } else { 0.0 };
+        Sharer { ages: &self.ages, part, pace: self.pace[from], visits, most: self.most, passing, random: self.random }
     }
 
     /// Share of what is new that leaves a cache before it is freed, where `held` bytes of the `part` of it that competes are in one.

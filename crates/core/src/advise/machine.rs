@@ -11,6 +11,8 @@ const USUAL_LOADED: f64 = 2.5;
 /// Lines that one core has under way with its prefetchers, where nobody measured what a thread reaches.
 const LINES_IN_FLIGHT: f64 = 40.0;
 const LINE: f64 = 64.0;
+/// Bytes of a page.
+pub const PAGE: f64 = 4096.0;
 
 /// A memory that programs address.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -46,6 +48,8 @@ pub struct Paged {
     pub fault_ns: f64,
     /// Nanoseconds that the program's thread takes per page that was fetched ahead, however fast far is: faults on it, looking up.
     pub page_ns: f64,
+    /// Nanoseconds per page that is made anew, changed, and leaves for far, transfer included; at least the transfer is counted.
+    pub new_ns: f64,
     /// Bytes of near that cache pages of far in flat mode at the least; what placed objects leave free is a cache too.
     pub cache_bytes: f64,
 }
@@ -54,7 +58,16 @@ pub struct Paged {
 impl Paged {
     /// An emulated tier as tests want one.
     pub(super) fn example(cache_bytes: f64) -> Self {
-        Self { name: "emu".into(), read: 4e9, write: 4e9, one_channel: true, fault_ns: 20e3, page_ns: 350.0, cache_bytes }
+        Self {
+            name: "emu".into(),
+            read: 4e9,
+            write: 4e9,
+            one_channel: true,
+            fault_ns: 20e3,
+            page_ns: 350.0,
+            new_ns: 0.0,
+            cache_bytes,
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! - [`shares`]: which routine took how much of each stretch of the run.
 //! - [`sharing`]: what misses in a cache that groups share.
 //! - [`demand`]: what each object asks of a tier, over time.
+//! - [`overlap`]: how long computing and moving take beside each other.
 //! - [`model`]: the time of a placement, of cache mode and of hybrid mode.
 //! - [`by_routine`]: whose time that is.
 //! - [`interval`]: how far off that may be.
@@ -18,6 +19,7 @@ pub mod machine;
 pub mod shares;
 pub mod sharing;
 pub mod demand;
+pub mod overlap;
 pub mod model;
 pub mod by_routine;
 pub mod interval;

@@ -5,8 +5,9 @@
 //! Behind page faults the lines come from near memory in any case; what is added is the transfer of pages that miss, and the wait for
 //! those that nobody could fetch ahead.
 
-use super::demand::{Demand, Demands, PAGE};
-use super::machine::{Far, Machine, Paged, Tier};
+use super::demand::{Demand, Demands};
+use super::machine::{Far, Machine, PAGE, Paged, Tier};
+use super::overlap::{PAGED_OVERLAP, together, without};
 use super::sharing::Cached;
 use crate::policy::aside;
 use crate::profile::summary::Summary;
@@ -79,8 +80,10 @@ impl Use {
 pub struct Paging {
     /// From far.
     pub fetched: f64,
-    /// To far.
+    /// To far again: they came from there, and were changed.
     pub back: f64,
+    /// To far for the first time.
+    pub new: f64,
 }
 
 /// One program on one machine.
@@ -93,21 +96,6 @@ pub struct Model<'a> {
     compute: Vec<f64>,
     /// Share of the waits that loads could cause which there is time for.
     waits: Vec<f64>,
-}
-
-/// `(a^p + b^p)^(1/p)`: their sum for 1, the larger one for infinity.
-fn together(a: f64, b: f64, p: f64) -> f64 {
-    let (small, large) = if a < b { (a, b) } else { (b, a) };
-    if small <= 0.0 { large } else { large * (1.0 + (small / large).powf(p)).powf(1.0 / p) }
-}
-
-/// How computing and transfers of pages overlap, in the middle: nearly wholly, in routines that pages are fetched for.
-pub const PAGED_OVERLAP: f64 = 3.0;
-
-/// The `a` for which `together(a, b, p)` is `sum`; at least a fiftieth of it.
-pub fn without(sum: f64, b: f64, p: f64) -> f64 {
-    let rest = 1.0 - (b / sum).powf(p);
-    if sum <= 0.0 { 0.0 } else { sum * rest.max(0.02f64.powf(p)).powf(1.0 / p) }
 }
 
 impl<'a> Model<'a> {
@@ -237,7 +225,7 @@ impl<'a> Model<'a> {
         let fetched = group.visits[bin] * cached.misses * self.traffic(group);
         // What is new was never far, but goes there if it does not fit until it is freed.
         let new = group.fresh[bin] * group.passes(cached.held, part);
-        Paging { fetched, back: fetched * group.changed + new }
+        Paging { fetched, back: fetched * group.changed, new }
     }
 
     /// What passes between near and far in a run with these shares of the groups near and `cache` bytes of near as a cache, in pages;
@@ -251,20 +239,22 @@ impl<'a> Model<'a> {
         for (at, (group, share)) in self.demands.groups.iter().zip(shares).enumerate() {
             for bin in 0..self.compute.len() {
                 let in_cache = cached.as_ref().map_or(Cached::NOT, |cached| cached[bin][at]);
-                let Paging { fetched, back } = self.paging(group, bin, (in_cache, 1.0 - share));
+                let Paging { fetched, back, new } = self.paging(group, bin, (in_cache, 1.0 - share));
                 sum.fetched += (1.0 - share) * fetched;
                 sum.back += (1.0 - share) * back;
+                sum.new += (1.0 - share) * new;
             }
         }
         Some(sum)
     }
 
     fn far_paged(&self, group: &Demand, bin: usize, far: &Paged, cached: (Cached, f64)) -> Use {
-        let Paging { fetched: pages, back } = self.paging(group, bin, cached);
-        if pages <= 0.0 && back <= 0.0 {
+        let Paging { fetched: pages, back, new } = self.paging(group, bin, cached);
+        if pages <= 0.0 && back <= 0.0 && new <= 0.0 {
             return Use::default();
         }
-        let (fetched, back) = (pages * PAGE / far.read, back * PAGE / far.write);
+        let made = new * (far.new_ns * 1e-9).max(PAGE / far.write);
+        let (fetched, back) = (pages * PAGE / far.read, back * PAGE / far.write + made);
         let channel = |fetched: f64, back: f64| if far.one_channel { fetched + back } else { fetched.max(back) };
         let rate = self.guess.rates.1;
         if group.ahead {
@@ -312,12 +302,27 @@ impl<'a> Model<'a> {
     /// there is no cache.
     pub fn cached(&self, cache: f64, shares: &[f64]) -> Option<Vec<Vec<Cached>>> {
         let far: Vec<f64> = shares.iter().map(|share| 1.0 - share).collect();
-        let (kept, paged) = match &self.machine.far {
-            Far::Memory(_) => (cache, false),
-            // As while streams are read; where single pages are asked for the pager keeps more.
-            Far::Paged(paged) => (aside::kept_pages((cache / PAGE) as u64, paged.read as u64) as f64 * PAGE, true),
+        let paged = match &self.machine.far {
+            _ if cache <= 0.0 => return None,
+            Far::Memory(_) => return Some(self.demands.cached(cache, &far, false)),
+            Far::Paged(paged) => paged,
         };
-        (cache > 0.0).then(|| self.demands.cached(kept, &far, paged))
+        let (pages, rate) = ((cache / PAGE) as u64, paged.read as u64);
+        let streaming = aside::kept_pages(pages, rate) as f64 * PAGE;
+        let cached = self.demands.cached(streaming, &far, true);
+        // The less of the time something is read, the less is set aside for that.
+        let reading = self.fetched(&far, &cached) * PAGE / paged.read;
+        let share = reading / (reading + self.compute.iter().sum::<f64>()).max(1e-9);
+        let at_rest = aside::kept_pages_at_rest(pages, rate) as f64 * PAGE;
+        Some(self.demands.cached(at_rest + (streaming - at_rest) * share, &far, true))
+    }
+
+    /// Pages that come from far with these parts of the groups far, behind such a cache.
+    fn fetched(&self, far: &[f64], cached: &[Vec<Cached>]) -> f64 {
+        let groups = self.demands.groups.iter().zip(far).enumerate().filter(|(_, (group, _))| group.pageable);
+        let missed =
+            |at: usize, group: &Demand| -> f64 { group.visits.iter().zip(cached).map(|(all, one)| all * one[at].misses).sum() };
+        groups.map(|(at, (group, part))| part * missed(at, group)).sum()
     }
 
     /// Seconds of the run with these shares of the groups near (one per group, 0..=1) and `cache` bytes of near as a cache of far.
@@ -375,21 +380,14 @@ impl<'a> Model<'a> {
 mod tests {
     use super::super::demand::tests::{summary, swept};
     use super::*;
-    use crate::profile::summary::Pattern;
+    use crate::profile::summary::{Estimate, ObjectGroup, Pattern};
+    use proptest::prelude::*;
 
     fn tiers() -> Machine {
         let (near, far) = (Tier::plain("fast", 100e9, 100.0, 1e12), Tier::plain("slow", 10e9, 200.0, 1e12));
         let (mut near, mut far) = (near, far);
         (near.per_core, far.per_core) = (near.read, far.read);
         Machine { name: "m".into(), home: far.clone(), near, far: Far::Memory(far), cores: 4, notes: Vec::new() }
-    }
-
-    #[test]
-    fn overlap_is_between_the_sum_and_the_larger() {
-        assert!((together(1.0, 2.0, 1.0) - 3.0).abs() < 1e-9 && (together(1.0, 2.0, 60.0) - 2.0).abs() < 1e-3);
-        for p in [1.0, 2.0, 3.0] {
-            assert!((without(together(1.0, 2.0, p), 2.0, p) - 1.0).abs() < 1e-9);
-        }
     }
 
     #[test]
@@ -451,5 +449,51 @@ mod tests {
         assert!((1.1..2.0).contains(&scarce), "most of it is kept: {scarce}");
         let [far, ..] = run(Pattern::Random);
         assert!((50.0..70.0).contains(&far), "2.9 M faults of 20 us: {far}");
+    }
+
+    #[test]
+    fn what_is_made_anew_takes_what_that_was_measured_to_take() {
+        // 8 GB, made in turns, of which each leaves before it is freed.
+        let mut group = swept("temporary", 2e9, 0.0, 8);
+        (group.count, group.least, group.most) = (8, 1_000_000_000, 1_000_000_000);
+        let summary = summary(8.0, 8, vec![group]);
+        let demands = Demands::of(&summary);
+        let time = |new_ns: f64| {
+            let far = Paged { new_ns, ..Paged::example(16e6) };
+            let machine = Machine::paged("here", Tier::plain("DRAM", 30e9, 100.0, 1e12), far);
+            let model = Model::new(&summary, &demands, &machine, Guess { paged_overlap: 1.0, ..Guess::middle(&summary) });
+            let moved = model.paged(&[0.0], 16e6).expect("pages");
+            assert!(moved.fetched == 0.0 && moved.back == 0.0 && (moved.new * PAGE / 8e9 - 1.0).abs() < 0.02, "{moved:?}");
+            model.time(&[0.0], 16e6) - model.time(&[1.0], 16e6)
+        };
+        let (least, made) = (time(0.0), time(4096.0));
+        assert!(
+            (1.9..2.1).contains(&least) && (7.8..8.2).contains(&made),
+            "{least} {made}: 8 GB at 4 GB/s, or at a page in 4 us"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn more_near_never_takes_longer(
+            sizes in prop::collection::vec((1e7..2e9_f64, 0.5..40.0_f64, any::<bool>(), 0.0..1.0_f64), 1..6),
+            cache in 4e6..3e9_f64
+        ) {
+            let groups = sizes.iter().map(|&(bytes, sweeps, random, written)| {
+                let group = swept("a", bytes, sweeps, 12);
+                let pattern = if random { Pattern::Random } else { Pattern::Stream };
+                ObjectGroup { pattern, written: Estimate::exact(written * bytes * sweeps), ..group }
+            });
+            let summary = summary(6.0, 12, groups.collect());
+            let demands = Demands::of(&summary);
+            let far = Paged { new_ns: 3000.0, ..Paged::example(4e6) };
+            let machine = Machine::paged("here", Tier::plain("DRAM", 30e9, 100.0, 1e12), far);
+            let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
+            let shares = vec![0.0; sizes.len()];
+            let (less, more) = (model.time(&shares, cache), model.time(&shares, 1.3 * cache));
+            prop_assert!(more <= less * (1.0 + 1e-6), "{less} {more}");
+            // Nothing is faster than all of it near.
+            prop_assert!(model.time(&vec![1.0; sizes.len()], cache) <= more * (1.0 + 1e-6));
+        }
     }
 }

@@ -8,7 +8,7 @@
 //! (`core::policy::evict_adaptive`). At its best that is near divided among the groups so that misses are fewest, each with the lower
 //! convex hull of its curve (Beckmann and Sanchez, Talus, HPCA 2015).
 
-use super::demand::PAGE;
+use super::machine::PAGE;
 use crate::profile::summary::Curve;
 
 /// Ages at which a cache is looked at, beside those where something changes.
@@ -46,15 +46,32 @@ struct Age {
     misses: f64,
 }
 
+/// What is known of a group over its life.
+#[derive(Clone, Copy, Debug)]
+pub struct Life {
+    /// Visits of its pages.
+    pub visits: f64,
+    /// Seconds in which there is any of it.
+    pub seconds: f64,
+    /// Pages that are new per second, beside visits of those that are there.
+    pub new: f64,
+    /// Bytes of it that are alive at most.
+    pub most: f64,
+    /// Bytes that are gone through before the first of them is visited again.
+    pub swept: f64,
+    /// While it is gone through so many times as many bytes of it are near as on average over its life; 1 at the least.
+    pub more: f64,
+}
+
 /// A group by the age at which its pages leave.
 #[derive(Clone, Debug)]
 pub struct Ages(Vec<Age>);
 
 impl Ages {
-    /// From the curve of misses by bytes, `visits` in `seconds`, and pages that are `new` per second beside those; at most `most` bytes
-    /// of the group are alive. Where the curve is not known, as of one that is gone through in order, again and again, which misses until
-    /// all of its `most` bytes fit.
-    pub fn of(curve: &Curve, visits: f64, seconds: f64, new: f64, most: f64) -> Self {
+    /// From the curve of misses by bytes on average over its life. Where that is not known, as of one that is gone through in order,
+    /// again and again, which misses until all of it fits.
+    pub fn of(curve: &Curve, life: Life) -> Self {
+        let Life { visits, seconds, new, most, swept, more } = life;
         let rate = if seconds > 0.0 { visits / seconds } else { 0.0 };
         let mut points = vec![Age { age: 0.0, bytes: 0.0, misses: 1.0 }];
         let mut curve: Vec<(f64, f64)> = curve.points.iter().copied().filter(|&(x, _)| x > 0.0).collect();
@@ -62,7 +79,8 @@ impl Ages {
             curve = vec![(most * 0.999, 1.0), (most, 0.0)];
         }
         let (mut age, mut again, mut misses) = (0.0, 0.0, 1.0);
-        let held = |again: f64, age: f64| (again + new * PAGE * age).min(most.max(again));
+        // What is new and what is there to be visited again are the same pages while one sweep makes them and the next one reads them.
+        let held = |again: f64, age: f64| (again + new * PAGE * age).max((again * more).min(swept)).min(most.max(again));
         for (bytes, then) in curve {
             let mean = ((misses + then) / 2.0_f64).max(1e-9);
             age += (bytes - again).max(0.0) / (PAGE * rate.max(1e-9) * mean);
@@ -115,6 +133,8 @@ pub struct Sharer<'a> {
     pub visits: f64,
     /// Bytes of it that are alive at most.
     pub most: f64,
+    /// Pages that are made in this stretch, used, and freed.
+    pub passing: f64,
     /// It is visited without order: what part of it is there hits as often as any other.
     pub random: bool,
 }
@@ -177,11 +197,12 @@ pub fn least_recent(bytes: f64, sharers: &[Sharer<'_>]) -> Vec<Cached> {
     sharers.iter().map(|one| Cached { misses: one.ages.misses(stay * one.pace), held: one.held(stay) }).collect()
 }
 
-/// A part of a group's hull: so many more bytes, so many fewer misses.
+/// A part of a group's hull: so many more bytes, so many fewer misses, and fewer pages that leave before they are freed.
 struct Step {
     sharer: usize,
     bytes: f64,
     hits: f64,
+    worth: f64,
 }
 
 /// The lower convex hull of a group's misses by bytes, as steps that give ever less.
@@ -206,28 +227,37 @@ fn steps(sharer: usize, one: &Sharer<'_>) -> Vec<Step> {
             _ => hull.push(point),
         }
     }
-    hull.windows(2).map(|pair| Step { sharer, bytes: pair[1].0 - pair[0].0, hits: pair[0].1 - pair[1].1 }).collect()
+    // What was made just now stays before what nobody visited for long, though nobody asks for it again.
+    let made = one.part * one.passing / most;
+    let step = |pair: &[(f64, f64)]| {
+        let (bytes, hits) = (pair[1].0 - pair[0].0, pair[0].1 - pair[1].1);
+        Step { sharer, bytes, hits, worth: hits.max(made * bytes) }
+    };
+    hull.windows(2).map(step).collect()
 }
 
 /// As the pager keeps pages, in a cache of `bytes`: in the order of `sharers`.
 pub fn keeping(bytes: f64, sharers: &[Sharer<'_>]) -> Vec<Cached> {
     let mut all: Vec<Step> = sharers.iter().enumerate().flat_map(|(at, one)| steps(at, one)).collect();
-    all.sort_by(|one, other| (other.hits / other.bytes).total_cmp(&(one.hits / one.bytes)));
+    all.sort_by(|one, other| (other.worth / other.bytes).total_cmp(&(one.worth / one.bytes)));
     let mut found: Vec<(f64, f64)> = vec![(0.0, 0.0); sharers.len()];
     let mut left = KEPT * bytes;
     let mut rest = all.as_slice();
     while let (Some(best), true) = (rest.first(), left > 0.0) {
-        let alike = rest.partition_point(|step| step.hits * best.bytes * ALIKE >= best.hits * step.bytes);
+        let alike = rest.partition_point(|step| step.worth * best.bytes * ALIKE >= best.worth * step.bytes);
         let (pool, after) = rest.split_at(alike.max(1));
         let pooled: f64 = pool.iter().map(|step| step.bytes).sum();
         let part = (left / pooled).clamp(0.0, 1.0);
+        // What nobody asks for again goes when it is freed, and is not what a loop loses by.
+        let asked: f64 = pool.iter().filter(|step| step.worth <= step.hits).map(|step| step.bytes).sum();
+        let fits = if asked > 0.0 { (left / asked).clamp(0.0, 1.0) } else { 1.0 };
         // Each has its part of the room, in which what gives most comes first.
         let mut room = vec![0.0; sharers.len()];
         pool.iter().for_each(|step| room[step.sharer] += part * step.bytes);
-        for &Step { sharer, bytes, hits } in pool {
+        for &Step { sharer, bytes, hits, .. } in pool {
             let taken = bytes.min(room[sharer]);
             room[sharer] -= taken;
-            let kept = if sharers[sharer].random { 1.0 } else { KEEPS + (1.0 - KEEPS) * part };
+            let kept = if sharers[sharer].random { 1.0 } else { KEEPS + (1.0 - KEEPS) * fits };
             found[sharer].0 += hits * taken / bytes * kept;
             found[sharer].1 += taken;
         }
@@ -254,11 +284,15 @@ mod tests {
 
     fn loops(bytes: f64, rounds: f64, seconds: f64) -> Ages {
         let curve = Curve { points: vec![(0.0, 1.0), (bytes, 1.0), (bytes, 0.0)] };
-        Ages::of(&curve, rounds * bytes / PAGE, seconds, 0.0, bytes)
+        Ages::of(&curve, life(rounds * bytes / PAGE, seconds, 0.0, bytes))
+    }
+
+    fn life(visits: f64, seconds: f64, new: f64, most: f64) -> Life {
+        Life { visits, seconds, new, most, swept: most, more: 1.0 }
     }
 
     fn sharer(ages: &Ages, bytes: f64, rounds: f64) -> Sharer<'_> {
-        Sharer { ages, part: 1.0, pace: 1.0, visits: rounds * bytes / PAGE, most: bytes, random: false }
+        Sharer { ages, part: 1.0, pace: 1.0, visits: rounds * bytes / PAGE, most: bytes, passing: 0.0, random: false }
     }
 
     #[test]
@@ -306,19 +340,49 @@ mod tests {
         // 1 GB in 1 s is written, read once, and freed: 2 GB of it are alive. What is read again is 1 GB.
         let curve = Curve { points: vec![(0.0, 1.0), (5e8, 1.0), (5e8, 0.0)] };
         let (pages, seconds) = (1e9 / PAGE, 1.0);
-        let with = Ages::of(&curve, pages, seconds, pages, 2e9);
-        let without = Ages::of(&curve, pages, seconds, 0.0, 2e9);
+        let with = Ages::of(&curve, life(pages, seconds, pages, 2e9));
+        let without = Ages::of(&curve, life(pages, seconds, 0.0, 2e9));
         assert!((without.held(0.5) - 5e8).abs() < 1e6 && (with.held(0.5) - 1e9).abs() < 1e6, "{}", with.held(0.5));
         assert!((with.held(9.0) - 2e9).abs() < 1e6 && with.misses(9.0) == 0.0);
+    }
+
+    #[test]
+    fn what_was_made_just_now_stays_before_what_is_seldom_visited() {
+        // 0.5 GB is made and read while 0.5 GB lies there from before; a fifth of 1 GB is visited once besides.
+        let curve = Curve { points: vec![(0.0, 1.0), (3e8, 1.0), (3e8, 0.0)] };
+        let made = Ages::of(&curve, life(1e6, 10.0, 1e5, 1e9));
+        let once = loops(1e9, 0.2, 10.0);
+        let sharers = |passing: f64| {
+            [
+                Sharer { ages: &made, part: 1.0, pace: 1.0, visits: 1e6, most: 1e9, passing, random: false },
+                sharer(&once, 1e9, 0.2),
+            ]
+        };
+        let found = keeping(0.8e9, &sharers(1e6));
+        assert!(found[0].misses < 0.01 && found[0].held > 0.75e9 && found[1].held < 0.05e9, "{found:?}");
+        let found = keeping(0.8e9, &sharers(0.0));
+        assert!(found[0].held < 0.7e9, "who does not know that it is new gives the room to others: {found:?}");
+    }
+
+    #[test]
+    fn what_is_made_and_read_again_is_there_once() {
+        // 1 GB is made in half a second and read in the other half, again and again; a third of it waits to be read on average.
+        let curve = Curve { points: vec![(0.0, 1.0), (3.3e8, 1.0), (3.3e8, 0.0)] };
+        let pages = 1e9 / PAGE;
+        let ages = Ages::of(&curve, Life { swept: 1e9, more: 3.0, ..life(pages, 1.0, pages, 2e9) });
+        let (before, after) = (ages.0[1], ages.0[2]);
+        assert!((before.age - 0.33).abs() < 0.01 && before.misses == 1.0 && after.misses == 0.0, "{ages:?}");
+        assert!((0.95e9..1.02e9).contains(&after.bytes), "not 1 GB to be read again beside what is new: {ages:?}");
     }
 
     #[test]
     fn a_phase_needs_all_that_it_visits() {
         // Visited in half of its life: on average half of it is in a cache at a time.
         let curve = Curve { points: vec![(0.0, 1.0), (5e8, 1.0), (5e8, 0.0)] };
-        let ages = Ages::of(&curve, 1e6, 10.0, 0.0, 1e9);
+        let ages = Ages::of(&curve, life(1e6, 10.0, 0.0, 1e9));
         let misses = |pace: f64| {
-            keeping(0.55e9, &[Sharer { ages: &ages, part: 1.0, pace, visits: 1e6, most: 1e9, random: false }])[0].misses
+            keeping(0.55e9, &[Sharer { ages: &ages, part: 1.0, pace, visits: 1e6, most: 1e9, passing: 0.0, random: false }])[0]
+                .misses
         };
         assert!(misses(1.0) == 0.0 && misses(2.0) > 0.5, "{} {}", misses(1.0), misses(2.0));
     }

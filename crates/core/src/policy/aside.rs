@@ -66,6 +66,11 @@ pub fn kept_pages(near: u64, far_bytes_per_s: u64) -> u64 {
     near.saturating_sub(slack_pages(near) + staged_pages(near, far_bytes_per_s))
 }
 
+/// The same while hardly anything is read.
+pub fn kept_pages_at_rest(near: u64, far_bytes_per_s: u64) -> u64 {
+    near.saturating_sub(least_slack_pages(near) + staged_pages(near, far_bytes_per_s) / LEAST_STAGED_SHARE)
+}
+
 /// Follows what has to be set aside. Times are in ns of one monotonic clock, amounts in pages.
 #[derive(Clone, Debug)]
 pub struct Aside {
@@ -249,6 +254,7 @@ mod tests {
             prop_assert!(kept <= near);
             // Two parts of near may grow by a page each where near does by one.
             prop_assert!(kept_pages(near + more, rate) + 1 >= kept);
+            prop_assert!((kept..=near).contains(&kept_pages_at_rest(near, rate)));
         }
 
         #[test]

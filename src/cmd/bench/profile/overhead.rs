@@ -1,7 +1,7 @@
 //! What profiling costs: plain and profiled runs by turns, so that what drifts meets both.
 
 use super::programs::{compile, numpy};
-use crate::cmd::bench::outside;
+use crate::cmd::bench::{outside, sample};
 use anyhow::{Context, Result};
 use serde::Serialize;
 use std::ffi::OsString;
@@ -141,23 +141,7 @@ fn seconds(command: &[OsString], started: &Started, dir: &Path) -> Result<f64> {
     Ok(seconds)
 }
 
+/// The median; 0 without any.
 fn median(numbers: &[f64]) -> f64 {
-    let mut numbers = numbers.to_vec();
-    numbers.sort_by(f64::total_cmp);
-    let middle = numbers.len() / 2;
-    match (numbers.get(middle), middle.checked_sub(1).and_then(|before| numbers.get(before))) {
-        (Some(upper), Some(lower)) if numbers.len().is_multiple_of(2) => (upper + lower) / 2.0,
-        (Some(middle), _) => *middle,
-        _ => 0.0,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn medians() {
-        assert_eq!([median(&[]), median(&[3.0]), median(&[1.0, 2.0]), median(&[5.0, 1.0, 2.0])], [0.0, 3.0, 1.5, 2.0]);
-    }
+    sample::median(numbers).unwrap_or(0.0)
 }
