@@ -4,10 +4,11 @@
 use super::by_routine::{ByRoutine, by_routine};
 use super::choose::{Chosen, Room, Seconds, choose, within};
 use super::demand::{Demand, Demands};
+use super::guess::Guess;
 use super::heuristic::{self, Case};
 use super::interval::{draws, estimate};
 use super::machine::{Far, Machine, PAGE};
-use super::model::{Guess, Model};
+use super::model::Model;
 use super::rules;
 use super::why::{Context, NO_GAIN, WORTH_A_RULE, why};
 use crate::placement::plan::Place;

@@ -227,10 +227,10 @@ impl<'a> Search<'a> {
         let all: Vec<(f64, State)> = all.into_iter().map(|state| (self.printed(&state, printed), state)).collect();
         let best = all.iter().map(|(seconds, _)| *seconds).fold(f64::INFINITY, f64::min);
         let mut chosen = self.start.clone();
+        let mut is_first = self.printed(&chosen, printed) > best * (1.0 + ALIKE);
         for (_, state) in all.into_iter().filter(|(seconds, _)| *seconds <= best * (1.0 + ALIKE)) {
-            let is_first = self.printed(&chosen, printed) > best * (1.0 + ALIKE);
             if is_first || state.seconds < chosen.seconds * (1.0 - 1e-9) {
-                chosen = state;
+                (chosen, is_first) = (state, false);
             }
         }
         chosen

@@ -179,9 +179,10 @@ impl Demands {
         self.phases = phases;
     }
 
-    /// What a cache of `bytes` makes of the groups, of each of which it holds what `shares` (one per group, 0..=1) says: with least
-    /// recently used pages leaving first, or, `paged`, as the pager keeps them. For each bin, in the order of the groups.
-    pub fn cached(&self, bytes: f64, shares: &[f64], paged: bool) -> Vec<Vec<Cached>> {
+    /// What a cache of so many bytes in bins `from..to` makes of the groups, of each of which it holds what `shares` (one per group,
+    /// 0..=1) says: with least recently used pages leaving first, or, `paged`, as the pager keeps them. For each bin, in the order of the
+    /// groups.
+    pub fn cached(&self, bytes: impl Fn(usize, usize) -> f64, shares: &[f64], paged: bool) -> Vec<Vec<Cached>> {
         let bins = self.seconds.len();
         let mut cached = Vec::with_capacity(bins);
         for (at, &from) in self.phases.iter().enumerate() {
@@ -189,6 +190,7 @@ impl Demands {
             let part = |group: &Demand, share: f64| if group.pageable || !paged { share } else { 0.0 };
             let groups = self.groups.iter().zip(shares);
             let sharers: Vec<Sharer<'_>> = groups.map(|(group, &share)| group.sharer(part(group, share), from, to)).collect();
+            let bytes = bytes(from, to);
             let found = if paged { keeping(bytes, &sharers) } else { least_recent(bytes, &sharers) };
             cached.extend(std::iter::repeat_n(found, to - from));
         }
@@ -401,7 +403,7 @@ pub(crate) mod tests {
         let summary = summary(8.0, 8, vec![swept("fast", 1e9, 32.0, 8), swept("slow", 1e9, 2.0, 8)]);
         let demands = Demands::of(&summary);
         let misses = |bytes: f64, shares: &[f64], paged: bool| {
-            let found = &demands.cached(bytes, shares, paged)[0];
+            let found = &demands.cached(|_, _| bytes, shares, paged)[0];
             [found[0].misses, found[1].misses]
         };
         let [fast, slow] = misses(1.5e9, &[1.0, 1.0], false);
@@ -422,7 +424,7 @@ pub(crate) mod tests {
         }
         let phased = summary(8.0, 8, groups.clone());
         let demands = Demands::of(&phased);
-        let cached = demands.cached(1.1e9, &[1.0, 1.0], true);
+        let cached = demands.cached(|_, _| 1.1e9, &[1.0, 1.0], true);
         assert!(cached[0][0].misses < 0.01 && cached[7][1].misses < 0.01, "each fits in its phase: {cached:?}");
         // Three looks each tell nothing: what may be chance is no phase.
         groups.iter_mut().for_each(|group| group.touches = 3);
@@ -435,7 +437,7 @@ pub(crate) mod tests {
         let mut group = swept("a", 1e9, 8.0, 8);
         group.misses = Curve { points };
         let misses = |group: &ObjectGroup, bytes: f64| {
-            Demands::of(&summary(8.0, 8, vec![group.clone()])).cached(bytes, &[1.0], true)[0][0].misses
+            Demands::of(&summary(8.0, 8, vec![group.clone()])).cached(|_, _| bytes, &[1.0], true)[0][0].misses
         };
         assert!(misses(&group, 0.6e9) > 0.1 && misses(&group, 1.1e9) == 0.0);
         group.pattern = Pattern::Random;

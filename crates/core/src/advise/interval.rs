@@ -2,8 +2,9 @@
 //! intervals of the profile.
 
 use super::demand::Demands;
+use super::guess::Guess;
 use super::machine::Machine;
-use super::model::{Guess, Model};
+use super::model::Model;
 use crate::profile::summary::{Estimate, Summary};
 
 /// Draws: enough for the 5th and the 95th percentile.

@@ -48,7 +48,8 @@ pub struct Paged {
     pub fault_ns: f64,
     /// Nanoseconds that the program's thread takes per page that was fetched ahead, however fast far is: faults on it, looking up.
     pub page_ns: f64,
-    /// Nanoseconds per page that is made anew, changed, and leaves for far, transfer included; at least the transfer is counted.
+    /// Nanoseconds that the program's thread takes more for a page that is made anew and leaves for far than where it stays, beside the
+    /// transfer; 0: nobody measured it.
     pub new_ns: f64,
     /// Bytes of near that cache pages of far in flat mode at the least; what placed objects leave free is a cache too.
     pub cache_bytes: f64,

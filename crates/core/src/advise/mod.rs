@@ -6,6 +6,7 @@
 //! - [`sharing`]: what misses in a cache that groups share.
 //! - [`demand`]: what each object asks of a tier, over time.
 //! - [`overlap`]: how long computing and moving take beside each other.
+//! - [`guess`]: what nobody measured.
 //! - [`model`]: the time of a placement, of cache mode and of hybrid mode.
 //! - [`by_routine`]: whose time that is.
 //! - [`interval`]: how far off that may be.
@@ -20,6 +21,7 @@ pub mod shares;
 pub mod sharing;
 pub mod demand;
 pub mod overlap;
+pub mod guess;
 pub mod model;
 pub mod by_routine;
 pub mod interval;

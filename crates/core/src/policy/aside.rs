@@ -66,9 +66,9 @@ pub fn kept_pages(near: u64, far_bytes_per_s: u64) -> u64 {
     near.saturating_sub(slack_pages(near) + staged_pages(near, far_bytes_per_s))
 }
 
-/// The same while hardly anything is read.
+/// The same while streams take frames but hardly anything is read: memory that is made, for example.
 pub fn kept_pages_at_rest(near: u64, far_bytes_per_s: u64) -> u64 {
-    near.saturating_sub(least_slack_pages(near) + staged_pages(near, far_bytes_per_s) / LEAST_STAGED_SHARE)
+    near.saturating_sub(slack_pages(near) + staged_pages(near, far_bytes_per_s) / LEAST_STAGED_SHARE)
 }
 
 /// Follows what has to be set aside. Times are in ns of one monotonic clock, amounts in pages.

@@ -1,0 +1,35 @@
+//! What the model cannot know.
+
+use super::overlap::PAGED_OVERLAP;
+use crate::profile::summary::Summary;
+
+/// What nobody measured, and what is known only roughly: the middle of it, or one of many draws.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Guess {
+    /// How computing and moving lines overlap: 1 not at all, infinite wholly.
+    pub overlap: f64,
+    /// The same for computing and transfers of pages.
+    pub paged_overlap: f64,
+    /// Independent loads that a thread has under way where it goes through memory without order.
+    pub parallel_loads: f64,
+    /// The run without observation, as a share of the profiled one.
+    pub unobserved: f64,
+    /// Factors on the bandwidth of near and far.
+    pub rates: (f64, f64),
+    /// Factor on the traffic and visits of each group.
+    pub traffic: Vec<f64>,
+}
+
+impl Guess {
+    /// The middle of everything.
+    pub fn middle(summary: &Summary) -> Self {
+        Self {
+            overlap: 3.0,
+            paged_overlap: PAGED_OVERLAP,
+            parallel_loads: 4.0,
+            unobserved: 1.0 - summary.overhead.clamp(0.0, 0.5),
+            rates: (1.0, 1.0),
+            traffic: vec![1.0; summary.objects.len()],
+        }
+    }
+}
