@@ -194,11 +194,13 @@ impl Demands {
             let found = if paged { keeping(bytes, &sharers) } else { least_recent(bytes, &sharers) };
             cached.extend(std::iter::repeat_n(found, to - from));
         }
-        // What is made in one stretch and does not stay in a later one leaves then: of it there is as much as in the least of these.
+        // What is made in one stretch and does not stay in a later one leaves then, if it is not freed before: of it there is as much as in
+        // the least of these.
         for bin in (1..bins).rev() {
             let (before, after) = cached.split_at_mut(bin);
             let pairs = before[bin - 1].iter_mut().zip(&after[0]).zip(&self.groups);
-            pairs.filter(|(_, group)| !group.anew).for_each(|((one, next), _)| one.held = one.held.min(next.held));
+            let stays = |group: &Demand| !group.anew && group.live[bin] > 0.0;
+            pairs.filter(|(_, group)| stays(group)).for_each(|((one, next), _)| one.held = one.held.min(next.held));
         }
         cached
     }
@@ -433,6 +435,10 @@ pub(crate) mod tests {
         let cached = demands.cached(|_, _| 1.1e9, &[1.0, 1.0], true);
         assert!(cached[0][0].misses < 0.01 && cached[7][1].misses < 0.01, "each fits in its phase: {cached:?}");
         assert!(cached[0][0].held < 0.2e9 && cached[7][1].held > 0.9e9, "the first is displaced by the second: {cached:?}");
+        let mut freed = groups.clone();
+        freed[0].live_bytes = (0..8).map(|bin| if bin < 4 { 1e9 } else { 0.0 }).collect();
+        let cached = Demands::of(&summary(8.0, 8, freed)).cached(|_, _| 1.1e9, &[1.0, 1.0], true);
+        assert!(cached[0][0].held > 0.9e9, "what is freed before is not: {cached:?}");
         // Three looks each tell nothing: what may be chance is no phase.
         groups.iter_mut().for_each(|group| group.touches = 3);
         assert_eq!(Demands::of(&summary(8.0, 8, groups)).phases, [0]);
