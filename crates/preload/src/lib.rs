@@ -32,6 +32,7 @@
 mod alloc_internal;
 mod errno;
 mod next;
+mod loaded;
 mod libc_heap;
 mod small_heap;
 mod static_arrays;

@@ -8,7 +8,7 @@ use crate::next::Next;
 use crate::{alloc_internal, errno, exec, placing, profiling, small_heap, static_arrays, user_mode};
 use nearfar_profile::recorder;
 use nearfar_sys::errno::Errno;
-use nearfar_sys::process;
+use nearfar_sys::{own_thread, process};
 use nearfar_tiers::job::{ENV_JOB, Job};
 use nearfar_tiers::memory::Memory;
 use nearfar_tiers::pool::Pool;
@@ -161,6 +161,7 @@ fn register_handlers() {
 }
 
 fn start_managing(job: Job) -> bool {
+    own_thread::prepare();
     let memory = match Memory::start(job) {
         Ok(memory) => memory,
         Err(errno) => {

@@ -1,10 +1,11 @@
 //! What the hooks work with in a managed process, and the three questions that decide where a call goes: whose memory is at
 //! an address, who calls, and on what stack.
 
-use crate::stack;
+use crate::loaded::code_of;
+use crate::{libc_heap, stack};
 use nearfar_core::addr::Extent;
 use nearfar_tiers::memory::Memory;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
@@ -90,48 +91,9 @@ impl Managed {
 
 /// Where the code of the C library and of the loader is.
 fn library_code() -> [Extent; 2] {
-    unsafe extern "C" {
-        fn __libc_malloc(size: usize) -> *mut c_void;
-    }
     // SAFETY: reads a number from the auxiliary vector: the address at which the kernel mapped the loader.
     let loader = unsafe { libc::getauxval(libc::AT_BASE) } as usize;
-    [__libc_malloc as *const () as usize, loader].map(|addr| code_of(addr).unwrap_or(Extent { start: 0, end: 0 }))
-}
-
-/// The executable segment of the object that holds `addr`.
-pub fn code_of(addr: usize) -> Option<Extent> {
-    let mut found = Extent { start: addr, end: 0 };
-    // SAFETY: `visit` gets back the pointer to `found`, which outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
-    (found.end != 0).then_some(found)
-}
-
-/// Replaces the address in `found` by the executable segment of the object that holds it.
-///
-/// # Safety
-/// Called by dl_iterate_phdr with a description of a loaded object and the range of `code_of`.
-unsafe extern "C" fn visit(object: *mut libc::dl_phdr_info, _size: usize, found: *mut c_void) -> c_int {
-    // SAFETY: valid for the call, as documented for dl_iterate_phdr.
-    let object = unsafe { &*object };
-    // SAFETY: the range that `code_of` passed.
-    let found = unsafe { &mut *found.cast::<Extent>() };
-    if object.dlpi_phdr.is_null() || found.end != 0 {
-        return 0;
-    }
-    // SAFETY: the loader keeps `dlpi_phnum` headers at `dlpi_phdr`.
-    let headers = unsafe { std::slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum as usize) };
-    let segments = || {
-        headers.iter().filter(|header| header.p_type == libc::PT_LOAD).map(|header| {
-            let start = object.dlpi_addr.wrapping_add(header.p_vaddr) as usize;
-            (Extent { start, end: start + header.p_memsz as usize }, header.p_flags & libc::PF_X != 0)
-        })
-    };
-    if segments().any(|(segment, _)| segment.contains(found.start))
-        && let Some((code, _)) = segments().find(|&(_, executable)| executable)
-    {
-        *found = code;
-    }
-    0
+    [libc_heap::code(), loader].map(|addr| code_of(addr).unwrap_or(Extent { start: 0, end: 0 }))
 }
 
 #[cfg(test)]

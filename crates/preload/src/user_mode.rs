@@ -8,7 +8,8 @@
 //! The handler runs on a signal stack of ours where the program has set none: the thread may run on a stack that is paged,
 //! and the kernel could not write its frame there.
 
-use crate::managed::{self, Managed};
+use crate::loaded;
+use crate::managed::Managed;
 use crate::next::Next;
 use crate::{errno, pieces, signal_stacks, stack};
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
@@ -119,11 +120,11 @@ pub fn fork_child(before: u32) {
 /// does. (Programs that are not position independent all lie at the same low addresses, also those without a handler.)
 fn caught_code() -> Vec<Extent> {
     const LOW: usize = 4 << 30;
-    let mut code = Vec::from_iter(managed::code_of(libc::getpid as *const () as usize));
+    let mut code = Vec::from_iter(loaded::code_of(libc::getpid as *const () as usize));
     // SAFETY: reads a number from the auxiliary vector: where the kernel starts the program.
     let program = unsafe { libc::getauxval(libc::AT_ENTRY) } as usize;
     if program > LOW {
-        code.extend(managed::code_of(program));
+        code.extend(loaded::code_of(program));
     }
     // The function of that name is ours (`raw_syscall`).
     code.push(Extent::new(libc::syscall as *const () as usize, 256));

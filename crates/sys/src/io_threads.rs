@@ -1,5 +1,6 @@
 //! The engine for kernels without io_uring: plain threads with preadv and pwritev.
 
+use crate::credentials;
 use crate::errno::Errno;
 use crate::event::Event;
 use crate::io::{Done, Engine, Op};
@@ -55,7 +56,7 @@ fn work(common: &Common) {
         } else if queue.closed {
             return;
         } else {
-            queue = common.more.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = credentials::wait_on(&common.more, queue);
         }
     }
 }

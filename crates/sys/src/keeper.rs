@@ -5,7 +5,7 @@
 //! found out that its descriptor is gone.
 
 use crate::errno::{Errno, call};
-use crate::{process, thread};
+use crate::{credentials, process, thread};
 use std::os::fd::RawFd;
 
 const CLOSE_RANGE_UNSHARE: usize = 1 << 1;
@@ -15,8 +15,7 @@ pub fn keep(fd: RawFd) -> Result<(), Errno> {
     thread::spawn("nearfar-keeper", move || {
         if hold(fd).is_ok() {
             loop {
-                // SAFETY: waits for nothing, with signals blocked; takes no memory.
-                let _ = unsafe { call(libc::SYS_ppoll, [0; 6]) };
+                credentials::wait();
             }
         }
     })

@@ -1,31 +1,15 @@
-//! Threads of nearfar's own, and the mark by which its code tells itself from the program's.
+//! Threads of nearfar's own.
 //!
 //! `std::thread` is not used: it allocates and registers destructors in the new thread before our code runs, through the
-//! program's malloc, which is ours, which may wait for the very thread that is starting.
+//! program's malloc, which is ours, which may wait for the very thread that is starting. Where memory is paged, the C library is not
+//! asked either (`own_thread`).
 
 use crate::errno::Errno;
+use crate::own_thread;
 use nearfar_core::addr::Extent;
-use std::cell::Cell;
 use std::ffi::{CString, c_void};
 
-thread_local! {
-    static INSIDE: Cell<u32> = const { Cell::new(0) };
-}
-
-/// True when this thread is inside nearfar: it holds the lock, or is one of our own.
-pub fn is_inside() -> bool {
-    INSIDE.with(Cell::get) > 0
-}
-
-/// One level further inside.
-pub fn go_inside() {
-    INSIDE.with(|inside| inside.set(inside.get() + 1));
-}
-
-/// Back by one level.
-pub fn come_out() {
-    INSIDE.with(|inside| inside.set(inside.get() - 1));
-}
+pub use crate::inside::{come_out, go_inside, is_inside};
 
 type Body = Box<dyn FnOnce() + Send>;
 
@@ -40,8 +24,11 @@ extern "C" fn begin(body: *mut c_void) -> *mut c_void {
 }
 
 /// Starts a detached thread named `name` (at most 15 bytes) that is inside for all its life, with every signal blocked but
-/// that of setuid(2).
+/// that of setuid(2). Of the kind of `own_thread` once that is prepared.
 pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), Errno> {
+    if own_thread::is_prepared() {
+        return own_thread::spawn(name, Box::new(body));
+    }
     const STACK: usize = 512 << 10;
     const LARGEST: usize = 8 << 30;
     let _signals = crate::signal::Blocked::all();

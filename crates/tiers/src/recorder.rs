@@ -127,6 +127,7 @@ impl Shared {
     fn write_for_ever(&self) {
         let mut ready = [false];
         loop {
+            nearfar_sys::credentials::follow();
             wait_readable(&[self.event.as_raw_fd()], PAUSE_MS, &mut ready);
             if ready[0] {
                 self.event.clear();

@@ -8,6 +8,7 @@
 
 use crate::backend::Backend;
 use nearfar_core::addr::{BLOCK, round_down};
+use nearfar_sys::credentials;
 use nearfar_sys::errno::Errno;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -61,7 +62,7 @@ impl Desk {
             let step = loop {
                 match waiting.take() {
                     Some(step) => break step,
-                    None => waiting = self.more.wait(waiting).unwrap_or_else(PoisonError::into_inner),
+                    None => waiting = credentials::wait_on(&self.more, waiting),
                 }
             };
             drop(waiting);

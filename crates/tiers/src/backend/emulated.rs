@@ -6,6 +6,7 @@
 
 use super::{Backend, StoreId};
 use nearfar_core::addr::Extent;
+use nearfar_sys::credentials;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::event::now_ns;
 use nearfar_sys::io::{Done, Piece};
@@ -107,7 +108,7 @@ fn work(common: &Common) -> ! {
                 common.timer.set(copy.due_ns);
             }
         } else {
-            queue = common.more.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = credentials::wait_on(&common.more, queue);
         }
     }
 }

@@ -47,6 +47,8 @@ pub struct Inner {
     // Where calls with structures are caught, once the handler is in place.
     pub(super) caught_code: Option<Vec<Extent>>,
     pub(super) forking_thread: u32,
+    // Whose this is, once it is anybody's.
+    pub(super) memory: Option<Memory>,
 }
 
 impl Inner {
@@ -87,6 +89,7 @@ impl Inner {
             loans: Loans::default(),
             caught_code: None,
             forking_thread: 0,
+            memory: None,
         })
     }
 
@@ -201,6 +204,8 @@ impl Inner {
 
     /// Starts the pager, with far space for `need` bytes.
     pub(super) fn start_pager(&mut self, need: u64) -> Result<(), Start> {
+        // The thread first, which waits for the lock: from the first registration on somebody serves.
+        self.have_thread().map_err(Start::Thread)?;
         self.drain_cache();
         let regions = std::mem::take(&mut self.regions);
         let scan: Vec<Extent> = regions.all().into_iter().map(|(range, _)| range).collect();
@@ -258,7 +263,6 @@ impl Inner {
 
     /// In the child of a fork.
     pub(super) fn after_fork(&mut self) {
-        (self.has_thread, self.has_helper) = (false, false);
         let slot = match self.job.join() {
             Some(slot) => slot,
             None => crate::pager::stop("too many processes under one nearfar run (1024); start fewer, or several runs"),

@@ -28,6 +28,7 @@ use inner::Inner;
 use nearfar_core::addr::Extent;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::event::Event;
+use nearfar_sys::{credentials, own_thread};
 use std::cell::UnsafeCell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,7 +65,10 @@ impl Memory {
         let (crowded, forking) = (AtomicBool::new(false), UnsafeCell::new(None));
         let common = Common { job, inner: Mutex::new(inner), event, blocks, maps, own_fds, crowded, forking };
         let memory = Memory { common: Box::leak(Box::new(common)) };
-        memory.guard_fds(&memory.enter());
+        let mut inner = memory.enter();
+        inner.memory = Some(memory);
+        memory.guard_fds(&inner);
+        drop(inner);
         Ok(memory)
     }
 
@@ -153,6 +157,15 @@ impl Memory {
     pub fn fork_child(&self) {
         // SAFETY: this thread has held the lock since `fork_prepare`; the child has no other threads.
         let Some(mut inner) = (unsafe { (*self.common.forking.get()).take() }) else { return };
+        own_thread::after_fork();
+        credentials::after_fork();
+        (inner.has_thread, inner.has_helper) = (false, false);
+        // Before anything is registered, as when paging begins.
+        if inner.pager.is_some()
+            && let Err(errno) = inner.have_thread()
+        {
+            crate::pager::stop(&format!("no thread for the pager of a forked child: {errno}"));
+        }
         inner.after_fork();
         self.common.crowded.store(false, Ordering::Relaxed);
         self.renew_event();

@@ -3,6 +3,8 @@
 use super::commit::Paging;
 use super::{Common, Memory, inner::Inner};
 use nearfar_core::addr::PAGE;
+use nearfar_sys::credentials;
+use nearfar_sys::errno::Errno;
 use nearfar_sys::event::{now_ns, wait_readable};
 use nearfar_sys::thread::give_way;
 use std::os::fd::{AsRawFd, RawFd};
@@ -41,12 +43,22 @@ impl Memory {
         if !needed {
             return;
         }
-        let common = self.common;
-        match nearfar_sys::thread::spawn("nearfar-pager", move || run(common)) {
-            Ok(()) => inner.has_thread = true,
+        match inner.have_thread() {
+            // Where the kernel pages; a pager has its thread before it begins.
             Err(error) if inner.is_active() => crate::pager::stop(&format!("no thread for the pager: {error}")),
-            Err(_) => {}
+            _ => {}
         }
+    }
+}
+
+impl Inner {
+    /// Starts the pager thread if there is none. It waits for the lock that the caller holds.
+    pub(super) fn have_thread(&mut self) -> Result<(), Errno> {
+        let Some(memory) = self.memory.filter(|_| !self.has_thread) else { return Ok(()) };
+        let common = memory.common;
+        nearfar_sys::thread::spawn("nearfar-pager", move || run(common))?;
+        self.has_thread = true;
+        Ok(())
     }
 }
 
@@ -87,6 +99,7 @@ fn run(common: &'static Common) {
     let mut looking = Looking::default();
     let mut watched = false;
     loop {
+        credentials::follow();
         if let Some(patience) = memory.keep_round() {
             wait_readable(&fds[..1], patience, &mut ready);
             continue;

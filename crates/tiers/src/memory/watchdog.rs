@@ -5,6 +5,7 @@
 
 use super::{Common, Memory};
 use crate::guard;
+use nearfar_sys::credentials;
 use nearfar_sys::event::now_ns;
 use nearfar_sys::process;
 use std::time::Duration;
@@ -51,6 +52,7 @@ fn watch(common: &'static Common, limit_ns: u64, pager_tid: u32) {
     loop {
         let turns = guard::turns();
         std::thread::sleep(pause);
+        credentials::follow();
         let (for_ns, text) = match look(common, limit_ns, next_ns, turns) {
             Seen::Nothing => {
                 let now = now_ns();

@@ -36,6 +36,8 @@ pub enum Start {
     Space(Errno),
     /// System calls on paged memory would have to be caught, and cannot be.
     Seccomp(Errno),
+    /// There is no thread to serve faults.
+    Thread(Errno),
     /// Some range cannot be paged.
     Register(Extent, Errno),
 }
@@ -48,6 +50,7 @@ impl std::fmt::Display for Start {
                 f,
                 "system calls on paged memory cannot be caught (seccomp: {errno}), which this user's userfaultfd makes necessary"
             ),
+            Start::Thread(errno) => write!(f, "no thread can be had to serve faults ({errno}); is `ulimit -u` reached?"),
             Start::Far(errno) => write!(f, "the far tier cannot be opened ({errno})"),
             Start::Full(why) => write!(f, "the far tier has no space ({})", why.errno),
             Start::Space(errno) => write!(f, "no address space for frames ({errno}); is `ulimit -v` set?"),
