@@ -45,6 +45,7 @@ mod signal_stacks;
 mod pieces;
 mod user_mode;
 mod exec;
+mod streams;
 mod recorded_threads;
 mod profiling;
 mod lifecycle;

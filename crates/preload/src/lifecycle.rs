@@ -5,7 +5,7 @@
 
 use crate::managed::Managed;
 use crate::next::Next;
-use crate::{alloc_internal, errno, exec, placing, profiling, small_heap, static_arrays, user_mode};
+use crate::{alloc_internal, errno, exec, placing, profiling, small_heap, static_arrays, streams, user_mode};
 use nearfar_profile::recorder;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::{own_thread, process};
@@ -233,7 +233,9 @@ pub extern "C" fn fork_prepare() {
     if let Some(managed) = managed_even_inside() {
         FORKING.fetch_add(1, Ordering::Relaxed);
         placing::fork_begin();
+        let lent = streams::lend(managed);
         managed.with(Memory::fork_prepare);
+        streams::keep(lent);
         // Under the lock that is held from here on: another thread may be about to fork too.
         FORKER.store(process::tid(), Ordering::Relaxed);
     } else if JOB.get().is_some() {
@@ -251,6 +253,7 @@ pub extern "C" fn fork_prepare() {
 pub extern "C" fn fork_parent() {
     if let Some(managed) = managed_even_inside() {
         alloc_internal::fork_parent();
+        streams::end();
         placing::fork_parent();
         managed.with(Memory::fork_parent);
         FORKING.fetch_sub(1, Ordering::Relaxed);
@@ -268,6 +271,7 @@ pub extern "C" fn fork_child() {
     if let Some(managed) = managed_even_inside() {
         PROCESS.store(process::pid(), Ordering::Relaxed);
         alloc_internal::fork_child();
+        streams::end();
         placing::fork_parent();
         managed.with(Memory::fork_child);
         user_mode::fork_child(FORKER.load(Ordering::Relaxed));

@@ -65,7 +65,9 @@ impl Memory {
         let mut inner = self.enter();
         let mut most = usize::MAX;
         if inner.pager.is_some() {
-            inner.slot.add(Counter::CallsCaught, 1);
+            if inner.job.settings().user_only {
+                inner.slot.add(Counter::CallsCaught, 1);
+            }
             most = inner.loan_limit();
         }
         let live = inner.loans().begin(process::tid(), now_ns());
@@ -120,7 +122,7 @@ impl Inner {
     /// The parts of `ranges` that the program may read, and that we manage.
     fn readable(&mut self, ranges: &[Extent]) -> Vec<Extent> {
         let mut out = Vec::new();
-        for &range in ranges.iter().filter(|range| !range.is_empty() && call_memory::is_watched(range.start)) {
+        for &range in ranges.iter().filter(|range| !range.is_empty()) {
             let parts = self.regions().parts(range);
             out.extend(parts.into_iter().filter(|(_, attr)| attr.prot & libc::PROT_READ != 0).map(|(part, _)| part));
         }
