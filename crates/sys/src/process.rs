@@ -78,6 +78,14 @@ pub fn exists(pid: u32) -> bool {
     is_alive(pid, 0)
 }
 
+/// A number that nobody can know beforehand; 0 where the kernel has none.
+pub fn random() -> u64 {
+    let mut bytes = [0u8; 8];
+    // SAFETY: writes at most 8 bytes into a local array.
+    let _ = unsafe { call(libc::SYS_getrandom, [bytes.as_mut_ptr().addr(), 8, 0, 0, 0, 0]) };
+    u64::from_ne_bytes(bytes)
+}
+
 /// True when `fd` is a descriptor (or one of the special numbers) of this process, as pidfd_open(2) makes them.
 pub fn is_own_pidfd(fd: i32) -> bool {
     const PIDFD_SELF: std::ops::RangeInclusive<i32> = -10001..=-10000;

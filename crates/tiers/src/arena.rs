@@ -1,7 +1,12 @@
-//! The arena: reserved address space from which large allocations and anonymous mappings come.
+//! The arena: the addresses at which large allocations and anonymous mappings lie.
 //!
-//! Two halves, told apart by address alone: *blocks* (the malloc family, readable and writable once used, kept so when
-//! freed) and *maps* (the mmap family, without access where nothing is mapped, so that stray pointers trap as they should).
+//! Two halves, told apart by address alone: *blocks* (the malloc family) and *maps* (the mmap family). Where nothing is used nothing is
+//! mapped: stray pointers trap, system calls answer, limits count and mappings at fixed addresses work as they would without us.
+//! Nobody else is given addresses there, since it is far from where the kernel puts anything by itself; what is there all the same
+//! (a raw system call with an address) is gone around.
+//!
+//! Where that place is not to be had, and where the kernel pages (the arena is a mapping of the spill file then), address space is
+//! reserved instead, without access where nothing is used.
 
 use nearfar_core::addr::{BLOCK, CHUNK, Extent, PAGE, round_up};
 use nearfar_core::ranges::Ranges;
@@ -13,9 +18,13 @@ use std::collections::BTreeMap;
 /// Address space asked for, for each half; halved until the kernel and `ulimit -v` agree.
 const LARGEST: usize = 8 << 40;
 const SMALLEST: usize = 1 << 30;
+/// For the blocks half where it need not be reserved. The rest of the place makes the start a different one each time.
+const OPEN_BLOCKS: usize = 4 << 40;
 
 /// Freed blocks that keep their pages for the next allocation of the like size.
 const CACHED_BLOCKS: usize = 16;
+/// Foreign mappings that an allocation goes around before it gives up.
+const TRIES: u32 = 64;
 
 /// Address space and who has which part of it.
 pub struct Arena {
@@ -26,6 +35,22 @@ pub struct Arena {
     sizes: BTreeMap<usize, usize>,
     cache: Vec<Extent>,
     cache_limit: usize,
+    /// Mapped without access where nothing is used.
+    reserved: bool,
+    huge_pages: bool,
+}
+
+/// Whether the kernel lets somebody map at the end of `range`, that is, whether its address space goes so far.
+fn is_addressable(range: Extent) -> bool {
+    let last = Extent { start: range.end - BLOCK, end: range.end };
+    let flags = map::ANON | libc::MAP_FIXED_NOREPLACE;
+    // SAFETY: replaces nothing, by its flags.
+    let mapped = unsafe { map::mmap(last.start, last.len(), libc::PROT_NONE, flags, -1, 0) };
+    if let Ok(start) = mapped {
+        // SAFETY: mapped just now.
+        let _ = unsafe { map::munmap(Extent::new(start, last.len())) };
+    }
+    mapped == Ok(last.start)
 }
 
 /// Reserves `len` bytes at the start of the watched range.
@@ -43,25 +68,41 @@ fn reserve_watched(len: usize) -> Result<Extent, Errno> {
     Err(Errno::EEXIST)
 }
 
+/// How the arena is to be.
+pub struct Shape {
+    /// Bytes of freed blocks that keep their pages.
+    pub cache_limit: usize,
+    /// The kernel may make huge pages.
+    pub huge_pages: bool,
+    /// It must lie where the filter for system calls looks.
+    pub watched: bool,
+    /// All of it must be reserved, and be no longer than this.
+    pub reserved: Option<usize>,
+}
+
 impl Arena {
-    /// Reserves address space, `most` bytes at most, with `watched` where the filter for system calls looks. `cache_limit` bounds
-    /// the bytes of freed blocks that keep their pages.
-    pub fn new(cache_limit: usize, huge_pages: bool, watched: bool, most: usize) -> Result<Self, Errno> {
-        let mut half = LARGEST.min(most / 2);
-        let whole = loop {
-            let reserved = if watched { reserve_watched(2 * half) } else { map::reserve(2 * half) };
-            match reserved {
-                Ok(range) => break range,
-                Err(errno) if half <= SMALLEST => return Err(errno),
-                Err(_) => half /= 2,
+    /// An arena with nothing in it.
+    ///
+    /// # Errors
+    /// When address space would have to be reserved and there is not enough of it.
+    pub fn new(shape: &Shape) -> Result<Self, Errno> {
+        // A different place each time, so that nobody knows addresses beforehand.
+        let slack = WATCHED.len() - LARGEST - OPEN_BLOCKS;
+        let start = WATCHED.start + nearfar_sys::process::random() as usize % (slack / BLOCK) * BLOCK;
+        let open = Extent::new(start, OPEN_BLOCKS + LARGEST);
+        let (whole, half, reserved) = match shape.reserved {
+            None if is_addressable(open) => (open, OPEN_BLOCKS, false),
+            most => {
+                let (range, half) = Self::reserve(shape.watched, most.unwrap_or(usize::MAX))?;
+                (range, half, true)
             }
         };
-        if huge_pages {
+        if reserved && shape.huge_pages {
             // SAFETY: our own fresh reservation; the advice only concerns page sizes.
             let _ = unsafe { map::madvise(whole, libc::MADV_HUGEPAGE) };
         }
-        let blocks = Extent::new(whole.start, half);
-        let maps = Extent::new(whole.start + half, half);
+        let (blocks, maps) =
+            (Extent::new(whole.start, half), Extent { start: whole.start + half, end: whole.end });
         Ok(Self {
             blocks,
             maps,
@@ -69,8 +110,50 @@ impl Arena {
             free_maps: Ranges::new(maps),
             sizes: BTreeMap::new(),
             cache: Vec::new(),
-            cache_limit,
+            cache_limit: shape.cache_limit,
+            reserved,
+            huge_pages: shape.huge_pages,
         })
+    }
+
+    /// Reserves address space, `most` bytes at most; returns it and how much of it is for blocks.
+    fn reserve(watched: bool, most: usize) -> Result<(Extent, usize), Errno> {
+        let mut half = LARGEST.min(most / 2);
+        loop {
+            match if watched { reserve_watched(2 * half) } else { map::reserve(2 * half) } {
+                Ok(range) => return Ok((range, half)),
+                Err(errno) if half <= SMALLEST => return Err(errno),
+                Err(_) => half /= 2,
+            }
+        }
+    }
+
+    /// Makes address space that was taken usable with protection `prot`.
+    ///
+    /// # Errors
+    /// EEXIST: somebody has mapped something there past us; the address space is theirs. Else as of mmap(2).
+    pub fn open(&self, range: Extent, prot: i32) -> Result<(), Errno> {
+        if self.reserved {
+            // SAFETY: address space of ours that nobody uses.
+            return unsafe { map::mprotect(range, prot) };
+        }
+        // SAFETY: replaces nothing, by its flags.
+        unsafe { map::mmap(range.start, range.len(), prot, map::ANON | libc::MAP_FIXED_NOREPLACE, -1, 0)? };
+        self.advise(range);
+        Ok(())
+    }
+
+    /// Allows huge pages in `range`, which has been mapped anew.
+    pub fn advise(&self, range: Extent) {
+        if self.huge_pages {
+            // SAFETY: the advice only concerns page sizes.
+            let _ = unsafe { map::madvise(range, libc::MADV_HUGEPAGE) };
+        }
+    }
+
+    /// True when what is not used is mapped without access.
+    pub fn is_reserved(&self) -> bool {
+        self.reserved
     }
 
     /// The half for allocations.
@@ -137,6 +220,11 @@ impl Arena {
         out
     }
 
+    /// Ends an allocation whose address space is somebody else's.
+    pub fn forget_block(&mut self, addr: usize) {
+        self.sizes.remove(&addr);
+    }
+
     /// Takes an allocation back that was never used.
     pub fn cancel_block(&mut self, range: Extent) {
         self.sizes.remove(&range.start);
@@ -180,19 +268,55 @@ impl Arena {
         Some(Extent { start: addr + len, end: range.end })
     }
 
-    /// Takes address space for a mapping of `len` bytes (whole pages).
-    pub fn take_map(&mut self, len: usize) -> Option<Extent> {
+    /// A mapping of `len` bytes (whole pages) with `prot`: at the address `wish`, if that is free, or anywhere.
+    pub fn open_map(&mut self, wish: usize, len: usize, prot: i32) -> Result<Extent, Errno> {
+        let wished = Extent { start: wish, end: wish.saturating_add(len) };
+        if wish.is_multiple_of(PAGE) && self.free_maps.take_at(wished) && self.open(wished, prot).is_ok() {
+            return Ok(wished);
+        }
         let align = if len >= BLOCK { BLOCK } else { CHUNK };
-        self.free_maps.take(len, align).map(|start| Extent::new(start, len))
+        for _ in 0..TRIES {
+            let range = Extent::new(self.free_maps.take(len, align).ok_or(Errno::ENOMEM)?, len);
+            match self.open(range, prot) {
+                Ok(()) => return Ok(range),
+                // Theirs for good.
+                Err(Errno::EEXIST) => {}
+                Err(errno) => {
+                    self.give_map(range);
+                    return Err(errno);
+                }
+            }
+        }
+        Err(Errno::ENOMEM)
     }
 
-    /// Takes what is still free of `range`, for a mapping at a fixed address.
-    pub fn take_map_at(&mut self, range: Extent) {
-        if self.free_maps.take_at(range) || !self.free_maps.any_free(&range) {
-            return;
+    /// Takes what is still free of `range`, for a mapping at a fixed address that the program asks for.
+    pub fn take_at(&mut self, range: Extent) {
+        for half in [&mut self.free_blocks, &mut self.free_maps] {
+            let Some(part) = half.whole().intersect(&range) else { continue };
+            if half.take_at(part) || !half.any_free(&part) {
+                continue;
+            }
+            for start in (part.start..part.end).step_by(PAGE) {
+                let _ = half.take_at(Extent::new(start, PAGE));
+            }
         }
-        for start in (range.start..range.end).step_by(PAGE) {
-            let _ = self.free_maps.take_at(Extent::new(start, PAGE));
+    }
+
+    /// Returns what is taken of `range` and is of no allocation: the program has unmapped it.
+    pub fn give_at(&mut self, range: Extent) {
+        if let Some(part) = self.maps.intersect(&range) {
+            self.give_map(part);
+        }
+        let Some(part) = self.blocks.intersect(&range) else { return };
+        let first = self.sizes.range(..=part.start).next_back().map_or(part.start, |(&start, _)| start);
+        let blocks: Vec<_> = self.sizes.range(first..part.end).map(|(&start, &len)| Extent::new(start, len)).collect();
+        let mut from = part.start;
+        for block in blocks.into_iter().chain([Extent { start: part.end, end: part.end }]) {
+            for start in (from..block.start.max(from)).step_by(PAGE) {
+                let _ = self.free_blocks.give(Extent::new(start, PAGE));
+            }
+            from = from.max(block.end);
         }
     }
 

@@ -4,6 +4,7 @@ use super::commit::Claim;
 use super::{Memory, inner::Inner};
 use crate::region::Attr;
 use nearfar_core::addr::{BLOCK, Extent};
+use nearfar_sys::errno::Errno;
 use nearfar_sys::map::{self, RW};
 
 const BLOCK_ATTR: Attr = Attr { prot: RW, arena: true, committed: true };
@@ -16,24 +17,47 @@ impl Memory {
         if let Some(range) = inner.arena.take_cached(size, align) {
             return Some((range.start, false));
         }
-        let range = inner.arena.take_block(size, align)?;
-        if self.open_block(&mut inner, range, Claim::of(range.len())) {
-            return Some((range.start, true));
-        }
-        inner.arena.cancel_block(range);
-        None
+        let range = self.new_block(&mut inner, size, (size, align), 0)?;
+        Some((range.start, true))
     }
 
-    /// Makes address space of the blocks half usable and counts it. False when there is no memory.
-    fn open_block(&self, inner: &mut Inner, range: Extent, claim: Claim) -> bool {
-        if inner.regions().uniform(range) != Some(BLOCK_ATTR) {
-            // SAFETY: address space of ours that nobody uses.
-            if unsafe { map::mprotect(range, RW) }.is_err() {
-                return false;
+    /// A block of fresh memory where `room.0` bytes are free, aligned to `room.1`, for the content of `moving` bytes that are free then.
+    /// `None`: no memory.
+    fn new_block(&self, inner: &mut Inner, size: usize, room: (usize, usize), moving: usize) -> Option<Extent> {
+        loop {
+            let taken = inner.arena.take_block(room.0, room.1)?;
+            if let Some(tail) = inner.arena.shrink_block(taken.start, size) {
+                inner.arena.give_block(tail);
             }
-            inner.manage(range, BLOCK_ATTR);
+            let range = inner.arena.block(taken.start)?;
+            match self.open_block(inner, range, Claim::of(range.len()).in_place_of(moving)) {
+                Ok(()) => return Some(range),
+                Err(Errno::EEXIST) => inner.arena.forget_block(range.start),
+                Err(_) => {
+                    inner.arena.cancel_block(range);
+                    return None;
+                }
+            }
         }
-        self.commit(inner, claim).is_ok()
+    }
+
+    /// Makes address space of the blocks half usable and counts it. `ENOMEM` when there is no memory; EEXIST when somebody else has
+    /// mapped something there: the address space is theirs.
+    fn open_block(&self, inner: &mut Inner, range: Extent, claim: Claim) -> Result<(), Errno> {
+        self.commit(inner, claim)?;
+        if inner.arena.is_reserved() && inner.regions().uniform(range) == Some(BLOCK_ATTR) {
+            return Ok(());
+        }
+        let mut opened = inner.arena.open(range, RW);
+        if opened == Err(Errno::ENOMEM) && inner.drain_cache() {
+            opened = inner.arena.open(range, RW);
+        }
+        if let Err(errno) = opened {
+            inner.decommit(claim.len());
+            return Err(errno);
+        }
+        inner.manage(range, BLOCK_ATTR);
+        Ok(())
     }
 
     /// Usable bytes of the block that starts at `addr`; `None` when `alloc` did not return that address.
@@ -55,9 +79,7 @@ impl Memory {
 
     fn close_block(inner: &mut Inner, range: Extent) {
         inner.unpin(range);
-        inner.discard(range);
-        inner.decommit(range.len());
-        inner.arena.give_block(range);
+        inner.close_block(range);
     }
 
     /// Resizes the block at `addr` in place or by moving its pages (no copying); `None`: no memory, the block is unchanged.
@@ -73,26 +95,22 @@ impl Memory {
             }
             if let Some(grown) = inner.arena.grow_block(addr, size) {
                 let tail = Extent { start: old.end, end: grown.end };
-                if self.open_block(&mut inner, tail, Claim::of(tail.len())) {
+                let opened = self.open_block(&mut inner, tail, Claim::of(tail.len()));
+                if opened.is_ok() {
                     return Some(addr);
                 }
-                if let Some(tail) = inner.arena.shrink_block(addr, old.len()) {
+                if let Some(tail) = inner.arena.shrink_block(addr, old.len())
+                    && opened != Err(Errno::EEXIST)
+                {
                     inner.arena.give_block(tail);
                 }
-                return None;
+                if opened != Err(Errno::EEXIST) {
+                    return None;
+                }
             }
             // Room to grow in place the next time: programs that grow by steps do it again and again.
             let ahead = size.checked_add(size / 2)?;
-            let new = inner.arena.take_block(ahead, BLOCK)?;
-            if let Some(tail) = inner.arena.shrink_block(new.start, size) {
-                inner.arena.give_block(tail);
-            }
-            let new = inner.arena.block(new.start)?;
-            if !self.open_block(&mut inner, new, Claim::of(new.len()).in_place_of(old.len())) {
-                inner.arena.cancel_block(new);
-                return None;
-            }
-            (old, new)
+            (old, self.new_block(&mut inner, size, (ahead, BLOCK), old.len())?)
         };
         self.transfer(old, new.start, old.len());
         self.free_moved(old);

@@ -204,9 +204,7 @@ impl Inner {
     pub(super) fn drain_cache(&mut self) -> bool {
         let ranges = self.arena.drain_cache();
         for range in &ranges {
-            self.discard(*range);
-            self.decommit(range.len());
-            self.arena.give_block(*range);
+            self.close_block(*range);
         }
         !ranges.is_empty()
     }

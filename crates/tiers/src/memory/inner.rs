@@ -1,7 +1,7 @@
 //! What the lock protects: the arena, the ledger of what is writable, and the pager once there is one.
 
 use super::Memory;
-use crate::arena::Arena;
+use crate::arena::{Arena, Shape};
 use crate::job::{Job, Slot};
 use crate::loans::Loans;
 use crate::mapped::{Chores, Keeper, Mapped};
@@ -60,10 +60,13 @@ impl Inner {
             true => Some(Mapped::new(Path::new(settings.far_dir()))?),
             false => None,
         };
-        let most = mapped.as_ref().map_or(usize::MAX, Mapped::most);
-        // Huge pages of a file would be read and written whole.
-        let huge = mapped.is_none() && !Denied(settings.denied).has("thp");
-        let arena = Arena::new(cache, huge, settings.user_only, most)?;
+        let arena = Arena::new(&Shape {
+            cache_limit: cache,
+            // Huge pages of a file would be read and written whole.
+            huge_pages: mapped.is_none() && !Denied(settings.denied).has("thp"),
+            watched: settings.user_only,
+            reserved: mapped.as_ref().map(Mapped::most),
+        })?;
         if let Some(mapped) = &mut mapped {
             mapped.take_arena(arena.whole())?;
         }
@@ -158,6 +161,49 @@ impl Inner {
                 let _ = unsafe { map::madvise(range, libc::MADV_DONTNEED) };
             }
         }
+    }
+
+    /// Ends an allocation of the blocks half: address space that nobody uses.
+    pub(super) fn close_block(&mut self, range: Extent) {
+        let parts = self.regions().parts(range);
+        self.decommit(committed_bytes(&parts));
+        for (part, _) in &parts {
+            self.discard(*part);
+        }
+        let whole = parts.iter().map(|(part, _)| part.len()).sum::<usize>() == range.len();
+        if self.arena.is_reserved() {
+            if !whole || parts.iter().any(|(_, attr)| attr.prot != map::RW) {
+                let _ = self.reserve_again(range);
+            }
+            return self.arena.give_block(range);
+        }
+        // SAFETY: the program has freed it.
+        if unsafe { map::munmap(range) }.is_ok() {
+            self.regions().remove(range);
+            self.arena.give_block(range);
+        }
+        // Else there are too many mappings to make a hole in one. It stays as it is, without content, and is not given out again.
+    }
+
+    /// Makes a range of the reserved arena address space without access again, whatever is mapped there.
+    pub(super) fn reserve_again(&mut self, range: Extent) -> Result<(), Errno> {
+        self.regions().remove(range);
+        match &self.mapped {
+            Some(mapped) => mapped.put(range, libc::PROT_NONE),
+            // SAFETY: unmapped by the program; the address space is ours.
+            None => unsafe { map::mmap(range.start, range.len(), libc::PROT_NONE, map::ANON | libc::MAP_FIXED, -1, 0) }.map(|_| ()),
+        }
+    }
+
+    /// The program has unmapped `range`, of which `parts` were managed.
+    pub(super) fn gone(&mut self, range: Extent, parts: &[(Extent, Attr)]) {
+        self.decommit(committed_bytes(parts));
+        for (part, _) in parts {
+            self.unpin(*part);
+            self.discard(*part);
+        }
+        self.regions().remove(range);
+        self.arena.give_at(range);
     }
 
     /// Ends what mlock did for `range`: the memory is about to be unmapped.
@@ -283,15 +329,30 @@ impl Inner {
                 {
                     pager.discard(part);
                 }
-                for range in kept_back {
-                    pager.regions.remove(range);
-                    // SAFETY: the program asked that a child does not have it.
-                    let _ = unsafe { map::munmap(range) };
-                }
+                self.give_up(kept_back);
             }
             None => {
                 self.job.force_charge(slot, self.charged as u64);
+                // The kernel has left it out of the child.
+                let kept_back = std::mem::take(&mut self.kept_back);
+                self.give_up(kept_back);
             }
+        }
+    }
+
+    /// In the child of a fork: ranges that the program asked it not to have.
+    fn give_up(&mut self, ranges: Vec<Extent>) {
+        for range in ranges {
+            let committed = committed_bytes(&self.regions().parts(range));
+            self.decommit(committed);
+            if self.arena.is_reserved() && self.arena.whole().contains_extent(range) {
+                let _ = self.reserve_again(range);
+            } else {
+                self.regions().remove(range);
+                // SAFETY: the program asked that a child does not have it.
+                let _ = unsafe { map::munmap(range) };
+            }
+            self.arena.give_at(range);
         }
     }
 
@@ -317,11 +378,7 @@ impl Inner {
         let parts: Vec<Extent> =
             wiped.iter().chain(&kept_back).flat_map(|&range| self.regions.parts(range)).map(|(part, _)| part).collect();
         parts.into_iter().for_each(|part| self.discard(part));
-        for range in kept_back {
-            self.regions.remove(range);
-            // SAFETY: the program asked that a child does not have it.
-            let _ = unsafe { map::munmap(range) };
-        }
+        self.give_up(kept_back);
         if self.mapped.is_none() || !kept || !self.keep() {
             self.job.force_charge(slot, self.charged as u64);
         }
@@ -341,6 +398,11 @@ impl Inner {
             }
         }
     }
+}
+
+/// Bytes of `parts` that count.
+pub(super) fn committed_bytes(parts: &[(Extent, Attr)]) -> usize {
+    parts.iter().filter(|(_, attr)| attr.committed).map(|(range, _)| range.len()).sum()
 }
 
 impl Memory {

@@ -1,7 +1,8 @@
 //! The mmap family: what is anonymous, private and large enough is managed, everything else is the kernel's.
 
 use super::commit::Claim;
-use super::{Memory, inner::Inner};
+use super::Memory;
+use super::inner::{Inner, committed_bytes};
 use crate::region::Attr;
 use nearfar_core::addr::{CHUNK, Extent, PAGE, round_up};
 use nearfar_sys::errno::Errno;
@@ -29,10 +30,6 @@ const HINT_LIMIT: usize = 1 << 40;
 fn is_ours_to_manage(len: usize, prot: i32, flags: i32) -> bool {
     let private = flags & libc::MAP_TYPE == libc::MAP_PRIVATE && flags & libc::MAP_ANONYMOUS != 0;
     private && flags & FOREIGN == 0 && prot & libc::PROT_EXEC == 0 && len >= SMALLEST
-}
-
-fn committed_bytes(parts: &[(Extent, Attr)]) -> usize {
-    parts.iter().filter(|(_, attr)| attr.committed).map(|(range, _)| range.len()).sum()
 }
 
 fn is_writable(prot: i32) -> bool {
@@ -88,43 +85,39 @@ impl Memory {
         }
         self.hold_back();
         let mut inner = self.enter();
-        if !(1..HINT_LIMIT).contains(&addr)
-            && flags & libc::MAP_FIXED_NOREPLACE != libc::MAP_FIXED_NOREPLACE
-            && let Some(range) = inner.arena.take_map(size)
-        {
-            return self.open_map(&mut inner, range, prot, claim);
+        if !(1..HINT_LIMIT).contains(&addr) && flags & libc::MAP_FIXED_NOREPLACE != libc::MAP_FIXED_NOREPLACE {
+            self.commit(&mut inner, claim)?;
+            let mut opened = inner.arena.open_map(addr, size, prot);
+            if opened == Err(Errno::ENOMEM) && inner.drain_cache() {
+                opened = inner.arena.open_map(addr, size, prot);
+            }
+            return match opened {
+                Ok(range) => {
+                    self.manage(&mut inner, range, Attr { prot, arena: true, committed: is_writable(prot) });
+                    Ok(range.start)
+                }
+                Err(errno) => {
+                    inner.decommit(claim.len());
+                    Err(errno)
+                }
+            };
         }
         // A wish for a certain place is the kernel's to grant; what comes of it is managed there.
         let start = raw(flags & !POPULATING)?;
         let range = Extent::new(start, size);
+        let arena = inner.arena.whole().contains_extent(range);
+        inner.arena.take_at(range);
         if !inner.may_manage(range) {
             return Ok(start);
         }
         if let Err(errno) = self.commit(&mut inner, claim) {
             // SAFETY: the kernel has just given us the range; nobody knows of it.
             let _ = unsafe { map::munmap(range) };
+            inner.arena.give_at(range);
             return Err(errno);
         }
-        self.manage(&mut inner, range, Attr { prot, arena: false, committed: is_writable(prot) });
+        self.manage(&mut inner, range, Attr { prot, arena, committed: is_writable(prot) });
         Ok(start)
-    }
-
-    /// Makes taken address space of the maps half a mapping.
-    fn open_map(&self, inner: &mut Inner, range: Extent, prot: i32, claim: Claim) -> Result<usize, Errno> {
-        let result = match self.commit(inner, claim) {
-            Ok(()) if prot != libc::PROT_NONE => {
-                // SAFETY: address space of ours that nobody uses.
-                let protected = unsafe { map::mprotect(range, prot) };
-                protected.inspect_err(|_| inner.decommit(claim.len()))
-            }
-            result => result,
-        };
-        if let Err(errno) = result {
-            inner.arena.give_map(range);
-            return Err(errno);
-        }
-        self.manage(inner, range, Attr { prot, arena: true, committed: is_writable(prot) });
-        Ok(range.start)
     }
 
     /// A mapping at a fixed address replaces what is there; it is `ours` with a claim.
@@ -136,13 +129,12 @@ impl Memory {
         raw: &dyn Fn() -> Result<usize, Errno>,
     ) -> Result<usize, Errno> {
         let mut inner = self.enter();
-        let maps = inner.arena.maps();
         if range.overlaps(&inner.arena.blocks()) {
-            // Nobody but the malloc family has addresses there.
-            return Err(Errno::ENOMEM);
+            // What is kept for the next allocation may be there.
+            inner.drain_cache();
         }
         let parts = inner.regions().parts(range);
-        let inside = maps.contains_extent(range);
+        let inside = inner.arena.whole().contains_extent(range);
         let all_ours = parts.iter().map(|(part, _)| part.len()).sum::<usize>() == range.len();
         let attr = Attr { prot, arena: inside, committed: is_writable(prot) };
         let ours = ours.filter(|_| inner.may_manage(range));
@@ -163,8 +155,11 @@ impl Memory {
                 Some(mapped) if ours.is_some() && inside => mapped.put(range, prot),
                 _ => raw().map(|_| ()),
             };
-            if result.is_ok() && inside {
-                inner.arena.take_map_at(range);
+            if result.is_ok() {
+                inner.arena.take_at(range);
+                if ours.is_some() && inside {
+                    inner.arena.advise(range);
+                }
             }
             result
         };
@@ -202,45 +197,40 @@ impl Memory {
     }
 
     pub(super) fn unmap(&self, inner: &mut Inner, range: Extent) -> Result<(), Errno> {
-        let parts = inner.regions().parts(range);
-        let maps = inner.arena.maps();
-        let ours = maps.intersect(&range);
-        if parts.is_empty() && ours.is_none() {
-            // SAFETY: what the program asked for, and nothing of it is ours.
-            return unsafe { map::munmap(range) };
-        }
         if range.overlaps(&inner.arena.blocks()) {
-            return Err(Errno::EINVAL);
+            inner.drain_cache();
         }
-        inner.decommit(committed_bytes(&parts));
-        for (part, _) in &parts {
-            inner.unpin(*part);
-            inner.discard(*part);
+        let parts = inner.regions().parts(range);
+        let arena = inner.arena.whole();
+        let Some(inside) = arena.intersect(&range).filter(|_| inner.arena.is_reserved()) else {
+            // First of all: huge pages are taken back whole then, which is far quicker than to get new ones.
+            inner.gone(range, &parts);
+            // SAFETY: what the program asked for.
+            return match unsafe { map::munmap(range) } {
+                Err(errno) if !parts.is_empty() => crate::pager::stop(&format!(
+                    "the kernel refuses to unmap {:#x}..{:#x} ({errno}); are there too many mappings (vm.max_map_count)?",
+                    range.start, range.end
+                )),
+                result => result,
+            };
+        };
+        let managed: usize = parts.iter().filter_map(|(part, _)| part.intersect(&inside)).map(|part| part.len()).sum();
+        inner.gone(inside, &parts);
+        if managed == inside.len() {
+            // SAFETY: unmapped by the program: stray accesses shall trap.
+            unsafe { map::mprotect(inside, libc::PROT_NONE)? };
+        } else {
+            // The program had something else mapped over our address space: put the reservation back.
+            inner.reserve_again(inside)?;
         }
-        let managed: usize = parts.iter().filter_map(|(part, _)| part.intersect(&maps)).map(|part| part.len()).sum();
-        if let Some(inside) = ours {
-            if managed == inside.len() {
-                // SAFETY: unmapped by the program: stray accesses shall trap.
-                unsafe { map::mprotect(inside, libc::PROT_NONE)? };
-            } else {
-                // The program had something else mapped over our address space: put the reservation back.
-                let flags = map::ANON | libc::MAP_FIXED;
-                match &inner.mapped {
-                    Some(mapped) => mapped.put(inside, libc::PROT_NONE)?,
-                    // SAFETY: unmapped by the program; the address space is ours.
-                    None => drop(unsafe { map::mmap(inside.start, inside.len(), libc::PROT_NONE, flags, -1, 0)? }),
-                }
-            }
-            inner.arena.give_map(inside);
-        }
-        inner.regions().remove(range);
         for outside in [
-            Extent { start: range.start, end: range.end.min(maps.start) },
-            Extent { start: range.start.max(maps.end), end: range.end },
+            Extent { start: range.start, end: range.end.min(arena.start) },
+            Extent { start: range.start.max(arena.end), end: range.end },
         ] {
             if !outside.is_empty() {
                 // SAFETY: what the program asked for.
                 unsafe { map::munmap(outside)? };
+                inner.gone(outside, &[]);
             }
         }
         Ok(())

@@ -26,12 +26,8 @@ impl Memory {
         }
         if !managed || old == 0 {
             if fixed {
-                // What is replaced may be ours.
-                let target = Extent::new(to, new);
-                let mut inner = self.enter();
-                if !inner.regions().parts(target).is_empty() || inner.arena.maps().overlaps(&target) {
-                    return Err(Errno::ENOMEM);
-                }
+                // SAFETY: passed on to the caller.
+                return unsafe { self.move_foreign(range, new, flags, to) };
             }
             // SAFETY: passed on to the caller.
             return unsafe { map::mremap(range, new, flags, to) };
@@ -67,21 +63,55 @@ impl Memory {
         self.move_to(range, new, attr, flags, None)
     }
 
+    /// mremap(2) with MREMAP_FIXED of what is not ours: what is replaced may be.
+    ///
+    /// # Safety
+    /// As for the system call.
+    unsafe fn move_foreign(&self, range: Extent, new: usize, flags: i32, to: usize) -> Result<usize, Errno> {
+        let target = Extent { start: to, end: to.checked_add(new).ok_or(Errno::EINVAL)? };
+        let sense = new > 0 && to.is_multiple_of(PAGE) && range.start.is_multiple_of(PAGE) && !target.overlaps(&range);
+        let mut inner = self.enter();
+        let parts = inner.regions().parts(target);
+        if !sense || flags & libc::MREMAP_MAYMOVE == 0 || (parts.is_empty() && !target.overlaps(&inner.arena.whole())) {
+            // SAFETY: passed on to the caller; the kernel refuses what makes no sense before it changes anything.
+            return unsafe { map::mremap(range, new, flags, to) };
+        }
+        if target.overlaps(&inner.arena.blocks()) {
+            inner.drain_cache();
+        }
+        // The kernel, too, unmaps the target before it looks whether the rest can be.
+        inner.gone(target, &parts);
+        // SAFETY: passed on to the caller.
+        let result = unsafe { map::mremap(range, new, flags, to) };
+        let Ok(start) = result else {
+            // SAFETY: what is left of what was just given up.
+            let _ = unsafe { map::munmap(target) };
+            return result;
+        };
+        inner.arena.take_at(target);
+        if flags & libc::MREMAP_DONTUNMAP == 0 {
+            inner.arena.give_at(range);
+        }
+        Ok(start)
+    }
+
     fn grow_here(&self, range: Extent, new: usize, attr: Attr) -> bool {
         let mut inner = self.enter();
         if !inner.arena.maps().contains_extent(range) || !inner.arena.grow_map(range, new) {
             return false;
         }
         let tail = Extent { start: range.end, end: range.start + new };
-        // SAFETY: address space of ours that was free until now.
-        if unsafe { map::mprotect(tail, attr.prot) }.is_err() {
+        if attr.committed && self.commit(&mut inner, Claim::of(tail.len())).is_err() {
             inner.arena.give_map(tail);
             return false;
         }
-        if attr.committed && self.commit(&mut inner, Claim::of(tail.len())).is_err() {
-            // SAFETY: as above; stray accesses shall trap again.
-            let _ = unsafe { map::mprotect(tail, libc::PROT_NONE) };
-            inner.arena.give_map(tail);
+        if let Err(errno) = inner.arena.open(tail, attr.prot) {
+            if attr.committed {
+                inner.decommit(tail.len());
+            }
+            if errno != Errno::EEXIST {
+                inner.arena.give_map(tail);
+            }
             return false;
         }
         self.manage(&mut inner, tail, attr);
