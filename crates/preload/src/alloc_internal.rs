@@ -11,6 +11,7 @@ use nearfar_sys::map;
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[cfg_attr(not(test), global_allocator)]
 static INTERNAL: Internal = Internal { lock: Lock::new(), heap: UnsafeCell::new(Dlmalloc::new_with_allocator(RawPages)) };
@@ -24,15 +25,26 @@ unsafe impl dlmalloc::Allocator for RawPages {
     fn alloc(&self, size: usize) -> (*mut u8, usize, u32) {
         // SAFETY: not fixed: the kernel picks free space.
         match unsafe { map::mmap(0, size, map::RW, map::ANON, -1, 0) } {
-            Ok(addr) => (addr as *mut u8, size, 0),
-            Err(_) => (null_mut(), 0, 0),
+            Ok(addr) => {
+                map::note_own(size);
+                (addr as *mut u8, size, 0)
+            }
+            // Called under the lock.
+            Err(_) => RESERVE.take(size).map_or((null_mut(), 0, 0), |addr| (addr as *mut u8, size, 0)),
         }
     }
 
     fn remap(&self, ptr: *mut u8, old: usize, new: usize, can_move: bool) -> *mut u8 {
         let flags = if can_move { libc::MREMAP_MAYMOVE } else { 0 };
         // SAFETY: dlmalloc passes a mapping that it got from `alloc`, and forgets the old range on success.
-        unsafe { map::mremap(Extent::new(ptr as usize, old), new, flags, 0) }.map_or(null_mut(), |addr| addr as *mut u8)
+        match unsafe { map::mremap(Extent::new(ptr as usize, old), new, flags, 0) } {
+            Ok(addr) => {
+                map::note_own(new);
+                map::note_gone(old);
+                addr as *mut u8
+            }
+            Err(_) => null_mut(),
+        }
     }
 
     fn free_part(&self, ptr: *mut u8, old: usize, new: usize) -> bool {
@@ -41,7 +53,11 @@ unsafe impl dlmalloc::Allocator for RawPages {
 
     fn free(&self, ptr: *mut u8, size: usize) -> bool {
         // SAFETY: dlmalloc gives up a range that it got from `alloc` and uses no more.
-        unsafe { map::munmap(Extent::new(ptr as usize, size)) }.is_ok()
+        let gone = unsafe { map::munmap(Extent::new(ptr as usize, size)) }.is_ok();
+        if gone {
+            map::note_gone(size);
+        }
+        gone
     }
 
     fn can_release_part(&self, _flags: u32) -> bool {
@@ -55,6 +71,44 @@ unsafe impl dlmalloc::Allocator for RawPages {
     fn page_size(&self) -> usize {
         PAGE
     }
+}
+
+/// Address space that was taken when there was enough, for when the kernel gives none any more: the program may have lowered its
+/// limits behind our back, and tables of the pager are not a thing that may be wanting. Memory is used when it is.
+struct Reserve {
+    next: AtomicUsize,
+    end: AtomicUsize,
+}
+
+const RESERVE_BYTES: usize = 64 << 20;
+static RESERVE: Reserve = Reserve { next: AtomicUsize::new(0), end: AtomicUsize::new(0) };
+
+impl Reserve {
+    fn take(&self, size: usize) -> Option<usize> {
+        let (next, end) = (self.next.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed));
+        (size <= end - next).then(|| {
+            self.next.store(next + size, Ordering::Relaxed);
+            next
+        })
+    }
+}
+
+/// Takes the reserve; once.
+pub fn keep_reserve() {
+    // SAFETY: not fixed: the kernel picks free space.
+    if let Ok(start) = unsafe { map::mmap(0, RESERVE_BYTES, map::RW, map::ANON, -1, 0) } {
+        map::note_own(RESERVE_BYTES);
+        RESERVE.next.store(start, Ordering::Relaxed);
+        RESERVE.end.store(start + RESERVE_BYTES, Ordering::Relaxed);
+    }
+}
+
+/// Ends the process with a message where there is no memory for our own tables: nobody could go on from here.
+fn some(block: *mut u8) -> *mut u8 {
+    if block.is_null() {
+        nearfar_tiers::pager::stop("the kernel gives no memory for nearfar's own tables: a limit (ulimit -v, -d), or overcommit is refused");
+    }
+    block
 }
 
 struct Internal {
@@ -79,7 +133,7 @@ impl Internal {
 unsafe impl GlobalAlloc for Internal {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller guarantees a layout of non-zero size.
-        self.with(|heap| unsafe { heap.malloc(layout.size(), layout.align()) })
+        some(self.with(|heap| unsafe { heap.malloc(layout.size(), layout.align()) }))
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
@@ -89,12 +143,12 @@ unsafe impl GlobalAlloc for Internal {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as for `alloc`.
-        self.with(|heap| unsafe { heap.calloc(layout.size(), layout.align()) })
+        some(self.with(|heap| unsafe { heap.calloc(layout.size(), layout.align()) }))
     }
 
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         // SAFETY: as for `dealloc`; the caller guarantees a non-zero new size.
-        self.with(|heap| unsafe { heap.realloc(ptr, layout.size(), layout.align(), new_size) })
+        some(self.with(|heap| unsafe { heap.realloc(ptr, layout.size(), layout.align(), new_size) }))
     }
 }
 

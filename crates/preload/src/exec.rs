@@ -10,6 +10,7 @@ use crate::{errno, user_mode};
 use nearfar_profile::recorder;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::map::OwnedMap;
+use nearfar_sys::own_limits;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
@@ -291,7 +292,7 @@ pub unsafe fn posix_spawn(child: Child, envp: Strings, search: bool) -> c_int {
 /// An exec of this process, or of a child of vfork.
 fn executing<R>(path: *const c_char, argv: Strings, envp: Strings, go: impl FnOnce() -> R) -> R {
     recorder::before_exec();
-    lending(path, argv, envp, go)
+    own_limits::with_real(|| lending(path, argv, envp, go))
 }
 
 /// Lends the texts of an exec that are in paged memory: the kernel reads them.

@@ -9,6 +9,7 @@ use crate::next::Next;
 use crate::{errno, stack, user_mode};
 use nearfar_profile::recorder;
 use nearfar_sys::errno::call;
+use nearfar_tiers::memory::Memory;
 use std::ffi::{c_int, c_void};
 
 static FORK: Next<unsafe extern "C" fn() -> libc::pid_t> = Next::new(c"fork");
@@ -68,7 +69,8 @@ pub unsafe fn raw_fork() -> libc::pid_t {
 }
 
 /// clone(2), the C library's wrapper. Without shared memory the child first runs on its copy of our stack, until its memory is
-/// served, and only then on the stack that it was given, which may be far.
+/// served, and only then on the stack that it was given, which may be far. It gets a copy of the descriptors, also where they
+/// were to be shared.
 ///
 /// # Safety
 /// As for the function. The last three arguments may be whatever lies in their places: the kernel reads those that `flags`
@@ -86,6 +88,12 @@ pub unsafe fn clone(
     if flags & libc::CLONE_PARENT_SETTID != 0 {
         user_mode::keep_words(&[rest.0.addr()]);
     }
+    if let Some(managed) = managed_even_inside()
+        && flags & (libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_VFORK | libc::CLONE_THREAD) == libc::CLONE_VM
+    {
+        // Descriptors that are opened from now on only one of the two would have, and both look after the same memory.
+        managed.with(Memory::page_now);
+    }
     if flags & libc::CLONE_VM != 0 || (managed_even_inside().is_none() && !recorder::is_started()) {
         // SAFETY: passed on to the caller.
         return CLONE.get().map_or_else(missing, |next| unsafe { next(entry, stack, flags, arg, rest.0, rest.1, rest.2) });
@@ -94,6 +102,8 @@ pub unsafe fn clone(
     if let Err(errno) = may_fork() {
         return errno::failed(errno.0);
     }
+    // The child needs descriptors of its own for its memory; where it opens them, the parent's would be closed.
+    let flags = flags & !libc::CLONE_FILES;
     let (parent, tls, child) = (rest.0.addr(), rest.1.addr(), rest.2.addr());
     #[cfg(target_arch = "x86_64")]
     let args = [flags as u32 as usize, 0, parent, child, tls, 0];

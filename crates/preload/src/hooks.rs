@@ -2,8 +2,9 @@
 //!
 //! A symbol is added here and nowhere else. Under test nothing is exported: the test runner keeps the C library's functions.
 
-use crate::{async_io, descriptors, exec, fork, heap, last_thread, lifecycle, maps, signals, zero_copy};
+use crate::{async_io, descriptors, exec, fork, heap, ids, last_thread, lifecycle, limits, maps, signals, zero_copy};
 use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ptr::{null, null_mut};
 
 macro_rules! hooks {
     ($($name:ident($($arg:ident: $kind:ty),*) -> $result:ty = $forward:expr;)*) => {$(
@@ -46,6 +47,7 @@ macro_rules! hooks_with_caller {
 }
 
 type Void = *mut c_void;
+type Limits = *const libc::rlimit64;
 type Action = *mut libc::sigaction;
 type Mask = *const libc::sigset_t;
 type Path = *const c_char;
@@ -125,6 +127,28 @@ hooks! {
         = async_io::list(mode, list, count, event);
     lio_listio64(mode: c_int, list: *const Void, count: c_int, event: Void) -> c_int
         = async_io::list(mode, list, count, event);
+
+    setrlimit(resource: c_uint, new: Limits) -> c_int = limits::prlimit(0, resource, new, null_mut());
+    setrlimit64(resource: c_uint, new: Limits) -> c_int = limits::prlimit(0, resource, new, null_mut());
+    getrlimit(resource: c_uint, old: *mut libc::rlimit64) -> c_int = limits::prlimit(0, resource, null(), old);
+    getrlimit64(resource: c_uint, old: *mut libc::rlimit64) -> c_int = limits::prlimit(0, resource, null(), old);
+    prlimit(pid: libc::pid_t, resource: c_uint, new: Limits, old: *mut libc::rlimit64) -> c_int
+        = limits::prlimit(pid, resource, new, old);
+    prlimit64(pid: libc::pid_t, resource: c_uint, new: Limits, old: *mut libc::rlimit64) -> c_int
+        = limits::prlimit(pid, resource, new, old);
+
+    setuid(user: c_uint) -> c_int = ids::change(&ids::SETUID, |next| next(user));
+    setgid(group: c_uint) -> c_int = ids::change(&ids::SETGID, |next| next(group));
+    seteuid(user: c_uint) -> c_int = ids::change(&ids::SETEUID, |next| next(user));
+    setegid(group: c_uint) -> c_int = ids::change(&ids::SETEGID, |next| next(group));
+    setreuid(real: c_uint, effective: c_uint) -> c_int = ids::change(&ids::SETREUID, |next| next(real, effective));
+    setregid(real: c_uint, effective: c_uint) -> c_int = ids::change(&ids::SETREGID, |next| next(real, effective));
+    setresuid(real: c_uint, effective: c_uint, saved: c_uint) -> c_int
+        = ids::change(&ids::SETRESUID, |next| next(real, effective, saved));
+    setresgid(real: c_uint, effective: c_uint, saved: c_uint) -> c_int
+        = ids::change(&ids::SETRESGID, |next| next(real, effective, saved));
+    setgroups(count: usize, groups: *const c_uint) -> c_int = ids::change(&ids::SETGROUPS, |next| next(count, groups));
+    initgroups(user: Path, group: c_uint) -> c_int = ids::change(&ids::INITGROUPS, |next| next(user, group));
 
     vmsplice(fd: c_int, vectors: *const libc::iovec, count: usize, flags: c_uint) -> isize
         = zero_copy::vmsplice(fd, vectors, count, flags);

@@ -56,6 +56,7 @@ mod alone;
 mod job_tiers;
 mod api;
 mod maps;
+mod limits;
 #[cfg(target_arch = "x86_64")]
 pub mod raw_syscall;
 #[cfg(target_arch = "x86_64")]
@@ -64,6 +65,7 @@ mod descriptors;
 mod signals;
 mod async_io;
 mod zero_copy;
+mod ids;
 mod last_thread;
 pub mod hooks;
 pub mod api_hooks;

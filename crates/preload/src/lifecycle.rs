@@ -8,7 +8,7 @@ use crate::next::Next;
 use crate::{alloc_internal, errno, exec, placing, profiling, small_heap, static_arrays, streams, user_mode};
 use nearfar_profile::recorder;
 use nearfar_sys::errno::Errno;
-use nearfar_sys::{own_thread, process};
+use nearfar_sys::{own_limits, own_thread, process};
 use nearfar_tiers::job::{ENV_JOB, Job};
 use nearfar_tiers::memory::Memory;
 use nearfar_tiers::pool::Pool;
@@ -162,6 +162,10 @@ fn register_handlers() {
 
 fn start_managing(job: Job) -> bool {
     own_thread::prepare();
+    alloc_internal::keep_reserve();
+    // A panic is a defect of ours. It ends the process either way; but nobody can use a backtrace into nearfar, and making one takes
+    // locks of the C library.
+    std::panic::set_hook(Box::new(|info| nearfar_tiers::pager::stop(&format!("internal error: {info}; please report this"))));
     let memory = match Memory::start(job) {
         Ok(memory) => memory,
         Err(errno) => {
@@ -189,6 +193,7 @@ fn start_managing(job: Job) -> bool {
         memory.adopt(array.start, array.len());
     }
     managed.set_arrays(arrays);
+    own_limits::adopt(memory.own_most_bytes());
     small_heap::configure();
     Pool::keep_settings();
     register_handlers();

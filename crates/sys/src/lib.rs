@@ -12,6 +12,7 @@ pub mod machine;
 pub mod rapl;
 pub mod memory_events;
 pub mod map;
+pub mod own_limits;
 pub mod secret;
 pub mod aside;
 pub mod futex;

@@ -4,11 +4,29 @@
 
 use crate::errno::{Errno, call};
 use nearfar_core::addr::{BLOCK, Extent, PAGE, round_up};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Read and write access.
 pub const RW: i32 = libc::PROT_READ | libc::PROT_WRITE;
 /// Private, anonymous, without a promise of memory.
 pub const ANON: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+
+static OWN: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts `len` bytes of address space that are nearfar's own from now on.
+pub fn note_own(len: usize) {
+    OWN.fetch_add(len, Ordering::Relaxed);
+}
+
+/// The opposite.
+pub fn note_gone(len: usize) {
+    OWN.fetch_sub(len, Ordering::Relaxed);
+}
+
+/// Bytes of address space that are nearfar's own.
+pub fn own_bytes() -> usize {
+    OWN.load(Ordering::Relaxed)
+}
 
 /// mmap(2) as the kernel has it.
 ///
@@ -122,6 +140,7 @@ impl OwnedMap {
         let len = round_up(len, PAGE).ok_or(Errno::ENOMEM)?;
         // SAFETY: not fixed: the kernel picks free space.
         let start = unsafe { mmap(0, len, RW, ANON, -1, 0)? };
+        note_own(len);
         Ok(Self { range: Extent::new(start, len) })
     }
 
@@ -135,5 +154,6 @@ impl Drop for OwnedMap {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours alone; whoever used it borrowed from `self`.
         let _ = unsafe { munmap(self.range) };
+        note_gone(self.range.len());
     }
 }

@@ -14,7 +14,7 @@ use crate::arch;
 use crate::errno::{Errno, call};
 use crate::map::{self, ANON, RW};
 use crate::{credentials, inside};
-use nearfar_core::addr::{Extent, PAGE, round_up};
+use nearfar_core::addr::{Extent, PAGE};
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -190,6 +190,7 @@ fn claim(layout: &Layout) -> Result<(&'static Place, usize), Errno> {
     match mapped.and_then(|start| unsafe { map::mprotect(Extent::new(start, PAGE), libc::PROT_NONE) }.map(|()| start)) {
         Ok(start) => {
             place.start.store(start, Ordering::Release);
+            map::note_own(layout.whole());
             Ok((place, start))
         }
         Err(errno) => {
@@ -241,9 +242,4 @@ pub fn after_fork() {
 /// Numbers of the living threads of this kind.
 pub fn all() -> impl Iterator<Item = u32> {
     PLACES.iter().map(|place| place.tid.load(Ordering::Acquire)).filter(|&tid| tid != 0 && tid != CLAIMED)
-}
-
-/// Bytes of address space that threads of this kind take at most.
-pub fn most_bytes() -> usize {
-    LAYOUT.get().map_or(0, |layout| THREADS * round_up(layout.whole(), PAGE).unwrap_or(0))
 }

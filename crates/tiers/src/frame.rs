@@ -43,11 +43,19 @@ pub struct FramePool {
 }
 
 impl FramePool {
+    fn pool_bytes(near_pages: u64) -> usize {
+        // The worst case is one page in each 64 KiB slot, so sixteen times near; limbo and free slots fit in as well.
+        round_down((near_pages as usize).saturating_mul(PAGE * 17).clamp(1 << 30, 1 << 44), BLOCK)
+    }
+
+    /// Bytes of address space that the frames of a near memory of `near_pages` take.
+    pub fn reserved_bytes(near_pages: u64) -> usize {
+        Self::pool_bytes(near_pages) + NURSERY_SLOTS * BLOCK
+    }
+
     /// Reserves address space for a near memory of `near_pages` pages. Uses no memory yet.
     pub fn new(near_pages: u64, huge_pages: bool) -> Result<Self, Errno> {
-        // The worst case is one page in each 64 KiB slot, so sixteen times near; limbo and free slots fit in as well.
-        let len = round_down((near_pages as usize).saturating_mul(PAGE * 17).clamp(1 << 30, 1 << 44), BLOCK);
-        let pool = Self::area(len)?;
+        let pool = Self::area(Self::pool_bytes(near_pages))?;
         let nursery = Self::area(NURSERY_SLOTS * BLOCK)?;
         Self::advise_huge(nursery, huge_pages);
         let mut nursery_free: Vec<usize> = (0..NURSERY_SLOTS).map(|slot| nursery.start + slot * BLOCK).collect();
@@ -68,6 +76,7 @@ impl FramePool {
 
     fn area(len: usize) -> Result<Extent, Errno> {
         let range = map::reserve(len)?;
+        map::note_own(len);
         // SAFETY: our own fresh reservation, unknown to anybody else.
         unsafe { map::mprotect(range, RW)? };
         // SAFETY: as above. A core file has no use for parked pages.

@@ -19,7 +19,8 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Address space of one store; memory is used only where data lies.
-const STORE_BYTES: usize = 1 << 42;
+/// Address space of the store of a process.
+pub const STORE_BYTES: usize = 1 << 42;
 const WORKERS: usize = 2;
 
 struct Copy {

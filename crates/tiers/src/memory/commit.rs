@@ -10,6 +10,7 @@ use nearfar_core::stats::Counter;
 use nearfar_core::units::Bytes;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::event::now_ns;
+use nearfar_sys::{own_limits, process};
 
 /// After far had no space for the beginning, nobody tries again for so long.
 const RETRY_NS: u64 = 100_000_000;
@@ -63,6 +64,11 @@ pub(super) enum Paging {
 impl Memory {
     /// Makes memory writable in the ledger; may begin to page. Fails when it cannot be had; nothing has changed then.
     pub(super) fn commit(&self, inner: &mut Inner, claim: Claim) -> Result<(), Errno> {
+        // As the kernel would: nothing is said, since the program has asked for it. What is kept for later counts too.
+        let more = claim.bytes.saturating_sub(claim.returned);
+        if own_limits::any() && !own_limits::allow(more, true) && !(inner.drain_cache() && own_limits::allow(more, true)) {
+            return Err(Errno::ENOMEM);
+        }
         let mut result = self.try_commit(inner, claim);
         if result.is_err() && inner.drain_cache() {
             result = self.try_commit(inner, claim);
@@ -101,6 +107,15 @@ impl Memory {
             }
         }
         inner.promise(claim)
+    }
+
+    /// Begins to page, if that is possible.
+    pub fn page_now(&self) {
+        let mut inner = self.enter();
+        if matches!(inner.activate(0), Paging::On) {
+            self.guard_fds(&inner);
+            self.start_thread_if_needed(&mut inner);
+        }
     }
 
     /// Before fork(2): fails when parent and child could not both be held, with `--commit=strict`.
@@ -171,7 +186,8 @@ impl Inner {
         if self.is_active() {
             return Paging::On;
         }
-        if self.refused {
+        // In a process that only shares this memory it would begin for that one alone.
+        if self.refused || process::pid() != self.owner {
             return Paging::Never;
         }
         if self.mapped.is_some() {

@@ -49,6 +49,8 @@ pub struct Inner {
     pub(super) forking_thread: u32,
     // Whose this is, once it is anybody's.
     pub(super) memory: Option<Memory>,
+    // The process that has descriptors and threads for this memory. Others may share it (CLONE_VM).
+    pub(super) owner: u32,
 }
 
 impl Inner {
@@ -93,6 +95,7 @@ impl Inner {
             caught_code: None,
             forking_thread: 0,
             memory: None,
+            owner: process::pid(),
         })
     }
 

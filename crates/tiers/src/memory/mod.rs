@@ -21,6 +21,7 @@ mod watchdog;
 
 pub use lend::CallLoan;
 
+use crate::frame::FramePool;
 use crate::guard::{self, Entered};
 use crate::job::Job;
 use crate::own_fds::OwnFds;
@@ -28,7 +29,7 @@ use inner::Inner;
 use nearfar_core::addr::Extent;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::event::Event;
-use nearfar_sys::{credentials, own_thread};
+use nearfar_sys::{credentials, own_thread, process};
 use std::cell::UnsafeCell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,6 +71,14 @@ impl Memory {
         memory.guard_fds(&inner);
         drop(inner);
         Ok(memory)
+    }
+
+    /// Bytes of address space that nearfar itself takes at most, apart from tables for very much data.
+    pub fn own_most_bytes(&self) -> u64 {
+        const OTHERS: u64 = 1 << 30;
+        let settings = self.common.job.settings();
+        let stores = if settings.emulated { crate::backend::emulated::STORE_BYTES as u64 } else { 0 };
+        FramePool::reserved_bytes(self.common.job.near_pages()) as u64 + settings.near_bytes / 4 + stores + OTHERS
     }
 
     fn enter(&self) -> Entered<Inner> {
@@ -159,7 +168,7 @@ impl Memory {
         let Some(mut inner) = (unsafe { (*self.common.forking.get()).take() }) else { return };
         own_thread::after_fork();
         credentials::after_fork();
-        (inner.has_thread, inner.has_helper) = (false, false);
+        (inner.has_thread, inner.has_helper, inner.owner) = (false, false, process::pid());
         // Before anything is registered, as when paging begins.
         if inner.pager.is_some()
             && let Err(errno) = inner.have_thread()

@@ -3,7 +3,7 @@
 use super::commit::Paging;
 use super::{Common, Memory, inner::Inner};
 use nearfar_core::addr::PAGE;
-use nearfar_sys::credentials;
+use nearfar_sys::{credentials, process};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::event::{now_ns, wait_readable};
 use nearfar_sys::thread::give_way;
@@ -29,6 +29,9 @@ const HOLD_OFF_NS: u64 = 1_000_000;
 impl Memory {
     /// Starts the thread where paging is on, or where this process is large enough for others to want memory of it.
     pub(super) fn start_thread_if_needed(&self, inner: &mut Inner) {
+        if process::pid() != inner.owner {
+            return;
+        }
         if let Some(pager) = &mut inner.pager
             && !std::mem::replace(&mut inner.has_helper, true)
         {

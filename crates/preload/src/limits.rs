@@ -1,0 +1,44 @@
+//! Limits of address space and data that the program sets and asks for (`sys::own_limits`); all others are the kernel's.
+
+use crate::errno;
+use crate::lifecycle::managed_even_inside;
+use nearfar_sys::errno::{Errno, call};
+use nearfar_sys::own_limits::{self, Kind};
+use nearfar_sys::process;
+use nearfar_tiers::memory::Memory;
+use std::ffi::{c_int, c_uint};
+
+/// The limit that is kept by us, of a process that is this one.
+fn kept(pid: libc::pid_t, resource: c_uint) -> Option<(Kind, u64)> {
+    let managed = managed_even_inside()?;
+    let kind = Kind::of(resource).filter(|_| pid == 0 || pid as u32 == process::pid())?;
+    Some((kind, managed.with(Memory::own_most_bytes)))
+}
+
+/// prlimit(2), of which getrlimit and setrlimit are parts.
+///
+/// # Safety
+/// `new` and `old` are null or point to a pair of limits.
+pub unsafe fn prlimit(pid: libc::pid_t, resource: c_uint, new: *const libc::rlimit64, old: *mut libc::rlimit64) -> c_int {
+    let Some((kind, own)) = kept(pid, resource) else {
+        let args = [pid as usize, resource as usize, new.addr(), old.addr(), 0, 0];
+        // SAFETY: passed on to the caller.
+        return status(unsafe { call(libc::SYS_prlimit64, args) }.map(|_| ()));
+    };
+    let (soft, hard) = own_limits::get(kind);
+    // SAFETY: null, or the program's pair.
+    if let Some(&libc::rlimit64 { rlim_cur, rlim_max }) = unsafe { new.as_ref() }
+        && let Err(errno) = own_limits::set(kind, rlim_cur, rlim_max, own)
+    {
+        return status(Err(errno));
+    }
+    // SAFETY: as above.
+    if let Some(old) = unsafe { old.as_mut() } {
+        *old = libc::rlimit64 { rlim_cur: soft, rlim_max: hard };
+    }
+    0
+}
+
+fn status(result: Result<(), Errno>) -> c_int {
+    result.map_or_else(|errno| errno::failed(errno.0), |()| 0)
+}
