@@ -118,6 +118,54 @@ impl Drop for Kept {
     }
 }
 
+/// Descriptors held for later: a program that has filled its table can fork all the same.
+#[derive(Default)]
+pub struct Spare {
+    held: Vec<Kept>,
+}
+
+impl Spare {
+    /// Holds `count`, or as many as can be had.
+    pub fn hold(&mut self, count: usize) {
+        let path = c"/dev/null".as_ptr().addr();
+        while self.held.len() < count {
+            // SAFETY: a C string constant.
+            let opened = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, path, libc::O_CLOEXEC as usize, 0, 0, 0]) };
+            let Ok(fd) = opened else { return };
+            // SAFETY: a fresh descriptor, ours alone.
+            self.held.push(Kept::new(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }));
+        }
+    }
+
+    /// Lets `count` of them go.
+    pub fn release(&mut self, count: usize) {
+        self.held.truncate(self.held.len().saturating_sub(count));
+    }
+
+    /// Their numbers.
+    pub fn fds(&self) -> impl Iterator<Item = RawFd> + '_ {
+        self.held.iter().map(Kept::as_raw_fd)
+    }
+}
+
+/// Runs `act`, which opens descriptors, with the limit of their number as high as it may be set. They stay when it is lowered again.
+pub fn with_room<R>(act: impl FnOnce() -> R) -> R {
+    let prlimit = |new: Option<&libc::rlimit64>| {
+        let mut old = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
+        let new = new.map_or(0, |new| std::ptr::from_ref(new).addr());
+        // SAFETY: reads and writes locals of the size that the kernel has.
+        unsafe { call(libc::SYS_prlimit64, [0, libc::RLIMIT_NOFILE as usize, new, (&raw mut old).addr(), 0, 0]) }.map(|_| old)
+    };
+    let Ok(before) = prlimit(None) else { return act() };
+    let raised = before.rlim_cur < before.rlim_max
+        && prlimit(Some(&libc::rlimit64 { rlim_cur: before.rlim_max, rlim_max: before.rlim_max })).is_ok();
+    let result = act();
+    if raised {
+        let _ = prlimit(Some(&before));
+    }
+    result
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,9 +9,14 @@ use crate::block::Phase;
 use crate::far::Far;
 use crate::job::Slot;
 use nearfar_core::stats::Counter;
+use nearfar_sys::aside;
 use nearfar_sys::event::wait_readable;
 use nearfar_sys::uffd::Uffd;
 use std::os::fd::OwnedFd;
+
+/// What a child opens before it can close what it has inherited, and the pipe.
+pub(super) const DESCRIPTORS: usize = 10;
+const OF_PIPE: usize = 2;
 
 impl Pager {
     /// Before fork, under the lock, which is held until one of the next two.
@@ -28,7 +33,8 @@ impl Pager {
             }
         }
         self.far.rest();
-        self.pipe = Far::fork_pipe().ok();
+        self.spare.release(OF_PIPE);
+        self.pipe = aside::with_room(Far::fork_pipe).ok();
         self.all_ranges(|pager, range| pager.hide_from_raw_forks(range, false));
     }
 
@@ -55,11 +61,18 @@ impl Pager {
         }
         self.blocks.values_mut().for_each(|block| block.shared = true);
         self.count(Counter::Forks, 1);
+        aside::with_room(|| self.spare.hold(DESCRIPTORS));
         self.resting = false;
     }
 
     /// After fork, in the child, which has `slot` in the job. Faults are served from here on, by a thread yet to start.
     pub fn fork_child(&mut self, slot: &'static Slot) {
+        self.spare.release(DESCRIPTORS);
+        aside::with_room(|| self.begin_child(slot));
+        aside::with_room(|| self.spare.hold(DESCRIPTORS));
+    }
+
+    fn begin_child(&mut self, slot: &'static Slot) {
         self.slot = slot;
         self.waits.clear();
         self.starved.clear();

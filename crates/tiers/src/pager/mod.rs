@@ -45,6 +45,7 @@ use nearfar_core::policy::aside::Aside;
 use nearfar_core::policy::merging::Merging;
 use nearfar_core::policy::{Evict, Prefetch, Run};
 use nearfar_core::stats::Counter;
+use nearfar_sys::aside::Spare;
 use nearfar_sys::event::now_ns;
 use nearfar_sys::process;
 use nearfar_sys::uffd::Uffd;
@@ -143,6 +144,8 @@ pub struct Pager {
     table_bytes: usize,
     over_since_ns: u64,
     pipe: Option<(std::os::fd::OwnedFd, std::os::fd::OwnedFd)>,
+    /// For forks.
+    spare: Spare,
 }
 
 fn page_index(addr: usize) -> usize {
@@ -171,6 +174,7 @@ impl Pager {
         fds.extend(self.awake.fd());
         fds.extend(self.far.fds());
         fds.extend(self.recorder.iter().flat_map(Recorder::fds));
+        fds.extend(self.spare.fds());
         fds
     }
 

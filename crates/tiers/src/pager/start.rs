@@ -13,6 +13,7 @@ use nearfar_core::addr::{Extent, block_extent};
 use nearfar_core::policy;
 use nearfar_core::policy::fetch_chunk::ChunkFetch;
 use nearfar_core::policy::stream::StreamFetch;
+use nearfar_sys::aside;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::kernel::Denied;
 use nearfar_sys::map;
@@ -68,7 +69,7 @@ impl Pager {
         let settings = job.settings();
         let denied = Denied(settings.denied);
         super::CORE_ON_STOP.store(settings.core_on_stop, std::sync::atomic::Ordering::Relaxed);
-        let parts = Self::open_parts(job, denied, need);
+        let parts = aside::with_room(|| Self::open_parts(job, denied, need));
         let (uffd, far, frames) = match parts {
             Ok(parts) => parts,
             Err(why) => return Err((regions, why)),
@@ -134,6 +135,7 @@ impl Pager {
             table_bytes: 0,
             over_since_ns: 0,
             pipe: None,
+            spare: Default::default(),
         };
         if let Err(why) = pager.register_all() {
             // Ordinary memory again, for forks too.
@@ -144,6 +146,7 @@ impl Pager {
             pager.take_in_present(range);
         }
         pager.keep_open();
+        aside::with_room(|| pager.spare.hold(super::fork::DESCRIPTORS));
         Ok(pager)
     }
 
