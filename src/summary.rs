@@ -45,6 +45,10 @@ pub fn summary(outcome: &Outcome, near: u64, far: &str, by_kernel: bool) -> Stri
     } else if over > 0 {
         line(format_args!("near was exceeded by up to {}: everything else was pinned (mlock, I/O in flight)", Bytes(over)));
     }
+    let released = outcome.counters.get(Counter::ReleasedBytes);
+    if released > 0 {
+        line(format_args!("{} were left to userfaultfds of the program's own: never paged, their content counts as near", Bytes(released)));
+    }
     placed(outcome, &mut line);
     if outcome.still_running > 0 {
         line(format_args!("{} processes of the job still run; the figures end here", outcome.still_running));

@@ -94,6 +94,7 @@ counters! {
     SpilledBytes, "spilled_bytes", "bytes", Sum, "Bytes of these objects. Pages that the kernel put far, since the node was full, are not among them.";
     NearRefused, "near_refused", "count", Sum, "Allocations that failed with ENOMEM because near was full (--full=fail).";
     NearWaitNs, "near_wait_ns", "ns", Sum, "Time that threads of the program waited for room in near (--full=wait), summed over threads.";
+    ReleasedBytes, "released_bytes", "bytes", Sum, "Memory that the program registered with a userfaultfd of its own: it is not paged, and what was in it counts as near.";
     SitesAsked, "sites_asked", "count", Sum, "Allocations whose call stack was compared with the plan.";
     SitesMatched, "sites_matched", "count", Sum, "Of these, the ones that the plan names.";
 }

@@ -2,8 +2,8 @@
 //!
 //! A symbol is added here and nowhere else. Under test nothing is exported: the test runner keeps the C library's functions.
 
-use crate::{async_io, descriptors, exec, fork, heap, ids, last_thread, lifecycle, limits, maps, signals, zero_copy};
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use crate::{async_io, descriptors, exec, fork, heap, ids, last_thread, lifecycle, limits, maps, own_uffd, signals, zero_copy};
+use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 use std::ptr::{null, null_mut};
 
 macro_rules! hooks {
@@ -149,6 +149,8 @@ hooks! {
         = ids::change(&ids::SETRESGID, |next| next(real, effective, saved));
     setgroups(count: usize, groups: *const c_uint) -> c_int = ids::change(&ids::SETGROUPS, |next| next(count, groups));
     initgroups(user: Path, group: c_uint) -> c_int = ids::change(&ids::INITGROUPS, |next| next(user, group));
+
+    ioctl(fd: c_int, request: c_ulong, arg: Void) -> c_int = own_uffd::ioctl(fd, request, arg);
 
     vmsplice(fd: c_int, vectors: *const libc::iovec, count: usize, flags: c_uint) -> isize
         = zero_copy::vmsplice(fd, vectors, count, flags);

@@ -66,6 +66,7 @@ mod signals;
 mod async_io;
 mod zero_copy;
 mod ids;
+mod own_uffd;
 mod last_thread;
 pub mod hooks;
 pub mod api_hooks;

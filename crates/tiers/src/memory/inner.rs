@@ -1,6 +1,7 @@
 //! What the lock protects: the arena, the ledger of what is writable, and the pager once there is one.
 
 use super::Memory;
+use super::release::Released;
 use crate::arena::{Arena, Shape};
 use crate::job::{Job, Slot};
 use crate::loans::Loans;
@@ -51,6 +52,7 @@ pub struct Inner {
     pub(super) memory: Option<Memory>,
     // The process that has descriptors and threads for this memory. Others may share it (CLONE_VM).
     pub(super) owner: u32,
+    pub(super) released: Vec<Released>,
 }
 
 impl Inner {
@@ -96,6 +98,7 @@ impl Inner {
             forking_thread: 0,
             memory: None,
             owner: process::pid(),
+            released: Vec::new(),
         })
     }
 
@@ -200,6 +203,7 @@ impl Inner {
 
     /// The program has unmapped `range`, of which `parts` were managed.
     pub(super) fn gone(&mut self, range: Extent, parts: &[(Extent, Attr)]) {
+        self.end_released(range);
         self.decommit(committed_bytes(parts));
         for (part, _) in parts {
             self.unpin(*part);

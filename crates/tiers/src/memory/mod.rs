@@ -15,6 +15,7 @@ mod lend;
 mod maps;
 mod near;
 mod ordinary;
+mod release;
 mod remap;
 mod thread;
 mod watchdog;

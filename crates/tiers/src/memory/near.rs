@@ -124,11 +124,7 @@ impl Memory {
 
     /// Gives back what `charge_placed` charged.
     pub fn uncharge_placed(&self, pages: u64) {
-        let mut inner = self.enter();
-        let back = pages.min(inner.placed);
-        inner.job.uncharge(inner.slot, back);
-        inner.placed -= back;
-        inner.tell_placed();
+        self.enter().uncharge_placed(pages);
         self.common.event.signal();
     }
 
@@ -178,7 +174,14 @@ impl Inner {
         self.job.try_charge(self.slot, pages)
     }
 
-    fn note_placed(&mut self, pages: u64) {
+    pub(super) fn uncharge_placed(&mut self, pages: u64) {
+        let back = pages.min(self.placed);
+        self.job.uncharge(self.slot, back);
+        self.placed -= back;
+        self.tell_placed();
+    }
+
+    pub(super) fn note_placed(&mut self, pages: u64) {
         self.placed += pages;
         self.tell_placed();
         self.publish_passive();

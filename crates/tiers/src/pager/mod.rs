@@ -18,6 +18,7 @@ mod fault;
 mod fork;
 mod mover;
 mod read;
+mod release;
 mod rescue;
 mod retry;
 mod room;
