@@ -9,6 +9,8 @@ use nearfar_core::addr::{Extent, PAGE};
 const TEXT: usize = 128 << 10;
 /// Most items that the kernel takes in one call of the kinds that have a list.
 const ITEMS: usize = 1024;
+/// Most items of any other list that are looked at: more descriptors than a process may have.
+const MOST_ITEMS: usize = 1 << 20;
 /// Most strings of an environment that are looked at.
 const STRINGS: usize = 1 << 17;
 const WORD: usize = size_of::<usize>();
@@ -103,8 +105,9 @@ fn direct(kind: Use, addr: usize, args: &[usize; 6]) -> Extent {
         Use::Len(arg) => args[arg],
         Use::Typed(arg) => args[arg].saturating_add(WORD),
         Use::Pages(arg) => args[arg].div_ceil(PAGE),
-        Use::Count(arg, size) => times(args[arg] as u32 as usize, size),
-        Use::Bits(arg) => args[arg] / 8 + WORD,
+        // Negative counts, which the kernel refuses, and such as stand for "all".
+        Use::Count(arg, size) => usize::try_from(args[arg] as i32).unwrap_or(0).min(MOST_ITEMS) * size,
+        Use::Bits(arg) => (args[arg] / 8 + WORD).min(PAGE),
         Use::Fds => (args[0] as u32 as usize).div_ceil(64) * WORD,
         Use::Packed(arg) => (args[arg] >> 16 & 0x3fff).max(PACKED),
         Use::Iov(arg) => times(args[arg].min(ITEMS), 2 * WORD),

@@ -136,7 +136,16 @@ impl Inner {
             ranges.iter().for_each(|&range| self.loans().add(live, range));
             return Vec::new();
         }
-        let parts = self.readable(ranges);
+        // More than half of what this process may count on would leave it nothing to go on with. What is not lent the kernel finds
+        // absent, and says EFAULT, if it gets there: programs give sizes that they do not mean.
+        let fair = (self.job.fair_share_pages() as usize).saturating_mul(PAGE) / 2;
+        let mut left = fair.max(LEAST).saturating_sub(self.loans().bytes());
+        let mut parts = self.readable(ranges);
+        for part in &mut parts {
+            part.end = part.end.min(part.start.saturating_add(left));
+            left -= part.len();
+        }
+        parts.retain(|part| !part.is_empty());
         parts.iter().for_each(|&part| self.loans().add(live, part));
         parts
     }
