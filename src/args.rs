@@ -1,5 +1,6 @@
 //! What was typed: the table of options from which parsing, `--help` and the man pages derive. Nothing is checked here.
 
+use crate::stall::OnStall;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -100,6 +101,11 @@ pub struct RunArgs {
     /// Show one status line on standard error while the program runs
     #[arg(long)]
     pub live: bool,
+
+    /// When threads wait for pages and the pager has taken no turn for 10 s: "wait" says so, and the program goes on if that ends;
+    /// "stop" ends it, with status 86
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnStall::Wait)]
+    pub on_stall: OnStall,
 
     /// Print nothing but errors
     #[arg(short, long)]

@@ -5,6 +5,7 @@
 
 mod exit;
 mod say;
+mod stall;
 mod args;
 mod machine;
 mod library;

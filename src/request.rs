@@ -8,6 +8,7 @@ use crate::mover::{NumaCache, Wanted};
 use crate::order::{self, Ordered};
 use crate::paging::{self, PagedJob};
 use crate::plan_file::PlanFile;
+use crate::stall::OnStall;
 use crate::start::{self, Start};
 use crate::target::Target;
 use crate::tiers::{self, Nodes, Tiers, Typed};
@@ -57,6 +58,8 @@ pub struct RunRequest {
     pub trace: Option<TraceFile>,
     /// Show a status line.
     pub live: bool,
+    /// What becomes of a program that is stuck.
+    pub on_stall: OnStall,
     /// Print errors only.
     pub quiet: bool,
     /// Things the user should know before the program starts.
@@ -119,7 +122,7 @@ impl RunRequest {
             notes.push("a trace is recorded: the program is slowed down, and this run's figures say nothing of others".into());
         }
         let place = (settings.order.policy != Policy::None).then(|| choice.unwrap_or_default().to_string());
-        let (argv, live, quiet) = (args.program, args.live, args.quiet);
+        let (argv, live, quiet, on_stall) = (args.program, args.live, args.quiet, args.on_stall);
         Ok(Self {
             program,
             argv,
@@ -135,6 +138,7 @@ impl RunRequest {
             stats,
             trace,
             live,
+            on_stall,
             quiet,
             notes,
         })

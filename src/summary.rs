@@ -47,7 +47,10 @@ pub fn summary(outcome: &Outcome, near: u64, far: &str, by_kernel: bool) -> Stri
     }
     let released = outcome.counters.get(Counter::ReleasedBytes);
     if released > 0 {
-        line(format_args!("{} were left to userfaultfds of the program's own: never paged, their content counts as near", Bytes(released)));
+        line(format_args!(
+            "{} were left to userfaultfds of the program's own: never paged, their content counts as near",
+            Bytes(released)
+        ));
     }
     placed(outcome, &mut line);
     if outcome.still_running > 0 {

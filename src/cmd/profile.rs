@@ -39,7 +39,7 @@ pub fn run(args: ProfileArgs) -> anyhow::Result<ExitCode> {
         Ok(child) => child,
         Err(error) => return Ok(not_executed(&path, &error)),
     };
-    let end = Running { child, signals }.until_end(|| ())?;
+    let end = Running { child, signals }.until_end(|_| ())?;
     // The program has ended: a failure here is told but does not replace its status.
     if let Err(error) = tell(&settings.file, json.as_ref(), args.quiet) {
         say::line(format_args!("{error:#}"));

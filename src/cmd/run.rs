@@ -10,9 +10,10 @@ use crate::request::RunRequest;
 use crate::residence::{Observer, Observing};
 use crate::runfile::{Ran, RunFile};
 use crate::running::{Running, end_like, not_executed};
+use crate::stall::StallWatch;
 use crate::target::Target;
 use crate::together::{RankRecord, Together};
-use crate::{library, ranks, say, summary};
+use crate::{exit, library, ranks, say, summary};
 use anyhow::Context;
 use nearfar_core::addr::PAGE;
 use nearfar_core::stats::Counter;
@@ -55,8 +56,10 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let live = (request.live && !request.quiet && paged).then(|| Live::new(request.settings.near_bytes));
     let order = &request.settings.order;
     let observer = (!paged).then(|| Observer::new(Root::this(), child.id(), order.near, order.far).start());
-    let mut watch = Watch { job, live, observer, last_tick: start, near_peak_seen: 0 };
-    let end = Running { child, signals }.until_end(|| watch.tick())?;
+    let stall = StallWatch::new(request.on_stall, request.settings.faults.watch_ns);
+    let mut watch = Watch { job, live, observer, last_tick: start, near_peak_seen: 0, stall };
+    let end = Running { child, signals }.until_end(|to_end| watch.tick(to_end))?;
+    let end = if watch.stall.has_stopped() { End::Status(exit::STOPPED_BY_NEARFAR) } else { end };
     let outcome = watch.outcome(start.elapsed(), end);
     let moved = mover.and_then(Mover::stop);
     let write = |of: &Together, target: &Target| write(&request, of, moved.as_ref().map(|(report, _)| report), target);
@@ -96,11 +99,13 @@ struct Watch {
     observer: Option<Observing>,
     last_tick: Instant,
     near_peak_seen: u64,
+    stall: StallWatch,
 }
 
 impl Watch {
-    fn tick(&mut self) {
+    fn tick(&mut self, to_end: bool) {
         self.job.bury_dead();
+        self.stall.look(&self.job, to_end);
         let near_used = self.job.charged_pages() * PAGE as u64;
         self.near_peak_seen = self.near_peak_seen.max(near_used);
         let elapsed = self.last_tick.elapsed();

@@ -80,6 +80,8 @@ pub struct Faults {
     pub corrupt: When,
     /// Operations (reads and writes together) that never end.
     pub stall: When,
+    /// Turns of the pager thread at which it falls asleep for ever.
+    pub deaf: When,
     /// Every operation takes at least so long, in ns.
     pub slow_ns: u64,
     /// Writes that touch one of these bytes of a store fail with EIO: from the first, up to before the second.
@@ -103,6 +105,7 @@ impl Default for Faults {
             short_write: When::NEVER,
             corrupt: When::NEVER,
             stall: When::NEVER,
+            deaf: When::NEVER,
             slow_ns: 0,
             bad: (0, 0),
             full_after: u64::MAX,
@@ -117,7 +120,7 @@ impl Faults {
         *self != Self { watch_ns: self.watch_ns, ..Self::default() }
     }
 
-    fn whens(&mut self) -> [(&'static str, &mut When); 6] {
+    fn whens(&mut self) -> [(&'static str, &mut When); 7] {
         [
             ("read-eio", &mut self.read_eio),
             ("write-eio", &mut self.write_eio),
@@ -125,6 +128,7 @@ impl Faults {
             ("short-write", &mut self.short_write),
             ("corrupt", &mut self.corrupt),
             ("stall", &mut self.stall),
+            ("deaf", &mut self.deaf),
         ]
     }
 

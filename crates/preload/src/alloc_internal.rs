@@ -106,7 +106,9 @@ pub fn keep_reserve() {
 /// Ends the process with a message where there is no memory for our own tables: nobody could go on from here.
 fn some(block: *mut u8) -> *mut u8 {
     if block.is_null() {
-        nearfar_tiers::pager::stop("the kernel gives no memory for nearfar's own tables: a limit (ulimit -v, -d), or overcommit is refused");
+        nearfar_tiers::pager::stop(
+            "the kernel gives no memory for nearfar's own tables: a limit (ulimit -v, -d), or overcommit is refused",
+        );
     }
     block
 }

@@ -125,7 +125,7 @@ fn start() -> State {
         start_placing(job);
         return State::Placing;
     }
-    if start_managing(job) { State::Managing } else { State::Inert }
+    if start_managing(job, Job::command_of(&path).unwrap_or(0)) { State::Managing } else { State::Inert }
 }
 
 /// The job that the environment names, and its path.
@@ -160,13 +160,13 @@ fn register_handlers() {
     PROCESS.store(process::pid(), Ordering::Relaxed);
 }
 
-fn start_managing(job: Job) -> bool {
+fn start_managing(job: Job, command: u32) -> bool {
     own_thread::prepare();
     alloc_internal::keep_reserve();
     // A panic is a defect of ours. It ends the process either way; but nobody can use a backtrace into nearfar, and making one takes
     // locks of the C library.
     std::panic::set_hook(Box::new(|info| nearfar_tiers::pager::stop(&format!("internal error: {info}; please report this"))));
-    let memory = match Memory::start(job) {
+    let memory = match Memory::start(job, command) {
         Ok(memory) => memory,
         Err(errno) => {
             job.note_unmanaged();

@@ -124,6 +124,11 @@ pub fn send(child: &Child, signal: i32) {
     unsafe { libc::kill(child.id() as libc::pid_t, signal) };
 }
 
+/// True of signals that ask a program to end.
+pub fn asks_to_end(signal: i32) -> bool {
+    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT].contains(&signal)
+}
+
 /// Asks a program to end.
 pub const TERMINATE: i32 = libc::SIGTERM;
 /// Ends a program.

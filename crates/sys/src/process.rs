@@ -86,6 +86,19 @@ pub fn random() -> u64 {
     u64::from_ne_bytes(bytes)
 }
 
+/// Ends this process by SIGKILL.
+pub fn kill_now() -> ! {
+    // SAFETY: integers only.
+    let _ = unsafe { call(libc::SYS_kill, [pid() as usize, libc::SIGKILL as usize, 0, 0, 0, 0]) };
+    exit_now(128 + libc::SIGKILL)
+}
+
+/// Sends SIGKILL to process `pid`.
+pub fn kill(pid: u32) {
+    // SAFETY: integers only.
+    let _ = unsafe { call(libc::SYS_kill, [pid as usize, libc::SIGKILL as usize, 0, 0, 0, 0]) };
+}
+
 /// True when `fd` is a descriptor (or one of the special numbers) of this process, as pidfd_open(2) makes them.
 pub fn is_own_pidfd(fd: i32) -> bool {
     const PIDFD_SELF: std::ops::RangeInclusive<i32> = -10001..=-10000;

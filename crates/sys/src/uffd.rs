@@ -304,34 +304,7 @@ impl Uffd {
 
     /// Reads the faults that wait, at most `out.len()`; returns how many. Never blocks. Fails when the descriptor is gone.
     pub fn read_faults(&self, out: &mut [PageFault]) -> Result<usize, Errno> {
-        const MESSAGE: usize = 32;
-        let mut buffer = [0u8; MESSAGE * 64];
-        let want = out.len().min(64) * MESSAGE;
-        let args = [self.fd.as_raw_fd() as usize, buffer.as_mut_ptr() as usize, want, 0, 0, 0];
-        // SAFETY: writes at most `want` bytes into a local buffer of at least that size.
-        let got = match unsafe { call(libc::SYS_read, args) } {
-            Err(Errno::EAGAIN) | Err(Errno::EINTR) => 0,
-            other => other?,
-        };
-        let mut count = 0;
-        for message in buffer[..got].chunks_exact(MESSAGE) {
-            if message[0] != EVENT_PAGEFAULT {
-                continue;
-            }
-            let word = |at: usize| {
-                let mut bytes = [0u8; 8];
-                bytes.copy_from_slice(&message[at..at + 8]);
-                u64::from_ne_bytes(bytes)
-            };
-            out[count] = PageFault {
-                addr: word(16) as usize & !(PAGE - 1),
-                thread: word(24) as u32,
-                write: word(8) & FAULT_FLAG_WRITE != 0,
-                protected: word(8) & FAULT_FLAG_WP != 0,
-            };
-            count += 1;
-        }
-        Ok(count)
+        read_faults(self.fd.as_raw_fd(), out)
     }
 }
 
@@ -339,6 +312,51 @@ impl AsRawFd for Uffd {
     fn as_raw_fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
+}
+
+fn read_faults(fd: RawFd, out: &mut [PageFault]) -> Result<usize, Errno> {
+    const MESSAGE: usize = 32;
+    let mut buffer = [0u8; MESSAGE * 64];
+    let want = out.len().min(64) * MESSAGE;
+    let args = [fd as usize, buffer.as_mut_ptr() as usize, want, 0, 0, 0];
+    // SAFETY: writes at most `want` bytes into a local buffer of at least that size.
+    let got = match unsafe { call(libc::SYS_read, args) } {
+        Err(Errno::EAGAIN) | Err(Errno::EINTR) => 0,
+        other => other?,
+    };
+    let mut count = 0;
+    for message in buffer[..got].chunks_exact(MESSAGE) {
+        if message[0] != EVENT_PAGEFAULT {
+            continue;
+        }
+        let word = |at: usize| {
+            let mut bytes = [0u8; 8];
+            bytes.copy_from_slice(&message[at..at + 8]);
+            u64::from_ne_bytes(bytes)
+        };
+        out[count] = PageFault {
+            addr: word(16) as usize & !(PAGE - 1),
+            thread: word(24) as u32,
+            write: word(8) & FAULT_FLAG_WRITE != 0,
+            protected: word(8) & FAULT_FLAG_WP != 0,
+        };
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// A fault that waits on the userfaultfd `fd`, if there is one. Takes it and has the thread ask again, so that nobody misses it: for
+/// whoever looks from beside.
+pub fn waiting(fd: RawFd) -> Option<PageFault> {
+    let mut fault = [PageFault { addr: 0, thread: 0, write: false, protected: false }];
+    if read_faults(fd, &mut fault) != Ok(1) {
+        return None;
+    }
+    let mut arg = RangeArg { start: fault[0].addr as u64, len: PAGE as u64 };
+    let number = request(0x02, size_of::<RangeArg>(), IOC_R) as usize;
+    // SAFETY: the kernel reads the range from a local; threads that are woken look again.
+    let _ = unsafe { call(libc::SYS_ioctl, [fd as usize, number, (&raw mut arg).addr(), 0, 0, 0]) };
+    Some(fault[0])
 }
 
 #[cfg(test)]

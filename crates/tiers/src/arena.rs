@@ -101,8 +101,7 @@ impl Arena {
             // SAFETY: our own fresh reservation; the advice only concerns page sizes.
             let _ = unsafe { map::madvise(whole, libc::MADV_HUGEPAGE) };
         }
-        let (blocks, maps) =
-            (Extent::new(whole.start, half), Extent { start: whole.start + half, end: whole.end });
+        let (blocks, maps) = (Extent::new(whole.start, half), Extent { start: whole.start + half, end: whole.end });
         Ok(Self {
             blocks,
             maps,

@@ -5,6 +5,7 @@
 //! by whoever next finds it dead. The segment is reached by path (`/proc/PID/fd/N` of the command), so that programs that
 //! close all descriptors keep it. Nothing here allocates.
 
+use crate::health::{Health, Stalled};
 use crate::ledger::{ACCOUNTS, Account, Accounts, Ledger};
 use nearfar_core::faults::Faults;
 use nearfar_core::placement::Order;
@@ -16,7 +17,7 @@ use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const MAGIC: u64 = u64::from_le_bytes(*b"nearfar4");
+const MAGIC: u64 = u64::from_le_bytes(*b"nearfar5");
 /// Processes that can be under one job at a time.
 pub const SLOT_COUNT: usize = ACCOUNTS;
 const PATH_BYTES: usize = 1024;
@@ -147,6 +148,7 @@ struct Header {
 #[repr(C)]
 pub struct Slot {
     account: Account,
+    health: Health,
     counters: [AtomicU64; COUNTER_COUNT],
 }
 
@@ -175,6 +177,11 @@ impl Slot {
     /// The value of a counter of this process.
     pub fn get(&self, counter: Counter) -> u64 {
         self.counters[counter as usize].load(Ordering::Relaxed)
+    }
+
+    /// What this process tells of its pager.
+    pub fn health(&self) -> &Health {
+        &self.health
     }
 
     /// Pages of near that this process has charged.
@@ -254,7 +261,20 @@ impl Job {
             self.bury_dead();
             find()
         })?;
-        self.slots().get(index)
+        let slot = self.slots().get(index)?;
+        slot.health.rest();
+        Some(slot)
+    }
+
+    /// Living processes whose pager has taken no turn for `limit_ns` while a thread waits for it.
+    pub fn stalled(&self, now_ns: u64, limit_ns: u64) -> Vec<Stalled> {
+        let of = |slot: &Slot| slot.health.stalled(slot.account.owner()?.0, now_ns, limit_ns);
+        self.slots().iter().filter_map(of).collect()
+    }
+
+    /// The process of the command, which the path of the segment names.
+    pub fn command_of(path: &CStr) -> Option<u32> {
+        path.to_str().ok()?.strip_prefix("/proc/")?.split('/').next()?.parse().ok()
     }
 
     /// Ends the slots of processes that are gone: their charge returns to the budget, their counters to the job's past.

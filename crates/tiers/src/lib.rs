@@ -10,6 +10,7 @@ pub mod hash_map;
 pub mod own_fds;
 pub mod ledger;
 pub mod xts;
+pub mod health;
 pub mod job;
 pub mod backend;
 pub mod speed;

@@ -84,7 +84,7 @@ fn threads_allocate_write_discard_and_free() {
     let mut settings = Settings::new(NEAR, "/var/tmp").expect("short path");
     settings.check_rounds = 200;
     let (job, _segment) = Job::create(settings).expect("memfd");
-    let memory = Memory::start(job).expect("memory");
+    let memory = Memory::start(job, std::process::id()).expect("memory");
     std::thread::scope(|scope| {
         (0..THREADS).for_each(|thread| drop(scope.spawn(move || churn(memory, thread))));
     });

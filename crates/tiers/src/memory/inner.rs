@@ -11,6 +11,7 @@ use crate::region::{Attr, Regions};
 use nearfar_core::addr::{BLOCK, Extent, PAGE};
 use nearfar_core::stats::Counter;
 use nearfar_sys::errno::Errno;
+use nearfar_sys::event::now_ns;
 use nearfar_sys::kernel::Denied;
 use nearfar_sys::{map, process};
 use std::path::Path;
@@ -197,7 +198,9 @@ impl Inner {
         match &self.mapped {
             Some(mapped) => mapped.put(range, libc::PROT_NONE),
             // SAFETY: unmapped by the program; the address space is ours.
-            None => unsafe { map::mmap(range.start, range.len(), libc::PROT_NONE, map::ANON | libc::MAP_FIXED, -1, 0) }.map(|_| ()),
+            None => {
+                unsafe { map::mmap(range.start, range.len(), libc::PROT_NONE, map::ANON | libc::MAP_FIXED, -1, 0) }.map(|_| ())
+            }
         }
     }
 
@@ -259,6 +262,7 @@ impl Inner {
     pub(super) fn start_pager(&mut self, need: u64) -> Result<(), Start> {
         // The thread first, which waits for the lock: from the first registration on somebody serves.
         self.have_thread().map_err(Start::Thread)?;
+        self.slot.health().turn(now_ns(), process::tid());
         self.drain_cache();
         let regions = std::mem::take(&mut self.regions);
         let scan: Vec<Extent> = regions.all().into_iter().map(|(range, _)| range).collect();
@@ -287,6 +291,7 @@ impl Inner {
                 self.regions = regions;
                 self.charged = charged;
                 self.job.force_charge(self.slot, charged as u64);
+                self.slot.health().rest();
                 Err(why)
             }
         }

@@ -1,7 +1,7 @@
 //! The mmap family: what is anonymous, private and large enough is managed, everything else is the kernel's.
 
-use super::commit::Claim;
 use super::Memory;
+use super::commit::Claim;
 use super::inner::{Inner, committed_bytes};
 use crate::region::Attr;
 use nearfar_core::addr::{CHUNK, Extent, PAGE, round_up};

@@ -10,6 +10,7 @@
 
 mod blocks;
 mod commit;
+mod guardian;
 mod inner;
 mod lend;
 mod maps;
@@ -24,7 +25,7 @@ pub use lend::CallLoan;
 
 use crate::frame::FramePool;
 use crate::guard::{self, Entered};
-use crate::job::Job;
+use crate::job::{Job, Slot};
 use crate::own_fds::OwnFds;
 use inner::Inner;
 use nearfar_core::addr::Extent;
@@ -33,7 +34,7 @@ use nearfar_sys::event::Event;
 use nearfar_sys::{credentials, own_thread, process};
 use std::cell::UnsafeCell;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 
 struct Common {
     job: Job,
@@ -42,6 +43,10 @@ struct Common {
     blocks: Extent,
     maps: Extent,
     own_fds: OwnFds,
+    // Copies of what the lock protects, for the guardian: the slot, the userfaultfd; and the command.
+    slot: AtomicPtr<Slot>,
+    uffd: AtomicI32,
+    command: u32,
     // More is in memory than may be, and only waiting helps.
     crowded: AtomicBool,
     // The lock between `fork_prepare` and its end; touched only by the thread that holds it.
@@ -51,6 +56,17 @@ struct Common {
 // SAFETY: all fields but `forking` are Sync; that one is used only by the thread that holds `inner`.
 unsafe impl Sync for Common {}
 
+impl Common {
+    fn slot(&self) -> &'static Slot {
+        // SAFETY: set from a slot of the job segment, which is mapped for the life of the process.
+        unsafe { &*self.slot.load(Ordering::Acquire) }
+    }
+
+    fn note_slot(&self, slot: &'static Slot) {
+        self.slot.store(std::ptr::from_ref(slot).cast_mut(), Ordering::Release);
+    }
+}
+
 /// The managed memory of this process.
 #[derive(Clone, Copy)]
 pub struct Memory {
@@ -59,13 +75,17 @@ pub struct Memory {
 
 impl Memory {
     /// Starts managing memory for the calling process under `job`. Nothing is paged yet.
-    pub fn start(job: Job) -> Result<Memory, Errno> {
+    /// `command` is the process of `nearfar run`.
+    pub fn start(job: Job, command: u32) -> Result<Memory, Errno> {
         let inner = Inner::new(job)?;
         let (blocks, maps) = (inner.arena.blocks(), inner.arena.maps());
         let own_fds = OwnFds::default();
         let event = Event::new()?;
         let (crowded, forking) = (AtomicBool::new(false), UnsafeCell::new(None));
-        let common = Common { job, inner: Mutex::new(inner), event, blocks, maps, own_fds, crowded, forking };
+        let slot = AtomicPtr::new(std::ptr::from_ref(inner.slot).cast_mut());
+        let uffd = AtomicI32::new(-1);
+        let common =
+            Common { job, inner: Mutex::new(inner), event, blocks, maps, own_fds, slot, uffd, command, crowded, forking };
         let memory = Memory { common: Box::leak(Box::new(common)) };
         let mut inner = memory.enter();
         inner.memory = Some(memory);
@@ -101,6 +121,8 @@ impl Memory {
         use std::os::fd::AsRawFd;
         let mut fds = inner.pager.as_ref().map_or_else(Vec::new, |pager| pager.own_fds());
         fds.extend(inner.mapped.iter().flat_map(|mapped| mapped.own_fds()));
+        let uffd = inner.pager.as_ref().and_then(|_| fds.first().copied()).unwrap_or(-1);
+        self.common.uffd.store(uffd, Ordering::Relaxed);
         fds.insert(0, self.common.event.as_raw_fd());
         self.common.own_fds.set(&fds);
     }
@@ -177,6 +199,7 @@ impl Memory {
             crate::pager::stop(&format!("no thread for the pager of a forked child: {errno}"));
         }
         inner.after_fork();
+        self.common.note_slot(inner.slot);
         self.common.crowded.store(false, Ordering::Relaxed);
         self.renew_event();
         self.guard_fds(&inner);

@@ -32,7 +32,8 @@ impl Memory {
                 unsafe { std::ptr::read_volatile(page as *const u8) };
             }
         }
-        self.enter().notice("memory that the program registers with a userfaultfd of its own did not come to rest; it stays paged");
+        self.enter()
+            .notice("memory that the program registers with a userfaultfd of its own did not come to rest; it stays paged");
     }
 }
 

@@ -3,10 +3,10 @@
 use super::commit::Paging;
 use super::{Common, Memory, inner::Inner};
 use nearfar_core::addr::PAGE;
-use nearfar_sys::{credentials, process};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::event::{now_ns, wait_readable};
 use nearfar_sys::thread::give_way;
+use nearfar_sys::{credentials, process};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::Ordering;
 
@@ -61,6 +61,8 @@ impl Inner {
         let common = memory.common;
         nearfar_sys::thread::spawn("nearfar-pager", move || run(common))?;
         self.has_thread = true;
+        // Who watches is there before there is anything to watch.
+        memory.start_watchdog();
         Ok(())
     }
 }
@@ -96,13 +98,17 @@ fn run(common: &'static Common) {
     // Threads that compute on all CPUs would else keep the pager, and those who wait for it, waiting for milliseconds.
     nearfar_sys::thread::be_prompt();
     let memory = Memory { common };
-    let event = common.event.as_raw_fd();
+    let (event, own_tid) = (common.event.as_raw_fd(), process::tid());
     let mut fds = vec![event];
     let mut ready = [false; 8];
     let mut looking = Looking::default();
-    let mut watched = false;
+    let (faults, mut turns) = (common.job.settings().faults, 0);
     loop {
         credentials::follow();
+        turns += 1;
+        while faults.deaf.hits(turns) {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
         if let Some(patience) = memory.keep_round() {
             wait_readable(&fds[..1], patience, &mut ready);
             continue;
@@ -113,6 +119,7 @@ fn run(common: &'static Common) {
             let mut inner = memory.enter();
             fds.truncate(1);
             if let Some(pager) = &mut inner.pager {
+                common.slot().health().turn(now_ns(), own_tid);
                 pager.round();
                 fds.extend(pager.wait_fds());
                 patience = pager.patience_ms();
@@ -125,11 +132,6 @@ fn run(common: &'static Common) {
                 memory.guard_fds(&inner);
                 continue;
             }
-        }
-        // Not while passive: nobody waits for anything then. The process may end meanwhile; nobody waits for this either.
-        if fds.len() > 1 && !watched {
-            memory.start_watchdog();
-            watched = true;
         }
         let start = now_ns();
         if !looking.sees(&fds, &mut ready, awaited || postponed, start) {

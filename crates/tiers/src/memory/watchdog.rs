@@ -3,7 +3,7 @@
 //! A thread of its own, since the pager thread itself may be waiting for the device. It only looks, and says; the program
 //! goes on waiting, as it would for its own file on such a device, and goes on when the device answers.
 
-use super::{Common, Memory};
+use super::{Common, Memory, guardian};
 use crate::guard;
 use nearfar_sys::credentials;
 use nearfar_sys::event::now_ns;
@@ -19,9 +19,8 @@ impl Memory {
     /// Starts the watchdog. Without it all works the same.
     pub(super) fn start_watchdog(&self) {
         let common = self.common;
-        let limit_ns = self.enter().job.settings().faults.watch_ns;
-        let pager_tid = process::tid();
-        let _ = nearfar_sys::thread::spawn("nearfar-watch", move || watch(common, limit_ns.max(1), pager_tid));
+        let limit_ns = common.job.settings().faults.watch_ns;
+        let _ = nearfar_sys::thread::spawn("nearfar-watch", move || watch(common, limit_ns.max(1)));
     }
 }
 
@@ -39,7 +38,7 @@ enum Seen {
     Blocked,
 }
 
-fn watch(common: &'static Common, limit_ns: u64, pager_tid: u32) {
+fn watch(common: &'static Common, limit_ns: u64) {
     let pause = Duration::from_nanos((limit_ns / 8).clamp(20_000_000, 1_000_000_000));
     // When to speak next, in ns of waiting.
     let mut next_ns = limit_ns;
@@ -53,6 +52,7 @@ fn watch(common: &'static Common, limit_ns: u64, pager_tid: u32) {
         let turns = guard::turns();
         std::thread::sleep(pause);
         credentials::follow();
+        guardian::look(common, limit_ns);
         let (for_ns, text) = match look(common, limit_ns, next_ns, turns) {
             Seen::Nothing => {
                 let now = now_ns();
@@ -77,7 +77,7 @@ fn watch(common: &'static Common, limit_ns: u64, pager_tid: u32) {
             Seen::Blocked => {
                 let now = now_ns();
                 let since = *blocked_since_ns.get_or_insert(now - pause.as_nanos() as u64);
-                (now - since, blocked_text(pager_tid))
+                (now - since, blocked_text(common.slot().health().pager()))
             }
         };
         if for_ns >= next_ns && !text.is_empty() {
@@ -96,6 +96,8 @@ fn look(common: &'static Common, limit_ns: u64, next_ns: u64, turns: u64) -> See
             let now = now_ns();
             let Some(pager) = &mut inner.pager else { return Seen::Nothing };
             let Some(stuck) = pager.stuck(now.saturating_sub(limit_ns)) else { return Seen::Nothing };
+            // Where the pager takes no turn, this is one that it has heard of before.
+            common.slot().health().waits(stuck.thread, stuck.addr);
             let text = if now - stuck.since_ns >= next_ns {
                 format!("a thread waits for the page at {:#x}: {}", stuck.addr, pager.explain(stuck.addr))
             } else {

@@ -52,7 +52,7 @@ impl Pager {
         let now = now_ns();
         for &fault in &faults[..count] {
             self.count(Counter::Faults, 1);
-            self.waits.push(Wait { addr: fault.addr, since_ns: now, far: false });
+            self.waits.push(Wait { addr: fault.addr, thread: fault.thread, since_ns: now, far: false });
             self.awake.waits();
             self.serve(fault, now);
         }

@@ -66,6 +66,7 @@ static CORE_ON_STOP: AtomicBool = AtomicBool::new(false);
 /// A thread that waits for a page.
 struct Wait {
     addr: usize,
+    thread: u32,
     since_ns: u64,
     far: bool,
 }

@@ -13,7 +13,9 @@ impl Pager {
         for number in range.blocks() {
             let (Some(block), Some(part)) = (self.blocks.get(&number), block_extent(number).intersect(&range)) else { continue };
             let hidden = |page: &usize| matches!(block.state[*page], PageState::Far | PageState::Held);
-            found.extend((page_index(part.start)..page_index(part.end - 1) + 1).filter(hidden).map(|page| page_addr(number, page)));
+            found.extend(
+                (page_index(part.start)..page_index(part.end - 1) + 1).filter(hidden).map(|page| page_addr(number, page)),
+            );
         }
         found
     }

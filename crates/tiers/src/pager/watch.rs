@@ -11,13 +11,15 @@ pub struct Stuck {
     pub since_ns: u64,
     /// The page.
     pub addr: usize,
+    /// Its number.
+    pub thread: u32,
 }
 
 impl Pager {
     /// The thread that has waited longest for a page, if that is since before `before_ns`.
     pub fn stuck(&self, before_ns: u64) -> Option<Stuck> {
         let oldest = self.waits.iter().min_by_key(|wait| wait.since_ns)?;
-        (oldest.since_ns <= before_ns).then_some(Stuck { since_ns: oldest.since_ns, addr: oldest.addr })
+        (oldest.since_ns <= before_ns).then_some(Stuck { since_ns: oldest.since_ns, addr: oldest.addr, thread: oldest.thread })
     }
 
     /// What the page at `addr` needs, and what the pager is at, in words.
