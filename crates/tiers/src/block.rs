@@ -8,6 +8,7 @@ use crate::backend::StoreId;
 use crate::bits::Bits;
 use crate::far::Place;
 use crate::log::Slot;
+use crate::page_map::PageMap;
 use nearfar_core::addr::{BLOCK_PAGES, CHUNK_PAGES};
 use std::ops::Range;
 
@@ -25,47 +26,46 @@ pub enum PageState {
     Held,
 }
 
-/// Slots in the log of the pages of one block: five bytes for each page.
-pub struct Slots {
-    // Place and page in one number, or NONE.
-    at: [u32; BLOCK_PAGES],
-    store: [StoreId; BLOCK_PAGES],
-    used: u16,
+/// A slot in the log, in five bytes and a mark; `NONE` is no slot.
+#[derive(Clone, Copy, Default)]
+struct PackedSlot {
+    // Place and page in one number, plus one.
+    at: u32,
+    store: StoreId,
 }
 
-const NONE: u32 = u32::MAX;
-
-impl Slots {
-    fn get(&self, page: usize) -> Option<Slot> {
-        let at = self.at[page];
-        let place = Place { store: self.store[page], index: at / BLOCK_PAGES as u32 };
-        (at != NONE).then_some(Slot { place, page: (at % BLOCK_PAGES as u32) as u16 })
+impl PackedSlot {
+    fn new(slot: Option<Slot>) -> Self {
+        slot.map_or(Self::default(), |slot| Self {
+            at: slot.place.index * BLOCK_PAGES as u32 + u32::from(slot.page) + 1,
+            store: slot.place.store,
+        })
     }
 
-    fn replace(&mut self, page: usize, slot: Option<Slot>) -> Option<Slot> {
-        let before = self.get(page);
-        self.used = self.used + u16::from(slot.is_some()) - u16::from(before.is_some());
-        self.at[page] = slot.map_or(NONE, |slot| slot.place.index * BLOCK_PAGES as u32 + u32::from(slot.page));
-        self.store[page] = slot.map_or(0, |slot| slot.place.store);
-        before
+    fn unpack(self) -> Option<Slot> {
+        let at = self.at.checked_sub(1)?;
+        let place = Place { store: self.store, index: at / BLOCK_PAGES as u32 };
+        Some(Slot { place, page: (at % BLOCK_PAGES as u32) as u16 })
     }
 }
 
 /// Index of a hold in the pager's table.
 pub type HoldId = usize;
 
-/// One block. About 700 bytes, 4 KiB more once parts of it have been in far, and 2.5 KiB while parts of it are in the log.
+/// One block. About 700 bytes; more once parts of it have been in far (8 bytes for each page, few or all), and while parts of it are in the
+/// log (8 bytes as well).
 pub struct Block {
     /// State of each page.
     pub state: [PageState; BLOCK_PAGES],
     /// Pages whose far copy is what the page held when it was last written or read.
     pub far_valid: Bits,
-    /// Hash of each valid far copy.
-    pub hashes: Option<Box<[u64; BLOCK_PAGES]>>,
+    /// Hash of each valid far copy; 0 where none is known.
+    pub hashes: PageMap<u64>,
     /// Far space of the block, laid out as in memory.
     pub place: Option<Place>,
-    /// Pages whose far copy is in the log instead.
-    pub scattered: Option<Box<Slots>>,
+    /// Pages whose far copy is in the log instead, and how many they are.
+    scattered: PageMap<PackedSlot>,
+    in_log: u16,
     /// Holds with pages of this block.
     pub holds: Vec<HoldId>,
     /// Resident as one huge page, and one unit for the policy.
@@ -87,9 +87,10 @@ impl Default for Block {
         Self {
             state: [PageState::Empty; BLOCK_PAGES],
             far_valid: Bits::default(),
-            hashes: None,
+            hashes: PageMap::None,
             place: None,
-            scattered: None,
+            scattered: PageMap::None,
+            in_log: 0,
             holds: Vec::new(),
             huge: false,
             merged_ns: 0,
@@ -131,17 +132,10 @@ impl Block {
         run
     }
 
-    /// The hash table, made on first use.
-    pub fn hashes_mut(&mut self) -> &mut [u64; BLOCK_PAGES] {
-        self.hashes.get_or_insert_with(|| Box::new([0; BLOCK_PAGES]))
-    }
-
     /// The hash that the far copy of `page` must have, if `found` is another one. 0 where none is known, which nothing is equal to.
     pub fn differs(&self, page: usize, found: u64) -> Option<u64> {
-        match &self.hashes {
-            Some(hashes) => (hashes[page] != found).then_some(hashes[page]),
-            None => Some(0),
-        }
+        let wanted = self.hashes.get(page);
+        (wanted == 0 || wanted != found).then_some(wanted)
     }
 
     fn is_blank_but_for_holds(&self) -> bool {
@@ -158,38 +152,37 @@ impl Block {
 
     /// The slot of `page` in the log.
     pub fn log_slot(&self, page: usize) -> Option<Slot> {
-        self.scattered.as_ref().and_then(|slots| slots.get(page))
+        self.scattered.get(page).unpack()
     }
 
     /// True when pages of it may be in the log.
     pub fn has_log_slots(&self) -> bool {
-        self.scattered.is_some()
+        self.in_log > 0
     }
 
     /// Sets or clears the slot of `page` in the log; returns the one before.
     pub fn set_log_slot(&mut self, page: usize, slot: Option<Slot>) -> Option<Slot> {
-        if slot.is_none() && self.scattered.is_none() {
-            return None;
+        let before = self.log_slot(page);
+        match slot {
+            Some(_) => self.scattered.set(page, PackedSlot::new(slot)),
+            None => self.scattered.clear(page),
         }
-        let none = || Box::new(Slots { at: [NONE; BLOCK_PAGES], store: [0; BLOCK_PAGES], used: 0 });
-        let slots = self.scattered.get_or_insert_with(none);
-        let before = slots.replace(page, slot);
-        if slots.used == 0 {
-            self.scattered = None;
+        self.in_log = self.in_log + u16::from(slot.is_some()) - u16::from(before.is_some());
+        if self.in_log == 0 {
+            self.scattered = PageMap::None;
         }
         before
     }
 
     /// Bytes of the tables of far copies that the block has.
     pub fn table_bytes(&self) -> usize {
-        let hashes = if self.hashes.is_some() { BLOCK_PAGES * size_of::<u64>() } else { 0 };
-        hashes + if self.scattered.is_some() { size_of::<Slots>() } else { 0 }
+        self.hashes.bytes() + self.scattered.bytes()
     }
 
     /// Pages with a far copy in the block's own place.
     pub fn in_place(&self) -> Bits {
         let mut bits = self.far_valid;
-        if self.scattered.is_some() {
+        if self.in_log > 0 {
             (0..BLOCK_PAGES).filter(|&page| self.log_slot(page).is_some()).for_each(|page| bits.clear(page));
         }
         bits

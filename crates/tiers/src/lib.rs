@@ -17,6 +17,7 @@ pub mod speed;
 pub mod reserve;
 pub mod far;
 pub mod log;
+pub mod page_map;
 pub mod block;
 pub mod region;
 pub mod frame;

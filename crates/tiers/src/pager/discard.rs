@@ -59,6 +59,7 @@ impl Pager {
             self.block(number).state[page] = PageState::Empty;
             self.forget_far(number, page);
         }
+        self.with_tables(number, |block| pages.clone().for_each(|page| block.hashes.clear(page)));
         self.settle_units(number, pages, Arrival::Touched);
         self.free_place_if_unused(number);
         self.forget_if_blank(number);

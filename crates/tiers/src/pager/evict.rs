@@ -213,7 +213,7 @@ impl Pager {
                 continue;
             }
             let known = block.far_valid.get(page);
-            let equal = known && block.hashes.as_ref().is_some_and(|hashes| hashes[page] == hash);
+            let equal = known && block.hashes.get(page) == hash;
             changed += usize::from(known && !equal);
             // A block that has come together leaves the log, so that it can be read in one piece.
             if equal && !(whole && !short && block.log_slot(page).is_some()) {
@@ -261,7 +261,7 @@ impl Pager {
             let slot = Slot { place: first.place, page: first.page + index as u16 };
             self.with_tables(number, |block| {
                 block.set_log_slot(page, Some(slot));
-                block.hashes_mut()[page] = fresh[page];
+                block.hashes.set(page, fresh[page]);
             });
         }
         self.hold(id).writing = dirty;
@@ -283,8 +283,7 @@ impl Pager {
         let place = self.place_for(number, &mut dirty, &mask, zeros)?;
         // Pages that had to join because their block moved were clean: their hashes hold.
         self.with_tables(number, |block| {
-            let hashes = block.hashes_mut();
-            dirty.iter().filter(|&page| fresh[page] != 0).for_each(|page| hashes[page] = fresh[page]);
+            dirty.iter().filter(|&page| fresh[page] != 0).for_each(|page| block.hashes.set(page, fresh[page]));
         });
         for page in dirty.iter() {
             self.forget_far(number, page);
