@@ -74,3 +74,57 @@ fn threads_that_are_cancelled() {
 fn asynchronous_read_of_a_pipe() {
     both("async_pipe.c");
 }
+
+/// Issue 19: malloc ended the program by SIGABRT.
+#[test]
+fn limits_that_are_lowered_while_paging() {
+    for args in [&[][..], &["data"]] {
+        TestProgram::source("limits_lowered.c").args(args.iter().copied()).near("48M").same().ok().paged();
+        // Before paging begins.
+        TestProgram::source("limits_lowered.c").args(args.iter().copied()).near("448M").same().ok();
+    }
+}
+
+/// Issue 19: the child was stopped.
+#[test]
+fn forks_without_a_free_descriptor() {
+    TestProgram::source("fork_without_descriptors.c").near("48M").same().ok().paged();
+}
+
+/// Issue 19: tables of 7 KiB for each page, beyond near, and a minute.
+#[test]
+fn pages_far_from_each_other() {
+    let under = TestProgram::source("sparse_pages.c").near("64M").limit_s(60).self_checked().paged();
+    assert_eq!(under.counter("over_budget_bytes"), 0);
+    // 20,000 blocks of 2 MiB are in use: a thousandth of that.
+    assert!(under.counter("metadata_peak_bytes") < 20_000 * 2048, "{}", under.counter("metadata_peak_bytes"));
+}
+
+/// Issue 19: ENOMEM, and SEGV_ACCERR for holes.
+#[test]
+fn holes_and_fixed_addresses() {
+    both("fixed_addresses.c");
+    TestProgram::source("fixed_addresses.c").args(["reserved"]).near("32M").options(["--deny", "uffd"]).same().ok();
+}
+
+/// Issue 19: stopped, or hung.
+#[test]
+fn clones_that_share_half() {
+    both("cloned_tables.c");
+    TestProgram::source("cloned_tables.c").args(["begin"]).near("64M").same().ok();
+}
+
+/// Issue 19: EBUSY.
+#[test]
+fn a_userfaultfd_of_the_programs_own() {
+    for args in [&[][..], &["paging"]] {
+        let under = TestProgram::source("own_userfaultfd.c").args(args.iter().copied()).near("48M").same().ok().paged();
+        assert_eq!(under.counter("released_bytes"), 4 << 20);
+    }
+}
+
+/// Issue 19: hung for ever where system calls are caught.
+#[test]
+fn sizes_that_are_not_meant() {
+    both("sizes_not_meant.c");
+}

@@ -37,6 +37,12 @@ mod fork;
 /// Put it here if it is about options, messages and exit codes of the command.
 mod cli;
 
+/// Put it here if the program brings a malloc of its own.
+mod allocators;
+
+/// Put it here if the pager takes no turns.
+mod stalls;
+
 /// Put it here if it is a trap that other pagers fell into.
 mod traps;
 

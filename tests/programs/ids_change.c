@@ -1,6 +1,24 @@
 // The C library has every thread take part in a change of user or group, and waits for each.
 #include "check.h"
+#include <dirent.h>
 #include <grp.h>
+
+// Threads whose effective user is another one than ours.
+static int others(void) {
+    DIR *tasks = opendir("/proc/self/task");
+    int found = 0;
+    for (struct dirent *task; tasks && (task = readdir(tasks));) {
+        char path[300], line[200];
+        unsigned real, effective = 65534;
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", task->d_name);
+        FILE *status = fopen(path, "r");
+        while (status && fgets(line, sizeof line, status)) sscanf(line, "Uid: %u %u", &real, &effective);
+        if (status) fclose(status);
+        found += effective != 65534;
+    }
+    if (tasks) closedir(tasks);
+    return found;
+}
 
 int main(void) {
     void *at = map(96 * MIB);
@@ -14,6 +32,11 @@ int main(void) {
     }
     fill(at, 96 * MIB, 2);
     verify(at, 96 * MIB, 2, "as another user");
+    // All threads, ours too, which may take a second.
+    for (int tries = 0; geteuid() == 65534 && others(); tries++) {
+        must(tries < 100);
+        usleep(100000);
+    }
     puts("OK");
     return 0;
 }

@@ -57,9 +57,15 @@ pub fn changed() {
     futex::wake(&CHANGES, i32::MAX as u32);
 }
 
-/// A thread of ours begins, with what the one has that started it.
-pub(crate) fn begin() {
-    FOLLOWED.set(CHANGES.load(Ordering::Acquire));
+/// What the calling thread has, for one that it is about to start.
+pub(crate) fn now(is_own_thread: bool) -> u32 {
+    if is_own_thread { FOLLOWED.get() } else { CHANGES.load(Ordering::Acquire) }
+}
+
+/// A thread of ours begins, with what the one had that started it. There may have been changes since.
+pub(crate) fn begin(has: u32) {
+    FOLLOWED.set(has);
+    follow();
 }
 
 /// To be called by threads of ours now and then.

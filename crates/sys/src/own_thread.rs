@@ -159,6 +159,7 @@ impl Layout {
 struct Start {
     name: [u8; 16],
     body: Body,
+    credentials: u32,
 }
 
 /// Where the new thread begins.
@@ -166,10 +167,10 @@ extern "C" fn begin(start: *mut c_void) -> ! {
     inside::go_inside();
     // SAFETY: `spawn` made this pointer from a box and gave it to this thread alone.
     let start = unsafe { Box::from_raw(start.cast::<Start>()) };
-    let Start { name, body } = *start;
+    let Start { name, body, credentials } = *start;
     // SAFETY: a string of at most 15 bytes and its end, in a local.
     let _ = unsafe { call(libc::SYS_prctl, [libc::PR_SET_NAME as usize, name.as_ptr().addr(), 0, 0, 0, 0]) };
-    credentials::begin();
+    credentials::begin(credentials);
     body();
     // SAFETY: ends this thread alone; the kernel then says that its place is free.
     let _ = unsafe { call(libc::SYS_exit, [0; 6]) };
@@ -205,7 +206,7 @@ fn claim(layout: &Layout) -> Result<(&'static Place, usize), Errno> {
 pub fn spawn(name: &str, body: Body) -> Result<(), Errno> {
     let layout = LAYOUT.get().ok_or(Errno(libc::ENOSYS))?;
     let (place, memory) = claim(layout)?;
-    let mut start = Start { name: [0; 16], body };
+    let mut start = Start { name: [0; 16], body, credentials: credentials::now(is_own()) };
     let len = name.len().min(15);
     start.name[..len].copy_from_slice(&name.as_bytes()[..len]);
     let start = Box::into_raw(Box::new(start));
@@ -239,7 +240,13 @@ pub fn after_fork() {
     PLACES.iter().for_each(|place| place.tid.store(0, Ordering::Release));
 }
 
+/// True in a thread of this kind.
+fn is_own() -> bool {
+    let tid = crate::process::tid();
+    all().any(|own| own == tid)
+}
+
 /// Numbers of the living threads of this kind.
-pub fn all() -> impl Iterator<Item = u32> {
+fn all() -> impl Iterator<Item = u32> {
     PLACES.iter().map(|place| place.tid.load(Ordering::Acquire)).filter(|&tid| tid != 0 && tid != CLAIMED)
 }
