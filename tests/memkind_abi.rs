@@ -151,6 +151,17 @@ fn kinds_that_programs_make_with_memkinds_headers() {
 }
 
 #[test]
+fn i19_what_memkinds_own_tests_found() {
+    Built::new("peer_tests.c", &ours(), &[]).ok(&[], &[NODE_0]);
+}
+
+#[test]
+fn i19_what_memkinds_own_tests_found_with_memkinds_headers() {
+    needs!("libmemkind-dev");
+    Built::new("peer_tests.c", &theirs(), &["-no-pie"]).ok(&[], &[NODE_0]);
+}
+
+#[test]
 fn threads_forks_and_what_is_written_at_exit() {
     let built = Built::new("lifecycle.c", &ours(), &[]);
     built.ok(&["written"], &[NODE_0]);
