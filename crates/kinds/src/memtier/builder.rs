@@ -200,7 +200,8 @@ mod tests {
 
     #[test]
     fn numbers_and_types() {
-        for (what, number) in [(Ctl::Trigger, f32::NAN), (Ctl::Trigger, -1.5), (Ctl::Degree, -1.5), (Ctl::Degree, f32::INFINITY)] {
+        for (what, number) in [(Ctl::Trigger, f32::NAN), (Ctl::Trigger, -1.5), (Ctl::Degree, -1.5), (Ctl::Degree, f32::INFINITY)]
+        {
             let mut builder = two(Policy::DynamicThreshold);
             builder.set(what, Value::Float(number)).expect("judged at the end (#19)");
             assert_eq!(builder.build().err(), Some(Refused::Number), "{what:?} {number}");
