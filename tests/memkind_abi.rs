@@ -277,8 +277,9 @@ fn i19_tests_of_another_library_are_run_with_both() {
     }
     let library = tree.join(".libs/libmemkind.so.0");
     let compile = |script: &str| {
-        let status = Command::new("sh").args(["-ec", script]).arg(&library).arg(root().join("tests/memkind/judge.c"));
-        let status = status.arg(tree.join("test/.libs/get_capacity_test")).status();
+        let mut shell = Command::new("sh");
+        shell.args(["-ec", script]).arg(&library).arg(root().join("tests/memkind/judge.c"));
+        let status = shell.arg(tree.join("test/.libs/get_capacity_test")).status();
         assert!(status.expect("a shell").success(), "{script}");
     };
     compile(

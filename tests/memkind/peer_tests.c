@@ -118,7 +118,7 @@ static void ratio_of_one_size(void)
             worst = ratio;
     }
     printf("off the ratio by %.3f at most\n", worst);
-    CHECK(worst < 0.41);
+    CHECK(worst < 0.2);
     for (i = 0; i < 10000; i++)
         memtier_free(blocks[i]);
     free(blocks);
