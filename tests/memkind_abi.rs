@@ -4,7 +4,7 @@
 //! memkind's own headers and library: Debian's packages libmemkind-dev and libmemkind0, installed or extracted (`apt-get download`,
 //! `dpkg -x PACKAGE DIR`) to the directory that `NEARFAR_MEMKIND_DEV` names.
 
-use crate::util::{Beside, Scratch, memkind_dev, release_library, shared_machine};
+use crate::util::{Beside, Scratch, memkind_dev, nearfar_bin, release_library, shared_machine};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -151,6 +151,17 @@ fn kinds_that_programs_make_with_memkinds_headers() {
 }
 
 #[test]
+fn i19_what_memkinds_own_tests_found() {
+    Built::new("peer_tests.c", &ours(), &[]).ok(&[], &[NODE_0]);
+}
+
+#[test]
+fn i19_what_memkinds_own_tests_found_with_memkinds_headers() {
+    needs!("libmemkind-dev");
+    Built::new("peer_tests.c", &theirs(), &["-no-pie"]).ok(&[], &[NODE_0]);
+}
+
+#[test]
 fn threads_forks_and_what_is_written_at_exit() {
     let built = Built::new("lifecycle.c", &ours(), &[]);
     built.ok(&["written"], &[NODE_0]);
@@ -254,4 +265,45 @@ fn a_paged_job_serves_high_bandwidth_from_near() {
     let preload = stub.to_str().expect("a name");
     built.ok(&[], &[("LD_PRELOAD", preload)]);
     built.ok(&["off"], &[("LD_PRELOAD", preload), ("NEARFAR_HBW", "off")]);
+}
+
+/// `nearfar bench memkind --suite` on a tree with a stand-in for memkind and for its tests.
+#[test]
+fn i19_tests_of_another_library_are_run_with_both() {
+    let scratch = Scratch::new();
+    let (tree, ours) = (scratch.0.join("tree"), release_library("memkind"));
+    for dir in [".libs", "test/.libs"] {
+        std::fs::create_dir_all(tree.join(dir)).expect("a directory");
+    }
+    let library = tree.join(".libs/libmemkind.so.0");
+    let compile = |script: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-ec", script]).arg(&library).arg(root().join("tests/memkind/judge.c"));
+        let status = shell.arg(tree.join("test/.libs/get_capacity_test")).status();
+        assert!(status.expect("a shell").success(), "{script}");
+    };
+    compile(
+        r#"echo 'int memkind_get_version(void) { return 7; }' | cc -shared -fPIC -Wl,-soname,libmemkind.so.0 -x c - -o "$0""#,
+    );
+    let run = |more: &[&str]| {
+        let mut command = Command::new(nearfar_bin());
+        command.args(["bench", "memkind", "--suite"]).arg(&tree).args(more);
+        let output = command.output().expect("it starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr))
+    };
+    let (status, text) = run(&[]);
+    assert!(status == Some(2) && text.contains("no built tests"), "{status:?}: {text}");
+    // As libtool links: its own library comes first, whatever LD_LIBRARY_PATH says, for one of the two; and not for the other.
+    for tags in ["--disable-new-dtags", "--enable-new-dtags"] {
+        compile(&format!(r#"cc "$1" "$0" -o "$2" -Wl,{tags},-rpath,"$(dirname "$0")""#));
+        let (status, text) = run(&[]);
+        assert_eq!(status, Some(1), "{text}");
+        assert!(text.contains(&ours.display().to_string()) && text.contains("set       MEMKIND_HBW_NODES="), "{text}");
+        assert!(text.contains("Other.theirs\n    theirs  passed\n    ours    failed: judge.c:7: the version"), "{text}");
+        assert!(text.contains("Other.ours\n    theirs  crashed: SIGABRT\n    ours    passed"), "{text}");
+        assert!(text.contains("1 test passes with theirs and not with ours"), "{text}");
+    }
+    let (status, text) = run(&["--only", "Same.*"]);
+    assert!(status == Some(0) && !text.contains("    theirs  "), "{status:?}: {text}");
+    assert!(text.contains("passes with ours, or is explained"), "{text}");
 }

@@ -27,6 +27,9 @@ mod results;
 mod table;
 mod settings;
 mod policies;
+mod gtest;
+mod explained;
+mod peer_suite;
 mod memkind;
 mod profile;
 

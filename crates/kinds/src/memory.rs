@@ -228,11 +228,12 @@ pub unsafe fn realloc(kind: *const Kind, block: Void, size: usize) -> Void {
         // SAFETY: passed on to the caller.
         return unsafe { malloc(kind, size) };
     }
-    if size == 0 {
+    let zero_kind = if kind.is_null() && size == 0 { detect(block).cast_const() } else { kind };
+    let Some(size) = real_size(zero_kind, size) else {
         // SAFETY: passed on to the caller.
         unsafe { free(block) };
         return null_mut();
-    }
+    };
     let is_own = |own: *const Kind| kind.is_null() || own == kind;
     let new = match owner(block) {
         Owner::Pool(pool) if is_own(detect(block)) => {
@@ -279,4 +280,32 @@ unsafe fn move_to(kind: *const Kind, block: Void, size: usize) -> Void {
         }
     }
     new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn i19_a_kind_that_allows_no_bytes_gives_blocks_of_them() {
+        // Of its own, since other tests use kinds at the same time.
+        let kind = kind::pointer(StaticKind::HighestCapacity).cast_const();
+        // SAFETY: a kind, and blocks of it, each given up once.
+        unsafe {
+            let mut out = null_mut();
+            assert!(malloc(kind, 0).is_null() && calloc(kind, 0, 8).is_null());
+            assert!(realloc(kind, malloc(kind, 10), 0).is_null());
+            assert_eq!(allow_zero(kind, true), code::SUCCESS);
+            assert_eq!(posix_memalign(kind, &raw mut out, 64, 0), 0);
+            for block in [malloc(kind, 0), calloc(kind, 8, 0), out, realloc(kind, null_mut(), 0)] {
+                let block = realloc(kind, block, 100);
+                assert!(!block.is_null());
+                let block = realloc(null_mut(), realloc(kind, block, 0), 0);
+                assert!(!block.is_null() && detect(block).cast_const() == kind, "{block:?}");
+                free(block);
+            }
+            assert_eq!(allow_zero(kind, false), code::SUCCESS);
+            assert!(malloc(kind, 0).is_null() && realloc(kind, malloc(kind, 10), 0).is_null());
+        }
+    }
 }

@@ -13,7 +13,7 @@ use nearfar_sys::numa::{self, MemoryPolicy};
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Bytes of a huge page that the kernel reserves.
 const HUGE: usize = 2 << 20;
@@ -34,12 +34,18 @@ pub enum Backing {
     Huge(Option<MemoryPolicy>),
 }
 
-/// Before each block: where dlmalloc's block begins, and the bytes that the program may use.
+/// Before each block: its heap, how far before it dlmalloc's block begins, and the bytes that the program may use.
 #[repr(C)]
 struct Head {
-    base: usize,
+    /// Programs make kinds over areas that overlap, and use one of them: an address is then not enough to know the heap by.
+    heap: u32,
+    /// As a power of two.
+    ahead: u32,
     usable: usize,
 }
+
+/// Numbers of heaps.
+static HEAPS: AtomicU32 = AtomicU32::new(0);
 
 struct Grower {
     range: Extent,
@@ -155,6 +161,9 @@ unsafe impl Allocator for Grower {
 
 /// See the head of this file.
 pub struct RangeHeap {
+    id: u32,
+    /// As it was given.
+    given: Extent,
     range: Extent,
     lock: Lock,
     heap: UnsafeCell<Dlmalloc<Grower>>,
@@ -177,7 +186,10 @@ impl RangeHeap {
     /// # Safety
     /// Nobody else uses the range while the heap lives.
     pub unsafe fn new(range: Extent, backing: Backing) -> Self {
-        let range = Extent { start: round_up(range.start, HEAD).unwrap_or(range.end), end: round_down(range.end, HEAD) };
+        let given = range;
+        let start = round_up(given.start, HEAD).unwrap_or(given.end);
+        // A few bytes may lie between two multiples.
+        let range = Extent { start, end: round_down(given.end, HEAD).max(start) };
         let mut heap = Dlmalloc::new_with_allocator(Grower { range, end: Cell::new(range.start), backing });
         let unit = match heap.allocator().backing {
             // It may be small.
@@ -188,6 +200,8 @@ impl RangeHeap {
         let is_file = matches!(heap.allocator().backing, Backing::File(_));
         heap.set_granularity(unit);
         Self {
+            id: HEAPS.fetch_add(1, Ordering::Relaxed),
+            given,
             range,
             lock: Lock::new(),
             heap: UnsafeCell::new(heap),
@@ -196,6 +210,20 @@ impl RangeHeap {
             is_foreign: AtomicBool::new(false),
             is_file,
         }
+    }
+
+    /// Bytes of the range as it was given, what no block fits into included.
+    pub fn given_bytes(&self) -> u64 {
+        self.given.len() as u64
+    }
+
+    /// True for a block of this heap.
+    ///
+    /// # Safety
+    /// `addr` lies in the range, which is memory, and is a live block of a heap like this.
+    pub unsafe fn has(&self, addr: usize) -> bool {
+        // SAFETY: passed on to the caller: its head lies before it.
+        self.range.start + HEAD <= addr && unsafe { (*(addr as *const Head).sub(1)).heap } == self.id
     }
 
     /// Where its blocks lie.
@@ -307,7 +335,7 @@ impl RangeHeap {
         let usable = whole - ahead;
         let block = base.wrapping_add(ahead);
         // SAFETY: at least HEAD bytes before the block are part of what dlmalloc gave, and aligned to 16.
-        unsafe { block.cast::<Head>().sub(1).write(Head { base: base.addr(), usable }) };
+        unsafe { block.cast::<Head>().sub(1).write(Head { heap: self.id, ahead: ahead.trailing_zeros(), usable }) };
         self.live.fetch_add(usable as u64, Ordering::Relaxed);
         block.cast()
     }
@@ -338,7 +366,8 @@ impl RangeHeap {
     pub unsafe fn realloc(&self, block: *mut c_void, size: usize) -> *mut c_void {
         // SAFETY: passed on to the caller.
         let old = unsafe { Self::usable_size(block) };
-        if size <= old && size >= old / 2 {
+        // What there is no smaller block for stays as well.
+        if size <= old && size.max(HEAD) > old / 2 {
             return block;
         }
         let new = self.memalign(HEAD, size);
@@ -362,7 +391,7 @@ impl RangeHeap {
             return;
         }
         // SAFETY: passed on to the caller.
-        let Head { base, usable } = unsafe { block.cast::<Head>().sub(1).read() };
+        let Head { ahead, usable, .. } = unsafe { block.cast::<Head>().sub(1).read() };
         self.live.fetch_sub(usable as u64, Ordering::Relaxed);
         let gives_back = usable >= self.give_back_from.load(Ordering::Relaxed);
         self.with(|heap| {
@@ -370,7 +399,7 @@ impl RangeHeap {
                 empty(&heap.allocator().backing, Extent::new(block.addr(), usable));
             }
             // SAFETY: what dlmalloc gave, once.
-            unsafe { heap.c_free(base as *mut u8) };
+            unsafe { heap.c_free(block.cast::<u8>().wrapping_sub(1 << ahead)) };
         });
     }
 }

@@ -7,7 +7,7 @@ use crate::range_heap::RangeHeap;
 use crate::static_kind::COUNT;
 use std::ffi::c_int;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 
 struct Slot {
     start: AtomicUsize,
@@ -26,6 +26,11 @@ impl Slot {
             heap: AtomicPtr::new(null_mut()),
         }
     }
+
+    fn heap(&self) -> Option<&'static RangeHeap> {
+        // SAFETY: published whole; it goes only when the program destroys the kind, which it must not while it uses blocks of it.
+        unsafe { self.heap.load(Ordering::Acquire).as_ref() }
+    }
 }
 
 /// Slots below `COUNT` are not used: the slot of a kind that a program made is its partition.
@@ -34,6 +39,8 @@ static SLOTS: [Slot; code::MAX_KINDS + MOST_HUGE] = [const { Slot::free() }; cod
 const MOST_HUGE: usize = 64;
 /// One past the last slot that was ever used.
 static HIGH: AtomicUsize = AtomicUsize::new(0);
+/// Some range has overlapped another one. Only areas of the program can, which are memory.
+static OVERLAPS: AtomicBool = AtomicBool::new(false);
 
 static LOCK: Lock = Lock::new();
 
@@ -154,6 +161,10 @@ fn publish(slot: usize, heap: RangeHeap, kind: impl FnOnce(*mut RangeHeap) -> *m
     }
     let heap = Box::into_raw(Box::new(heap));
     let kind = kind(heap);
+    let meets = |other: &Slot| range.start < other.end.load(Ordering::Acquire) && other.start.load(Ordering::Acquire) < range.end;
+    if SLOTS.iter().any(meets) {
+        OVERLAPS.store(true, Ordering::Release);
+    }
     let place = &SLOTS[slot];
     place.heap.store(heap, Ordering::Release);
     place.kind.store(kind, Ordering::Release);
@@ -174,9 +185,19 @@ pub fn find(addr: usize) -> Option<(&'static RangeHeap, *mut Kind)> {
 #[cold]
 fn find_below(high: usize, addr: usize) -> Option<(&'static RangeHeap, *mut Kind)> {
     let holds = |slot: &&Slot| addr < slot.end.load(Ordering::Acquire) && addr >= slot.start.load(Ordering::Acquire);
-    let slot = SLOTS[COUNT..high].iter().find(holds)?;
-    // SAFETY: published whole; it goes only when the program destroys the kind, which it must not while it uses blocks of it.
-    unsafe { slot.heap.load(Ordering::Acquire).as_ref() }.map(|heap| (heap, slot.kind.load(Ordering::Acquire)))
+    let mut slots = SLOTS[COUNT..high].iter().filter(holds);
+    let first = slots.next()?;
+    // The rest need not be looked at where no two can be meant.
+    let second = if OVERLAPS.load(Ordering::Acquire) { slots.next() } else { None };
+    let slot = match second {
+        None => first,
+        Some(second) => {
+            // SAFETY: in more than one range, so in areas of the program, all of whose blocks have a head.
+            let has = |slot: &&Slot| slot.heap().is_some_and(|heap| unsafe { heap.has(addr) });
+            [first, second].into_iter().chain(slots).find(has).unwrap_or(first)
+        }
+    };
+    slot.heap().map(|heap| (heap, slot.kind.load(Ordering::Acquire)))
 }
 
 /// Kinds that programs made and have not destroyed.

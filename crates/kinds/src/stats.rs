@@ -90,7 +90,7 @@ pub unsafe fn capacity(kind: *const Kind) -> isize {
     let bytes = match kind::static_kind(kind) {
         Some(kind) => place::capacity(kind),
         // SAFETY: passed on to the caller.
-        None => unsafe { made(kind) }.map(|heap| heap.range().len() as u64),
+        None => unsafe { made(kind) }.map(RangeHeap::given_bytes),
     };
     bytes.and_then(|bytes| isize::try_from(bytes).ok()).unwrap_or(-1)
 }

@@ -1,11 +1,11 @@
 //! Tiers made of kinds: the functions of memkind_memtier.h on `memtier`'s decisions. What is allocated is counted by kind for the whole
 //! process, as `memtier_kind_allocated_size` gives it; a block that is freed without its kind is known by its address.
 
-use crate::code;
-use crate::kind::Kind;
+use crate::kind::{self, Kind};
 use crate::memory;
 use crate::memtier::{Builder, Counters, Ctl, Memory, Policy, Value};
 use crate::place;
+use crate::{code, create, registry};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
@@ -274,14 +274,32 @@ pub unsafe fn kind_free(_kind: *mut Kind, block: Void) {
     }
 }
 
-/// `memtier_kind_allocated_size`.
+/// `memtier_kind_allocated_size`; 0 for a kind that was destroyed, which programs ask for.
 ///
 /// # Safety
-/// `kind` is null or a kind.
+/// `kind` is null, a kind, or one that was.
 pub unsafe fn allocated(kind: *const Kind) -> usize {
-    // SAFETY: passed on to the caller.
+    if kind::static_kind(kind).is_none() && !registry::is_dynamic(kind) {
+        return 0;
+    }
+    // SAFETY: it was found in the books.
     let bytes = unsafe { partition(kind) }.map_or(0, |index| ALLOCATED.exact(index));
     usize::try_from(bytes).unwrap_or(0)
+}
+
+/// `memkind_destroy_kind`. What was counted goes with the blocks: the next kind may get the number of this one.
+///
+/// # Safety
+/// Neither the kind nor its blocks are used afterwards, but for [`allocated`].
+pub unsafe fn destroy(kind: *mut Kind) -> c_int {
+    if registry::is_dynamic(kind) {
+        // SAFETY: it was found in the books.
+        if let Some(index) = unsafe { partition(kind) } {
+            ALLOCATED.clear(index);
+        }
+    }
+    // SAFETY: passed on to the caller.
+    unsafe { create::destroy(kind) }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use nearfar_kinds::create::{self, Config};
 use nearfar_kinds::kind::Kind;
-use nearfar_kinds::{code, hbw, internal, memory, stats};
+use nearfar_kinds::{code, hbw, internal, memory, stats, tiered};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 /// Exported functions, with a one-line forward each.
@@ -65,7 +65,7 @@ exports! {
     memkind_create_pmem(dir: Text, bytes: usize, out: *mut KindRef) -> c_int = create::pmem(dir, bytes, 0, out);
     memkind_create_pmem_with_config(config: *mut Config, out: *mut KindRef) -> c_int = create::pmem_with(config, out);
     memkind_create_fixed(area: Void, bytes: usize, out: *mut KindRef) -> c_int = create::fixed(area, bytes, out);
-    memkind_destroy_kind(kind: KindRef) -> c_int = create::destroy(kind);
+    memkind_destroy_kind(kind: KindRef) -> c_int = tiered::destroy(kind);
     memkind_check_dax_path(dir: Text) -> c_int = create::check_dax_path(dir);
     memkind_get_kind_by_partition(partition: c_int, out: *mut KindRef) -> c_int = create::by_partition(partition, out);
 

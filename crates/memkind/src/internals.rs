@@ -4,7 +4,7 @@ use crate::functions::exports;
 use nearfar_kinds::internal::{self, FILE, HUGE, PLAIN};
 use nearfar_kinds::kind::{Kind, Ops};
 use nearfar_kinds::static_kind::StaticKind;
-use nearfar_kinds::{code, create, memory, place};
+use nearfar_kinds::{code, memory, place, tiered};
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 
 type Void = *mut c_void;
@@ -76,9 +76,9 @@ exports! {
     memkind_interleave_init_once() -> () = ();
 
     memkind_fixed_create(_kind: KindRef, _ops: *mut Ops, _name: Text) -> c_int = internal::failed();
-    memkind_fixed_destroy(kind: KindRef) -> c_int = create::destroy(kind);
+    memkind_fixed_destroy(kind: KindRef) -> c_int = tiered::destroy(kind);
     memkind_fixed_mmap(_kind: KindRef, _hint: Void, _size: usize) -> Void = internal::map_failed();
     memkind_pmem_create(_kind: KindRef, _ops: *mut Ops, _name: Text) -> c_int = internal::failed();
-    memkind_pmem_destroy(kind: KindRef) -> c_int = create::destroy(kind);
+    memkind_pmem_destroy(kind: KindRef) -> c_int = tiered::destroy(kind);
     memkind_pmem_mmap(_kind: KindRef, _hint: Void, _size: usize) -> Void = internal::map_failed();
 }

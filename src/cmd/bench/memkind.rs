@@ -1,9 +1,10 @@
 //! `nearfar bench memkind`: our libmemkind.so.0 beside another one and the C library's malloc, each in processes of its own, in turn.
 //!
-//! Does not measure itself: `nearfar-kernel allocator` does.
+//! With `--suite`, memkind's own tests as judges instead. Does not measure itself: `nearfar-kernel allocator` does.
 
 use super::conditions::Conditions;
 use super::goal::{Figure, Target, Unit, Verdict};
+use super::peer_suite::{self, Suite};
 use super::sample::median;
 use super::table;
 use crate::exit::refuse;
@@ -30,6 +31,12 @@ pub struct MemkindArgs {
     /// Save all figures here, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Run memkind's own tests instead, with its library and with ours: its tree, with library and tests built
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["runs", "seconds", "json"])]
+    suite: Option<PathBuf>,
+    /// Of the suite only these tests, as GoogleTest filters them: *ratio*:Fixed*-*Thread*
+    #[arg(long, value_name = "FILTER", default_value = "*", hide_default_value = true, requires = "suite")]
+    only: String,
 }
 
 /// Where an installed libmemkind may be.
@@ -41,6 +48,20 @@ const OURS: [&str; 3] = ["libmemkind.so", "../lib/nearfar/libmemkind.so.0", "../
 fn library_at(path: &Path) -> Option<PathBuf> {
     let below = INSTALLED.iter().map(|dir| path.join(dir.trim_start_matches('/')).join("libmemkind.so.0"));
     std::iter::once(path.to_owned()).chain([path.join("libmemkind.so.0")]).chain(below).find(|path| path.is_file())
+}
+
+/// What `--theirs` names.
+fn named(path: &Path) -> Result<PathBuf> {
+    library_at(path).ok_or_else(|| {
+        refuse(format_args!("--theirs {}: no such file, and no directory with usr/lib/*/libmemkind.so.0", path.display()))
+    })
+}
+
+/// Our library, beside the command.
+fn ours(executable: &Path) -> Result<PathBuf> {
+    let dir = executable.parent().unwrap_or(Path::new("/"));
+    let ours = OURS.iter().map(|name| dir.join(name)).find(|path| path.is_file());
+    ours.with_context(|| format!("no libmemkind.so near {}: cargo build --release --workspace", dir.display()))
 }
 
 /// Processes that are started per round to time a start.
@@ -124,6 +145,10 @@ struct Bench {
 
 /// Measures and prints; a missed target is a result, not a failure.
 pub fn run(args: &MemkindArgs) -> Result<ExitCode> {
+    if let Some(dir) = &args.suite {
+        let theirs = args.theirs.as_deref().map(named).transpose()?;
+        return peer_suite::run(&Suite { dir, theirs, ours: ours(&std::env::current_exe()?)?, only: &args.only });
+    }
     let bench = Bench::new(args)?;
     let conditions = Conditions::here(Path::new("/var/tmp"));
     println!("machine   {} ({} CPUs), kernel {}", conditions.machine.cpu, conditions.machine.cpus, conditions.machine.kernel);
@@ -158,9 +183,7 @@ pub fn run(args: &MemkindArgs) -> Result<ExitCode> {
 impl Bench {
     fn new(args: &MemkindArgs) -> Result<Self> {
         let executable = std::env::current_exe().context("cannot find my own executable")?;
-        let dir = executable.parent().unwrap_or(Path::new("/"));
-        let ours = OURS.iter().map(|name| dir.join(name)).find(|path| path.is_file());
-        let ours = ours.with_context(|| format!("no libmemkind.so near {}: cargo build --release --workspace", dir.display()))?;
+        let ours = ours(&executable)?;
         let installed = || {
             let paths = INSTALLED.iter().map(|dir| Path::new(dir).join("libmemkind.so.0"));
             paths.into_iter().find(|path| path.is_file())
@@ -171,12 +194,7 @@ impl Bench {
                  dpkg -x libmemkind0_*.deb DIR gets Debian's)"
             )));
         };
-        let Some(theirs) = library_at(&theirs) else {
-            return Err(refuse(format_args!(
-                "--theirs {}: no such file, and no directory with usr/lib/*/libmemkind.so.0",
-                theirs.display()
-            )));
-        };
+        let theirs = named(&theirs)?;
         if !(args.seconds.is_finite() && args.seconds > 0.0) {
             return Err(refuse(format_args!("--seconds: write a number above 0")));
         }

@@ -25,9 +25,12 @@ pub enum Refused {
     /// Thresholds need something to be between.
     #[error("DYNAMIC_THRESHOLD needs two tiers at least")]
     OneTier,
-    /// More thresholds than gaps between tiers.
-    #[error("threshold {0} is one too many: {1} tiers have {gaps} between them", gaps = .1 - 1)]
+    /// No two tiers have this threshold between them yet.
+    #[error("there is no threshold {0} between {1} tiers: add the tiers first")]
     NoSuchThreshold(usize, usize),
+    /// A ratio has nothing to set.
+    #[error("STATIC_RATIO has no settings; they are of DYNAMIC_THRESHOLD")]
+    NoSettings,
     /// Its bounds exclude it.
     #[error(
         "threshold {index}: the value {val} must lie between the minimum {min} and the maximum {max}; what is not given is as documented \
@@ -86,16 +89,20 @@ impl<K: Copy + PartialEq> Builder<K> {
         }
     }
 
-    /// Changes a setting. Whether it goes with the others is seen at the end, since they may come in any order.
+    /// Changes a setting. Whether it goes with the others, and whether a share is one, is seen at the end, as in memkind: programs check
+    /// there.
     ///
     /// # Errors
-    /// A value of the wrong type, a threshold beyond all tiers, a number that makes no sense.
+    /// A policy without settings, a value of the wrong type, a threshold that no two tiers have between them yet, a count of 0.
     pub fn set(&mut self, what: Ctl, value: Value) -> Result<(), Refused> {
+        if self.policy == Policy::StaticRatio {
+            return Err(Refused::NoSettings);
+        }
         match (what, value) {
-            (Ctl::CheckCount, Value::Unsigned(count)) if count > 0 => self.check_count = count,
-            (Ctl::Trigger, Value::Float(trigger)) if (0.0..f32::INFINITY).contains(&trigger) => self.trigger = trigger,
-            (Ctl::Degree, Value::Float(degree)) if (0.0..f32::INFINITY).contains(&degree) => self.degree = degree,
-            (Ctl::CheckCount, Value::Unsigned(_)) | (Ctl::Trigger | Ctl::Degree, Value::Float(_)) => return Err(Refused::Number),
+            (Ctl::CheckCount, Value::Unsigned(0)) => return Err(Refused::Number),
+            (Ctl::CheckCount, Value::Unsigned(count)) => self.check_count = count,
+            (Ctl::Trigger, Value::Float(trigger)) => self.trigger = trigger,
+            (Ctl::Degree, Value::Float(degree)) => self.degree = degree,
             (Ctl::Val(index), Value::Size(size)) => self.threshold(index)?.val = size,
             (Ctl::Min(index), Value::Size(size)) => self.threshold(index)?.min = size,
             (Ctl::Max(index), Value::Size(size)) => self.threshold(index)?.max = size,
@@ -105,8 +112,8 @@ impl<K: Copy + PartialEq> Builder<K> {
     }
 
     fn threshold(&mut self, index: usize) -> Result<&mut Threshold, Refused> {
-        if index >= MOST_TIERS - 1 {
-            return Err(Refused::TooMany);
+        if index + 1 >= self.tiers.len() {
+            return Err(Refused::NoSuchThreshold(index, self.tiers.len()));
         }
         while self.thresholds.len() <= index {
             self.thresholds.push(Threshold::default_of(self.thresholds.len()));
@@ -123,8 +130,8 @@ impl<K: Copy + PartialEq> Builder<K> {
         let thresholds = match self.policy {
             Policy::StaticRatio => Vec::new(),
             Policy::DynamicThreshold if gaps == 0 => return Err(Refused::OneTier),
-            Policy::DynamicThreshold if self.thresholds.len() > gaps => {
-                return Err(Refused::NoSuchThreshold(gaps, self.tiers.len()));
+            Policy::DynamicThreshold if ![self.trigger, self.degree].iter().all(|share| (0.0..f32::INFINITY).contains(share)) => {
+                return Err(Refused::Number);
             }
             Policy::DynamicThreshold => {
                 let given = self.thresholds.iter().copied();
@@ -171,9 +178,8 @@ mod tests {
         assert!(refused.to_string().contains("513"), "{refused}");
         builder.set(Ctl::Min(0), Value::Size(1)).expect("a minimum");
         assert!(builder.build().is_ok());
-        builder.set(Ctl::Val(1), Value::Size(3000)).expect("may get a tier yet");
-        assert_eq!(builder.build().err(), Some(Refused::NoSuchThreshold(1, 2)));
         builder.add('c', 1).expect("a third tier");
+        builder.set(Ctl::Val(1), Value::Size(3000)).expect("its bounds may follow");
         assert!(matches!(builder.build().err(), Some(Refused::Bounds { index: 1, .. })));
         builder.set(Ctl::Max(1), Value::Size(4000)).expect("a maximum");
         builder.set(Ctl::Max(0), Value::Size(1600)).expect("a maximum");
@@ -181,11 +187,29 @@ mod tests {
     }
 
     #[test]
+    fn i19_what_is_not_there_has_no_settings() {
+        assert_eq!(two(Policy::StaticRatio).set(Ctl::CheckCount, Value::Unsigned(5)), Err(Refused::NoSettings));
+        let mut builder = Builder::new(Policy::DynamicThreshold);
+        // Refused and forgotten: the memory is built with what is documented.
+        assert_eq!(builder.set(Ctl::Val(0), Value::Size(8000)), Err(Refused::NoSuchThreshold(0, 0)));
+        builder.add('a', 1).and_then(|()| builder.add('b', 2)).and_then(|()| builder.add('c', 3)).expect("three tiers");
+        assert_eq!(builder.set(Ctl::Max(2), Value::Size(9000)), Err(Refused::NoSuchThreshold(2, 3)));
+        assert_eq!(builder.set(Ctl::Val(100_000), Value::Size(1)), Err(Refused::NoSuchThreshold(100_000, 3)));
+        assert!(builder.build().is_ok());
+    }
+
+    #[test]
     fn numbers_and_types() {
+        for (what, number) in [(Ctl::Trigger, f32::NAN), (Ctl::Trigger, -1.5), (Ctl::Degree, -1.5), (Ctl::Degree, f32::INFINITY)]
+        {
+            let mut builder = two(Policy::DynamicThreshold);
+            builder.set(what, Value::Float(number)).expect("judged at the end (#19)");
+            assert_eq!(builder.build().err(), Some(Refused::Number), "{what:?} {number}");
+            builder.set(what, Value::Float(0.5)).expect("a share");
+            assert!(builder.build().is_ok());
+        }
         let mut builder = two(Policy::DynamicThreshold);
-        assert_eq!(builder.set(Ctl::Trigger, Value::Float(f32::NAN)), Err(Refused::Number));
         assert_eq!(builder.set(Ctl::CheckCount, Value::Unsigned(0)), Err(Refused::Number));
         assert_eq!(builder.set(Ctl::Degree, Value::Size(1)), Err(Refused::Type));
-        assert_eq!(builder.set(Ctl::Val(100_000), Value::Size(1)), Err(Refused::TooMany));
     }
 }

@@ -108,7 +108,7 @@ impl<const N: usize> Counters<N> {
         self.mine().add(index, bytes)
     }
 
-    /// Sets counter `index` to 0, in a process of one thread.
+    /// Sets counter `index` to 0, while no thread adds to it.
     pub fn clear(&self, index: usize) {
         self.shards.iter().chain([&self.total]).for_each(|shard| shard.0[index].store(0, Ordering::Relaxed));
     }

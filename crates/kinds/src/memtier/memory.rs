@@ -103,6 +103,24 @@ mod tests {
     }
 
     #[test]
+    fn i19_a_ratio_holds_where_all_allocations_are_of_one_size() {
+        let mut builder = Builder::new(Policy::DynamicThreshold);
+        builder.add(0usize, 3).and_then(|()| builder.add(1, 1)).expect("two tiers");
+        let memory = builder.build().expect("documented settings");
+        let bytes = RefCell::new([0i64; 2]);
+        let mut worst = 0f64;
+        for round in 0..10_000 {
+            let tier = memory.choose(1024, |tier| bytes.borrow()[tier]);
+            bytes.borrow_mut()[tier] += 1024;
+            let [near, far] = *bytes.borrow();
+            if round >= 1000 {
+                worst = worst.max((far as f64 / near as f64 * 3.0 - 1.0).abs());
+            }
+        }
+        assert!(worst < 0.2, "{worst}; 0.244 with a trigger of shares");
+    }
+
+    #[test]
     fn the_ratio_is_looked_at_when_told() {
         let mut builder = Builder::new(Policy::DynamicThreshold);
         builder.add(0usize, 1).and_then(|()| builder.add(1, 1)).expect("two tiers");

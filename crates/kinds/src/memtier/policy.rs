@@ -43,20 +43,21 @@ pub fn by_size(size: usize, thresholds: impl Iterator<Item = usize>) -> usize {
 }
 
 /// Where a threshold goes when two tiers hold `near` and `far` bytes and should hold them as `near_ratio` to `far_ratio`: `degree` of its
-/// value down when near has too much, up when it has too little, nowhere while its share is off by less than `trigger`.
+/// value down when near has too much, up when it has too little, nowhere while far / near is off by less than `trigger`. That quotient is
+/// memkind's documented measure; what near has of both moves less, so that a trigger of 0.02 would let the tiers drift twice as far.
 pub fn adjusted(now: Threshold, bytes: (i64, i64), ratios: (u32, u32), trigger: f32, degree: f32) -> usize {
-    let share = |near: f64, far: f64| near / (near + far);
     let (near, far) = (bytes.0.max(0) as f64, bytes.1.max(0) as f64);
     if near + far == 0.0 {
         return now.val;
     }
-    let off = share(near, far) - share(f64::from(ratios.0), f64::from(ratios.1));
+    // Infinite while near has nothing.
+    let off = far / near - f64::from(ratios.1) / f64::from(ratios.0);
     if off.abs() < f64::from(trigger) {
         return now.val;
     }
     // At least one byte, or a small threshold would never move.
     let step = ((now.val as f64 * f64::from(degree)) as usize).max(1);
-    let moved = if off > 0.0 { now.val.saturating_sub(step) } else { now.val.saturating_add(step) };
+    let moved = if off > 0.0 { now.val.saturating_add(step) } else { now.val.saturating_sub(step) };
     moved.clamp(now.min, now.max)
 }
 
@@ -103,6 +104,15 @@ mod tests {
         assert_eq!(adjusted(now, (9, 0), (1, 1), 0.02, 10.0), 513);
         assert_eq!(adjusted(now, (0, 0), (1, 1), 0.02, 10.0), 1024, "nothing is known yet");
         assert_eq!(Threshold::default_of(1), Threshold { val: 2048, min: 1537, max: 2560 });
+    }
+
+    #[test]
+    fn i19_the_trigger_is_of_the_quotient_of_two_tiers() {
+        let now = Threshold::default_of(0);
+        // Near has 0.740 of both and should have 0.75: 0.010 less, but the quotient is 0.351 where it should be 0.333.
+        assert_eq!(adjusted(now, (740, 260), (3, 1), 0.017, 0.15), 1024 + 153);
+        assert_eq!(adjusted(now, (740, 260), (3, 1), 0.02, 0.15), 1024);
+        assert_eq!(adjusted(now, (760, 240), (3, 1), 0.017, 0.15), 1024 - 153);
     }
 
     proptest! {

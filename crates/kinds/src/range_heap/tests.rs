@@ -83,6 +83,32 @@ fn small_areas_work() {
 }
 
 #[test]
+fn i19_a_block_that_shrinks_by_half_gives_half_back() {
+    let (_memory, heap) = area(1 << 20);
+    // SAFETY: live blocks, each given up once.
+    unsafe {
+        let block = heap.realloc(heap.memalign(16, 1024), 512);
+        assert_eq!(RangeHeap::usable_size(block), 512);
+        assert_eq!(heap.realloc(block, 257), block, "more than half is used");
+        heap.free(block);
+        let smallest = heap.memalign(16, 16);
+        assert_eq!(heap.realloc(smallest, 1), smallest, "there is no smaller one");
+    }
+}
+
+#[test]
+fn i19_areas_of_a_few_bytes_are_heaps_without_blocks() {
+    let memory = [0u128; 2];
+    let start = memory.as_ptr().addr();
+    for (start, len) in [(start, 0), (start + 1, 5), (start + 15, 2), (start, 25), (usize::MAX, 0)] {
+        // SAFETY: the array is kept, and not used.
+        let heap = unsafe { RangeHeap::new(Extent::new(start, len), Backing::Area) };
+        assert_eq!(heap.given_bytes(), len as u64);
+        assert!(heap.memalign(16, 1).is_null(), "{start:x} {len}");
+    }
+}
+
+#[test]
 fn files_grow_to_their_limit_and_shrink() {
     let file = HeapFile::create(c"/tmp").unwrap();
     let range = map::reserve(16 << 20).expect("addresses");

@@ -278,8 +278,8 @@ impl Pool {
         // SAFETY: passed on to the caller.
         let old = unsafe { Self::usable_size(block) };
         let here = block.addr().wrapping_sub(self.range.start) < self.range.len();
-        // In place while at least half of it is used.
-        if here && size <= old && size >= old / 2 {
+        // In place while more than half of it is used; what there is no smaller block for stays as well.
+        if here && size <= old && size.max(LEAST) > old / 2 {
             return block;
         }
         let new = self.malloc(size);

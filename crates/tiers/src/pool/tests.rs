@@ -142,6 +142,23 @@ fn freed_memory_goes_back() {
     }
 }
 
+#[test]
+fn i19_a_block_that_shrinks_by_half_gives_half_back() {
+    let pool = pool();
+    // SAFETY: live blocks, each given up once.
+    unsafe {
+        for size in [1024, 4096, 128 << 10] {
+            let block = pool.realloc(pool.malloc(size), size / 2);
+            assert_eq!(Pool::usable_size(block), size / 2);
+            assert_eq!(pool.realloc(block, size / 4 + 1), block, "more than half is used");
+            free(block);
+        }
+        let smallest = pool.malloc(16);
+        assert_eq!(pool.realloc(smallest, 1), smallest, "there is no smaller one");
+        free(smallest);
+    }
+}
+
 /// Not a test of speed: prints what a pair costs.
 #[test]
 fn cost_of_a_pair() {
