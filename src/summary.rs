@@ -43,7 +43,13 @@ pub fn summary(outcome: &Outcome, near: u64, far: &str, by_kernel: bool) -> Stri
     if over > 0 && by_kernel {
         line(format_args!("near was exceeded by up to {}: memory was touched faster than far took what had to go", Bytes(over)));
     } else if over > 0 {
-        line(format_args!("near was exceeded by up to {}: everything else was pinned (mlock, I/O in flight)", Bytes(over)));
+        let tables = outcome.counters.get(Counter::MetadataPeak);
+        let why = if tables > near / 4 {
+            format!("tables took up to {} (data that is touched here and there)", Bytes(tables))
+        } else {
+            "everything else was pinned (mlock, I/O in flight)".to_owned()
+        };
+        line(format_args!("near was exceeded by up to {}: {why}", Bytes(over)));
     }
     let released = outcome.counters.get(Counter::ReleasedBytes);
     if released > 0 {
