@@ -102,8 +102,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub live: bool,
 
-    /// When threads wait for pages and the pager has taken no turn for 10 s: "wait" says so, and the program goes on if that ends;
-    /// "stop" ends it, with status 86
+    /// When a thread waits and the pager has taken no turn for 10 s: say so and wait, or stop the program (status 86)
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnStall::Wait)]
     pub on_stall: OnStall,
 

@@ -1,6 +1,8 @@
 //! Real programs, and one in each language: the same output as without nearfar, at about a third of the memory they need.
 
-use crate::util::{TestProgram, compile, program_file};
+use crate::util::{Scratch, TestProgram, compile, nearfar_bin, program_file};
+use std::ffi::OsStr;
+use std::process::Command;
 
 #[test]
 fn numpy_lu_solve() {
@@ -124,4 +126,40 @@ fn shell_script_with_children() {
     };
     assert_eq!(sorted(&plain.stdout), sorted(&under.stdout), "{}", under.stderr);
     assert_eq!(under.end(), (Some(9), None));
+}
+
+/// Issue 19: Redis, which is linked with jemalloc, hung when paging began. Loaded, forked to save itself, read again.
+#[test]
+fn redis_saves_itself_by_a_fork() {
+    needs!("redis-server");
+    let script = program_file("redis_digest.sh");
+    let scratch = Scratch::new();
+    let run = |prefix: &[&OsStr]| {
+        let mut command = Command::new("bash");
+        command.arg(&script).arg("60000").args(prefix).current_dir(scratch.work());
+        let output = command.output().expect("bash");
+        (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (plain, _) = run(&[]);
+    assert!(plain.contains("rdb_last_bgsave_status:ok") && plain.ends_with("status 0\n"), "{plain}");
+    let (nearfar, far) = (nearfar_bin(), scratch.far());
+    let prefix = [nearfar.as_os_str(), "run".as_ref(), "--near".as_ref(), "16M".as_ref(), "--far".as_ref(), far.as_os_str(), "--".as_ref()];
+    let (under, words) = run(&prefix);
+    assert_eq!(under, plain, "{words}");
+    assert!(words.contains(" in, ") && !words.contains("fits in near"), "nothing was paged: {words}");
+}
+
+/// The 30 stressors that say most, a second each; `tests/stress_ng.sh` has all, for longer, and as an ordinary user sees it.
+#[test]
+fn stress_ng_as_a_judge() {
+    needs!("stress-ng");
+    let output = Command::new("bash")
+        .arg("tests/stress_ng.sh")
+        .args(["--telling", "--seconds", "1", "--mode", "root"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("bash");
+    let text = String::from_utf8_lossy(&output.stdout);
+    println!("{text}");
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -242,8 +242,9 @@ pub fn after_fork() {
 
 /// True in a thread of this kind.
 fn is_own() -> bool {
-    let tid = crate::process::tid();
-    all().any(|own| own == tid)
+    // SAFETY: no arguments.
+    let tid = unsafe { call(libc::SYS_gettid, [0; 6]) };
+    all().any(|own| tid == Ok(own as usize))
 }
 
 /// Numbers of the living threads of this kind.
