@@ -136,14 +136,22 @@ fn redis_saves_itself_by_a_fork() {
     let scratch = Scratch::new();
     let run = |prefix: &[&OsStr]| {
         let mut command = Command::new("bash");
-        command.arg(&script).arg("60000").args(prefix).current_dir(scratch.work());
+        command.arg(&script).arg("35000").args(prefix).current_dir(scratch.work());
         let output = command.output().expect("bash");
         (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let (plain, _) = run(&[]);
     assert!(plain.contains("rdb_last_bgsave_status:ok") && plain.ends_with("status 0\n"), "{plain}");
     let (nearfar, far) = (nearfar_bin(), scratch.far());
-    let prefix = [nearfar.as_os_str(), "run".as_ref(), "--near".as_ref(), "16M".as_ref(), "--far".as_ref(), far.as_os_str(), "--".as_ref()];
+    let prefix = [
+        nearfar.as_os_str(),
+        "run".as_ref(),
+        "--near".as_ref(),
+        "16M".as_ref(),
+        "--far".as_ref(),
+        far.as_os_str(),
+        "--".as_ref(),
+    ];
     let (under, words) = run(&prefix);
     assert_eq!(under, plain, "{words}");
     assert!(words.contains(" in, ") && !words.contains("fits in near"), "nothing was paged: {words}");

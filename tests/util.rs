@@ -146,9 +146,8 @@ pub fn has(name: &str) -> Result<(), String> {
         Err(error) => Err(format!("{program}: {error}")),
     };
     match name {
-        "mpirun" | "gcc" | "g++" | "gfortran" | "rustc" | "stress-ng" | "sqlite3" | "python3" | "java" | "gdb" | "redis-server" => {
-            answers(name, &["--version"])
-        }
+        "mpirun" | "gcc" | "g++" | "gfortran" | "rustc" | "stress-ng" | "sqlite3" | "python3" | "java" | "gdb"
+        | "redis-server" => answers(name, &["--version"]),
         // A wrapper without headers compiles nothing.
         "mpicc" => answers("sh", &["-c", "echo '#include <mpi.h>' | mpicc -x c -c - -o /dev/null && mpirun --version"]),
         "lmp" => answers("lmp", &["-help"]),

@@ -27,6 +27,15 @@ const POPULATING: i32 = libc::MAP_POPULATE | libc::MAP_LOCKED;
 /// only spread or align mappings (mimalloc, our own small allocator, wishes for 2 to 30 TiB), and the arena aligns as well.
 const HINT_LIMIT: usize = 1 << 40;
 
+/// Nor are wishes for larger reservations without access mere wishes: Java's ZGC depends on where its heap lies. (mimalloc wishes for
+/// no more than this at a time.)
+const LARGE_WISH: usize = 1 << 30;
+
+/// True when the program should get the address that it wishes for, from the kernel.
+fn is_serious(addr: usize, len: usize, prot: i32) -> bool {
+    (1..HINT_LIMIT).contains(&addr) || (addr != 0 && prot == libc::PROT_NONE && len > LARGE_WISH)
+}
+
 fn is_ours_to_manage(len: usize, prot: i32, flags: i32) -> bool {
     let private = flags & libc::MAP_TYPE == libc::MAP_PRIVATE && flags & libc::MAP_ANONYMOUS != 0;
     private && flags & FOREIGN == 0 && prot & libc::PROT_EXEC == 0 && len >= SMALLEST
@@ -80,12 +89,12 @@ impl Memory {
         if !ours {
             return raw(flags);
         }
-        if !elsewhere && ((1..HINT_LIMIT).contains(&addr) || flags & libc::MAP_FIXED_NOREPLACE == libc::MAP_FIXED_NOREPLACE) {
+        if !elsewhere && (is_serious(addr, size, prot) || flags & libc::MAP_FIXED_NOREPLACE == libc::MAP_FIXED_NOREPLACE) {
             return raw(flags);
         }
         self.hold_back();
         let mut inner = self.enter();
-        if !(1..HINT_LIMIT).contains(&addr) && flags & libc::MAP_FIXED_NOREPLACE != libc::MAP_FIXED_NOREPLACE {
+        if !is_serious(addr, size, prot) && flags & libc::MAP_FIXED_NOREPLACE != libc::MAP_FIXED_NOREPLACE {
             self.commit(&mut inner, claim)?;
             let mut opened = inner.arena.open_map(addr, size, prot);
             if opened == Err(Errno::ENOMEM) && inner.drain_cache() {
