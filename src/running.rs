@@ -22,12 +22,14 @@ pub struct Running {
 }
 
 impl Running {
-    /// Waits for the end of the program, passing signals on; calls `tick` now and then, and tells it whether the program was asked to end.
-    pub fn until_end(&mut self, mut tick: impl FnMut(bool)) -> anyhow::Result<End> {
-        let (mut last, mut to_end) = (Instant::now(), false);
+    /// Waits for the end of the program, passing signals on; calls `tick` now and then, and tells it how long ago the program was asked to end.
+    pub fn until_end(&mut self, mut tick: impl FnMut(Option<Duration>)) -> anyhow::Result<End> {
+        let (mut last, mut asked) = (Instant::now(), None);
         loop {
             while let Some(arrived) = self.signals.next() {
-                to_end |= child::asks_to_end(arrived.signal);
+                if child::asks_to_end(arrived.signal) {
+                    asked = Some(Instant::now());
+                }
                 // What the terminal sent has reached the program as well, which is in the same process group.
                 if !arrived.from_kernel {
                     child::send(&self.child, arrived.signal);
@@ -39,7 +41,7 @@ impl Running {
             let left = TICK.saturating_sub(last.elapsed());
             if left.is_zero() {
                 last = Instant::now();
-                tick(to_end);
+                tick(asked.map(|at| at.elapsed()));
             } else {
                 wait_readable(&[self.signals.as_raw_fd()], left.as_millis() as i32 + 1, &mut [false]);
             }

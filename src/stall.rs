@@ -7,6 +7,7 @@ use nearfar_sys::process;
 use nearfar_tiers::health::Stalled;
 use nearfar_tiers::job::Job;
 use std::collections::HashMap;
+use std::time::Duration;
 
 /// What becomes of a program that is stuck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -32,8 +33,8 @@ impl StallWatch {
         Self { what, limit_ns, next_ns: HashMap::new(), stopped: false }
     }
 
-    /// Looks once. A program that was asked to end, and is stuck, cannot: it is ended.
-    pub fn look(&mut self, job: &Job, to_end: bool) {
+    /// Looks once. A program that was asked to end so long ago (`asked`), while it was stuck, cannot: it is ended.
+    pub fn look(&mut self, job: &Job, asked: Option<Duration>) {
         let stalled = job.stalled(now_ns(), self.limit_ns);
         self.next_ns.retain(|pid, _| {
             let still = stalled.iter().any(|one| one.pid == *pid);
@@ -42,6 +43,7 @@ impl StallWatch {
             }
             still
         });
+        let to_end = asked.is_some_and(|asked| stalled.iter().any(|one| asked < Duration::from_nanos(one.for_ns)));
         let ends = !stalled.is_empty() && (to_end || self.what == OnStall::Stop) && !self.stopped;
         for one in &stalled {
             let next = self.next_ns.entry(one.pid).or_insert(0);

@@ -128,3 +128,15 @@ fn a_userfaultfd_of_the_programs_own() {
 fn sizes_that_are_not_meant() {
     both("sizes_not_meant.c");
 }
+
+/// Issue 19: the books said otherwise than the kernel.
+#[test]
+fn protection_that_stops_at_a_hole() {
+    both("mprotect_half_done.c");
+}
+
+/// Issue 19: advice about memory that is gone was kept, and came true for what was there later.
+#[test]
+fn advice_ends_with_the_memory() {
+    both("advice_of_the_past.c");
+}

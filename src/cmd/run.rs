@@ -58,7 +58,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let observer = (!paged).then(|| Observer::new(Root::this(), child.id(), order.near, order.far).start());
     let stall = StallWatch::new(request.on_stall, request.settings.faults.watch_ns);
     let mut watch = Watch { job, live, observer, last_tick: start, near_peak_seen: 0, stall };
-    let end = Running { child, signals }.until_end(|to_end| watch.tick(to_end))?;
+    let end = Running { child, signals }.until_end(|asked| watch.tick(asked))?;
     let end = if watch.stall.has_stopped() { End::Status(exit::STOPPED_BY_NEARFAR) } else { end };
     let outcome = watch.outcome(start.elapsed(), end);
     let moved = mover.and_then(Mover::stop);
@@ -103,9 +103,9 @@ struct Watch {
 }
 
 impl Watch {
-    fn tick(&mut self, to_end: bool) {
+    fn tick(&mut self, asked: Option<Duration>) {
         self.job.bury_dead();
-        self.stall.look(&self.job, to_end);
+        self.stall.look(&self.job, asked);
         let near_used = self.job.charged_pages() * PAGE as u64;
         self.near_peak_seen = self.near_peak_seen.max(near_used);
         let elapsed = self.last_tick.elapsed();

@@ -1,7 +1,7 @@
 //! Changes of user and groups: threads that the C library does not know follow (`sys::credentials`).
 
 use crate::errno;
-use crate::lifecycle::managed_even_inside;
+use crate::lifecycle::{is_this_process, managed_even_inside};
 use crate::next::Next;
 use nearfar_sys::credentials;
 use std::ffi::{c_char, c_int, c_uint};
@@ -25,7 +25,7 @@ pub static INITGROUPS: Next<unsafe extern "C" fn(*const c_char, c_uint) -> c_int
 pub fn change<F: Copy>(next: &Next<F>, make: impl FnOnce(F) -> c_int) -> c_int {
     let Some(function) = next.get() else { return errno::failed(libc::ENOSYS) };
     let result = make(function);
-    if result == 0 && managed_even_inside().is_some() {
+    if result == 0 && managed_even_inside().is_some() && is_this_process() {
         let _kept = errno::Kept::now();
         credentials::changed();
     }

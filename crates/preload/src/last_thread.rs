@@ -1,9 +1,8 @@
-//! The end of a process whose main thread left by pthread_exit: it ends with its last thread, and nearfar's threads, which
-//! the C library counts like any other, must not keep it alive.
+//! The end of a process whose main thread left by pthread_exit: it ends with its last thread, and the threads of a profile, which
+//! the C library counts like any other, must not keep it alive. (It does not know those that page.)
 //!
 //! From that moment on, a thread of ours looks at the list of threads now and then. There is no event to wait for.
 
-use crate::lifecycle::managed;
 use crate::next::Next;
 use nearfar_profile::recorder;
 use nearfar_sys::{process, thread};
@@ -21,7 +20,7 @@ const OUR_NAMES: [&str; 3] = ["nearfar", "iou-wrk-", "iou-sqp-"];
 /// # Safety
 /// As for the function.
 pub unsafe fn pthread_exit(value: *mut c_void) -> ! {
-    if process::tid() == process::pid() && (managed().is_some() || recorder::is_started()) {
+    if process::tid() == process::pid() && recorder::is_started() {
         // Without this thread the process would only end later than it should.
         let _ = thread::spawn("nearfar-last", watch);
     }

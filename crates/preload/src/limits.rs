@@ -1,16 +1,22 @@
 //! Limits of address space and data that the program sets and asks for (`sys::own_limits`); all others are the kernel's.
 
 use crate::errno;
-use crate::lifecycle::managed_even_inside;
-use nearfar_sys::errno::{Errno, call};
+use crate::lifecycle::{is_this_process, managed_even_inside};
+use crate::next::Next;
+use nearfar_sys::errno::Errno;
 use nearfar_sys::own_limits::{self, Kind};
 use nearfar_sys::process;
 use nearfar_tiers::memory::Memory;
 use std::ffi::{c_int, c_uint};
 
+type Call = unsafe extern "C" fn(libc::pid_t, c_uint, *const libc::rlimit64, *mut libc::rlimit64) -> c_int;
+/// The C library's, where calls are caught for ordinary users (`user_mode`).
+static NEXT: Next<Call> = Next::new(c"prlimit64");
+
 /// The limit that is kept by us, of a process that is this one.
 fn kept(pid: libc::pid_t, resource: c_uint) -> Option<(Kind, u64)> {
-    let managed = managed_even_inside()?;
+    // A child of vfork shares what is kept here, and has limits of its own.
+    let managed = managed_even_inside().filter(|_| is_this_process())?;
     let kind = Kind::of(resource).filter(|_| pid == 0 || pid as u32 == process::pid())?;
     Some((kind, managed.with(Memory::own_most_bytes)))
 }
@@ -21,9 +27,8 @@ fn kept(pid: libc::pid_t, resource: c_uint) -> Option<(Kind, u64)> {
 /// `new` and `old` are null or point to a pair of limits.
 pub unsafe fn prlimit(pid: libc::pid_t, resource: c_uint, new: *const libc::rlimit64, old: *mut libc::rlimit64) -> c_int {
     let Some((kind, own)) = kept(pid, resource) else {
-        let args = [pid as usize, resource as usize, new.addr(), old.addr(), 0, 0];
         // SAFETY: passed on to the caller.
-        return status(unsafe { call(libc::SYS_prlimit64, args) }.map(|_| ()));
+        return NEXT.get().map_or_else(|| errno::failed(libc::ENOSYS), |next| unsafe { next(pid, resource, new, old) });
     };
     let (soft, hard) = own_limits::get(kind);
     // SAFETY: null, or the program's pair.

@@ -16,7 +16,8 @@ struct Credentials {
     users: [u32; 3],
     groups: [u32; 3],
     others: [u32; MOST_GROUPS],
-    count: usize,
+    // `None`: not to be known.
+    count: Option<usize>,
 }
 
 struct Told {
@@ -29,7 +30,7 @@ unsafe impl Sync for Told {}
 
 static TOLD: Told = Told {
     lock: Lock::new(),
-    is: UnsafeCell::new(Credentials { users: [0; 3], groups: [0; 3], others: [0; MOST_GROUPS], count: 0 }),
+    is: UnsafeCell::new(Credentials { users: [0; 3], groups: [0; 3], others: [0; MOST_GROUPS], count: None }),
 };
 
 /// Counts the changes; who waits for one may wait on it (`wait`).
@@ -50,7 +51,7 @@ pub fn changed() {
     unsafe {
         let _ = call(libc::SYS_getresuid, [users[0], users[1], users[2], 0, 0, 0]);
         let _ = call(libc::SYS_getresgid, [groups[0], groups[1], groups[2], 0, 0, 0]);
-        is.count = call(libc::SYS_getgroups, [MOST_GROUPS, is.others.as_mut_ptr().addr(), 0, 0, 0, 0]).unwrap_or(0);
+        is.count = call(libc::SYS_getgroups, [MOST_GROUPS, is.others.as_mut_ptr().addr(), 0, 0, 0, 0]).ok();
     }
     TOLD.lock.release();
     CHANGES.fetch_add(1, Ordering::Release);
@@ -81,7 +82,9 @@ pub fn follow() {
     // SAFETY: integers, and a list that the kernel reads. The user last: without it groups may not be changed any more. What is refused
     // stays as it was: this thread had no more rights than the program then.
     unsafe {
-        let _ = call(libc::SYS_setgroups, [is.count, is.others.as_ptr().addr(), 0, 0, 0, 0]);
+        if let Some(count) = is.count {
+            let _ = call(libc::SYS_setgroups, [count, is.others.as_ptr().addr(), 0, 0, 0, 0]);
+        }
         let _ = call(libc::SYS_setresgid, [groups[0], groups[1], groups[2], 0, 0, 0]);
         let _ = call(libc::SYS_setresuid, [users[0], users[1], users[2], 0, 0, 0]);
     }

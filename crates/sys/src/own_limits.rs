@@ -23,8 +23,8 @@ impl Kind {
     /// The limit with that number, if it is one of these.
     pub fn of(resource: u32) -> Option<Self> {
         match resource {
-            number if number == libc::RLIMIT_AS as u32 => Some(Kind::Space),
-            number if number == libc::RLIMIT_DATA as u32 => Some(Kind::Data),
+            number if number == libc::RLIMIT_AS => Some(Kind::Space),
+            number if number == libc::RLIMIT_DATA => Some(Kind::Data),
             _ => None,
         }
     }
@@ -124,11 +124,11 @@ fn used(kind: Kind) -> Option<u64> {
     Some((pages * nearfar_core::addr::PAGE as u64).saturating_sub(map::own_bytes() as u64))
 }
 
-/// True when the program may have `len` bytes more, writable ones or not.
-pub fn allow(len: usize, writable: bool) -> bool {
-    [(Kind::Space, true), (Kind::Data, writable)].into_iter().all(|(kind, counts)| {
+/// True when the program may have `space` bytes of address space more, and `data` bytes of private writable memory.
+pub fn allow(space: usize, data: usize) -> bool {
+    [(Kind::Space, space), (Kind::Data, data)].into_iter().all(|(kind, more)| {
         let soft = kind.kept().soft.load(Ordering::Relaxed);
-        soft == NONE || !counts || used(kind).is_none_or(|used| used.saturating_add(len as u64) <= soft)
+        soft == NONE || more == 0 || used(kind).is_none_or(|used| used.saturating_add(more as u64) <= soft)
     })
 }
 

@@ -22,8 +22,10 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 const STACK: usize = 512 << 10;
 /// Room for what the C library keeps of a thread beside its block, which it alone knows the size of (2304 bytes in glibc 2.36).
 const OF_LIBC: usize = 8 << 10;
-/// Blocks of modules further away than this are not in the static part.
-const FAR_AWAY: usize = 64 << 20;
+/// Blocks of modules further away than this are not in the static part. Programs may have large arrays there.
+const FAR_AWAY: usize = 1 << 40;
+/// Images that are larger are of the program, which does not run in these threads.
+const LARGE_IMAGE: usize = 1 << 20;
 /// More modules than programs start with; the block of others is not looked for.
 const MODULES: usize = 4096;
 /// Threads that may live at a time.
@@ -139,7 +141,8 @@ impl Layout {
         // SAFETY: all within the memory that the caller gave: `low` and `high` are the reach of all modules and of the C library's own.
         // Images are in memory as long as the modules are, which were loaded when the program began.
         unsafe {
-            (bottom as *mut u8).write_bytes(0, self.low + PAGE + self.high);
+            // Zeros, also where a thread was before; nothing is touched.
+            let _ = map::madvise(Extent::new(bottom, self.low + PAGE + self.high), libc::MADV_DONTNEED);
             // Entries of nobody, as the C library marks them; of a generation that is never behind.
             let entries = self.table_len() / size_of::<Entry>();
             (0..entries).for_each(|index| table.add(index).write(Entry { block: usize::MAX, to_free: 0 }));
@@ -147,6 +150,9 @@ impl Layout {
             table.add(1).write(Entry { block: usize::MAX, to_free: 0 });
             for module in &self.modules {
                 let block = pointer.wrapping_add_signed(module.offset);
+                if module.image_len > LARGE_IMAGE {
+                    continue;
+                }
                 std::ptr::copy_nonoverlapping(module.image as *const u8, block as *mut u8, module.image_len);
                 table.add(1 + module.id).write(Entry { block, to_free: 0 });
             }

@@ -150,6 +150,11 @@ impl Arena {
         }
     }
 
+    /// Bytes that are mapped whether used or not.
+    pub fn reserved_bytes(&self) -> usize {
+        if self.reserved { self.whole().len() } else { 0 }
+    }
+
     /// True when what is not used is mapped without access.
     pub fn is_reserved(&self) -> bool {
         self.reserved

@@ -7,6 +7,8 @@ use nearfar_core::addr::{BLOCK, Extent};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::map::{self, RW};
 
+/// Foreign mappings that an allocation goes around before it gives up.
+const TRIES: u32 = 64;
 const BLOCK_ATTR: Attr = Attr { prot: RW, arena: true, committed: true };
 
 impl Memory {
@@ -24,7 +26,7 @@ impl Memory {
     /// A block of fresh memory where `room.0` bytes are free, aligned to `room.1`, for the content of `moving` bytes that are free then.
     /// `None`: no memory.
     fn new_block(&self, inner: &mut Inner, size: usize, room: (usize, usize), moving: usize) -> Option<Extent> {
-        loop {
+        for _ in 0..TRIES {
             let taken = inner.arena.take_block(room.0, room.1)?;
             if let Some(tail) = inner.arena.shrink_block(taken.start, size) {
                 inner.arena.give_block(tail);
@@ -39,6 +41,7 @@ impl Memory {
                 }
             }
         }
+        None
     }
 
     /// Makes address space of the blocks half usable and counts it. `ENOMEM` when there is no memory; EEXIST when somebody else has
@@ -68,8 +71,12 @@ impl Memory {
     /// Frees the block at `addr`; false when `alloc` did not return that address.
     pub fn free(&self, addr: usize) -> bool {
         let mut inner = self.enter();
-        if inner.arena.block(addr).is_none() {
-            return false;
+        let Some(range) = inner.arena.block(addr) else { return false };
+        if inner.regions().uniform(range) != Some(BLOCK_ATTR) {
+            // The program has put something else in it: nobody else gets that.
+            inner.arena.forget_block(addr);
+            Self::close_block(&mut inner, range);
+            return true;
         }
         for range in inner.arena.end_block(addr) {
             Self::close_block(&mut inner, range);

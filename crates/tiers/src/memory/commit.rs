@@ -22,12 +22,19 @@ pub(super) struct Claim {
     // What the program gives back right after, since its content moves.
     returned: usize,
     reserved: bool,
+    // It is mapped already, and becomes writable.
+    mapped: bool,
 }
 
 impl Claim {
     /// `bytes` more.
     pub(super) fn of(bytes: usize) -> Self {
-        Self { bytes, returned: 0, reserved: false }
+        Self { bytes, returned: 0, reserved: false, mapped: false }
+    }
+
+    /// Of what is mapped already.
+    pub(super) fn of_mapped(self) -> Self {
+        Self { mapped: true, ..self }
     }
 
     /// Bytes asked for.
@@ -65,8 +72,10 @@ impl Memory {
     /// Makes memory writable in the ledger; may begin to page. Fails when it cannot be had; nothing has changed then.
     pub(super) fn commit(&self, inner: &mut Inner, claim: Claim) -> Result<(), Errno> {
         // As the kernel would: nothing is said, since the program has asked for it. What is kept for later counts too.
-        let more = claim.bytes.saturating_sub(claim.returned);
-        if own_limits::any() && !own_limits::allow(more, true) && !(inner.drain_cache() && own_limits::allow(more, true)) {
+        let data = claim.bytes.saturating_sub(claim.returned);
+        let space = if claim.mapped { 0 } else { data };
+        let kept = own_limits::any() && !inner.arena.is_reserved();
+        if kept && !own_limits::allow(space, data) && !(inner.drain_cache() && own_limits::allow(space, data)) {
             return Err(Errno::ENOMEM);
         }
         let mut result = self.try_commit(inner, claim);

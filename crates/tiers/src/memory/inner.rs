@@ -109,8 +109,11 @@ impl Inner {
         job.join().ok_or(Errno(libc::EAGAIN))
     }
 
-    /// True when part of `range` is address space of ours that the program has not mapped. To the kernel all of it is.
+    /// True when part of `range` is reserved address space that the program has not mapped. To the kernel all of it is.
     pub(super) fn has_gap(&self, range: Extent) -> bool {
+        if !self.arena.is_reserved() {
+            return false;
+        }
         // What the program mapped there itself (files, shared memory) is in no region, but taken.
         let inside = self.arena.maps().intersect(&range).filter(|_| range.start.is_multiple_of(PAGE));
         inside.is_some_and(|inside| self.arena.has_gap(&inside))
@@ -172,6 +175,7 @@ impl Inner {
 
     /// Ends an allocation of the blocks half: address space that nobody uses.
     pub(super) fn close_block(&mut self, range: Extent) {
+        self.forget_wishes(range);
         let parts = self.regions().parts(range);
         self.decommit(committed_bytes(&parts));
         for (part, _) in &parts {
@@ -195,18 +199,29 @@ impl Inner {
     /// Makes a range of the reserved arena address space without access again, whatever is mapped there.
     pub(super) fn reserve_again(&mut self, range: Extent) -> Result<(), Errno> {
         self.regions().remove(range);
-        match &self.mapped {
-            Some(mapped) => mapped.put(range, libc::PROT_NONE),
-            // SAFETY: unmapped by the program; the address space is ours.
-            None => {
-                unsafe { map::mmap(range.start, range.len(), libc::PROT_NONE, map::ANON | libc::MAP_FIXED, -1, 0) }.map(|_| ())
-            }
+        if let Some(mapped) = &self.mapped {
+            return mapped.put(range, libc::PROT_NONE);
         }
+        let flags = map::ANON | libc::MAP_FIXED;
+        // SAFETY: unmapped by the program; the address space is ours.
+        unsafe { map::mmap(range.start, range.len(), libc::PROT_NONE, flags, -1, 0) }.map(|_| ())
+    }
+
+    /// What the program asked for with regard to `range` was about what is gone: what a fork inherits, and its own userfaultfd.
+    pub(super) fn forget_wishes(&mut self, range: Extent) {
+        for list in [&mut self.wiped, &mut self.kept_back] {
+            let outside = |wish: &Extent| {
+                let (before, after) = (Extent { end: range.start, ..*wish }, Extent { start: range.end, ..*wish });
+                if wish.overlaps(&range) { [before, after] } else { [*wish, Extent { start: 0, end: 0 }] }
+            };
+            *list = list.iter().flat_map(outside).filter(|wish| wish.start < wish.end).collect();
+        }
+        self.end_released(range);
     }
 
     /// The program has unmapped `range`, of which `parts` were managed.
     pub(super) fn gone(&mut self, range: Extent, parts: &[(Extent, Attr)]) {
-        self.end_released(range);
+        self.forget_wishes(range);
         self.decommit(committed_bytes(parts));
         for (part, _) in parts {
             self.unpin(*part);

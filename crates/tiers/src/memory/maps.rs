@@ -6,7 +6,7 @@ use super::inner::{Inner, committed_bytes};
 use crate::region::Attr;
 use nearfar_core::addr::{CHUNK, Extent, PAGE, round_up};
 use nearfar_sys::errno::Errno;
-use nearfar_sys::map;
+use nearfar_sys::{map, proc_maps};
 
 /// Smaller mappings stay with the kernel: they are many, and hold little.
 const SMALLEST: usize = CHUNK;
@@ -152,7 +152,9 @@ impl Memory {
         if let Some(claim) = ours
             && after > before
         {
-            self.commit(&mut inner, claim.less(before))?;
+            let claim = claim.less(before);
+            // What is replaced counts already.
+            self.commit(&mut inner, if all_ours { claim.of_mapped() } else { claim })?;
         }
         let result = if ours.is_some() && inside && all_ours {
             // The mapping stays, with other protection: no hole in the registration, no new mapping for the kernel.
@@ -176,6 +178,7 @@ impl Memory {
             inner.decommit(after.saturating_sub(before));
             return Err(errno);
         }
+        inner.forget_wishes(range);
         inner.decommit(before.saturating_sub(after));
         for (part, _) in &parts {
             inner.discard(*part);
@@ -273,20 +276,41 @@ impl Memory {
         let total: usize = parts.iter().map(|(part, _)| part.len()).sum();
         let more = if is_writable(prot) { total - before } else { 0 };
         if more > 0 {
-            self.commit(&mut inner, Claim::of(more))?;
+            self.commit(&mut inner, Claim::of(more).of_mapped())?;
         }
         // SAFETY: passed on to the caller.
         if let Err(errno) = unsafe { map::mprotect(range, prot) } {
-            inner.decommit(more);
+            // Up to where it refused, the kernel has done it.
+            let done = self.protected(&mut inner, &parts);
+            inner.decommit(more.saturating_sub(done));
             return Err(errno);
         }
         for (part, attr) in parts {
-            inner.regions().insert(part, Attr { prot, committed: attr.committed || is_writable(prot), ..attr });
-            if let Some(pager) = &mut inner.pager {
-                pager.protect_changed(part);
-            }
+            Self::note_protection(&mut inner, part, prot, attr);
         }
         Ok(())
+    }
+
+    fn note_protection(inner: &mut Inner, part: Extent, prot: i32, attr: Attr) {
+        inner.regions().insert(part, Attr { prot, committed: attr.committed || is_writable(prot), ..attr });
+        if let Some(pager) = &mut inner.pager {
+            pager.protect_changed(part);
+        }
+    }
+
+    /// Takes over what protection `parts` have now; returns how many bytes of them became writable.
+    fn protected(&self, inner: &mut Inner, parts: &[(Extent, Attr)]) -> usize {
+        let mut writable = 0;
+        for mapping in proc_maps::own() {
+            for &(part, attr) in parts {
+                let Some(piece) = mapping.range.intersect(&part).filter(|_| mapping.prot != attr.prot) else { continue };
+                Self::note_protection(inner, piece, mapping.prot, attr);
+                if is_writable(mapping.prot) && !attr.committed {
+                    writable += piece.len();
+                }
+            }
+        }
+        writable
     }
 
     /// madvise(2).

@@ -99,7 +99,9 @@ impl Memory {
         const OTHERS: u64 = 1 << 30;
         let settings = self.common.job.settings();
         let stores = if settings.emulated { crate::backend::emulated::STORE_BYTES as u64 } else { 0 };
-        FramePool::reserved_bytes(self.common.job.near_pages()) as u64 + settings.near_bytes / 4 + stores + OTHERS
+        // Where it is reserved, only a part of it is the program's.
+        let arena = self.enter().arena.reserved_bytes() as u64;
+        arena + FramePool::reserved_bytes(self.common.job.near_pages()) as u64 + settings.near_bytes / 4 + stores + OTHERS
     }
 
     fn enter(&self) -> Entered<Inner> {
