@@ -117,6 +117,7 @@ if [ -n "$one" ]; then
             [ "$ballast" = 0 ] || grep -qE '"bytes_out": [1-9]' "$log.json" 2>/dev/null || notes+="$way: not paged. "
         else
             reason=${explained[$name]:-${explained[$name/$way]:-}}
+            case $status in 86 | 124 | 137) reason='' ;; esac # a stop and a hang have no excuse
             if [ -n "$reason" ]; then excused=1; cells+=$(printf ' %-14s' known); notes+="$way: status $status: $reason. "
             else bad=1; cells+=$(printf ' %-14s' DIFFERS); notes+="$way: status $status: $(grep -aE 'error|nearfar|rror:' "$log" | head -1 | cut -c1-110 || true) "; fi
         fi
