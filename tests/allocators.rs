@@ -91,7 +91,10 @@ fn tcmalloc_shared() {
     shared("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4");
 }
 
+/// Fails: tcmalloc that is linked in registers its fork handlers before the C library is ready, so that they run with our lock held and
+/// wait for paged memory for ever (docs/limits.md).
 #[test]
+#[ignore = "hangs: docs/limits.md"]
 fn tcmalloc_built_in() {
     built_in(
         "libtcmalloc_minimal.a",

@@ -124,6 +124,23 @@ impl Ranges {
         self.by_start.range(..extent.end).next_back().is_some_and(|(&start, &length)| start + length > extent.start)
     }
 
+    /// The parts of `extent` that are taken.
+    pub fn taken(&self, extent: &Extent) -> Vec<Extent> {
+        let Some(extent) = self.whole.intersect(extent) else { return Vec::new() };
+        let (mut from, mut out) = (extent.start, Vec::new());
+        let first = self.by_start.range(..=extent.start).next_back().map_or(extent.start, |(&start, _)| start);
+        for (&start, &length) in self.by_start.range(first..extent.end) {
+            if start > from {
+                out.push(Extent { start: from, end: start });
+            }
+            from = from.max(start + length);
+        }
+        if from < extent.end {
+            out.push(Extent { start: from, end: extent.end });
+        }
+        out
+    }
+
     /// Free ranges by address.
     pub fn iter(&self) -> impl Iterator<Item = Extent> + '_ {
         self.by_start.iter().map(|(&start, &length)| Extent::new(start, length))

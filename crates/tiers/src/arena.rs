@@ -298,11 +298,13 @@ impl Arena {
     pub fn take_at(&mut self, range: Extent) {
         for half in [&mut self.free_blocks, &mut self.free_maps] {
             let Some(part) = half.whole().intersect(&range) else { continue };
-            if half.take_at(part) || !half.any_free(&part) {
-                continue;
-            }
-            for start in (part.start..part.end).step_by(PAGE) {
-                let _ = half.take_at(Extent::new(start, PAGE));
+            let taken = half.taken(&part);
+            let mut from = part.start;
+            for end in taken.iter().map(|taken| (taken.start, taken.end)).chain([(part.end, part.end)]) {
+                if from < end.0 {
+                    let _ = half.take_at(Extent { start: from, end: end.0 });
+                }
+                from = end.1;
             }
         }
     }
@@ -317,8 +319,11 @@ impl Arena {
         let blocks: Vec<_> = self.sizes.range(first..part.end).map(|(&start, &len)| Extent::new(start, len)).collect();
         let mut from = part.start;
         for block in blocks.into_iter().chain([Extent { start: part.end, end: part.end }]) {
-            for start in (from..block.start.max(from)).step_by(PAGE) {
-                let _ = self.free_blocks.give(Extent::new(start, PAGE));
+            let outside = Extent { start: from, end: block.start.max(from) };
+            if !outside.is_empty() {
+                for taken in self.free_blocks.taken(&outside) {
+                    let _ = self.free_blocks.give(taken);
+                }
             }
             from = from.max(block.end);
         }
@@ -336,10 +341,8 @@ impl Arena {
 
     /// Returns what is taken of `range` of the maps half.
     pub fn give_map(&mut self, range: Extent) {
-        if self.free_maps.give(range).is_err() {
-            for start in (range.start..range.end).step_by(PAGE) {
-                let _ = self.free_maps.give(Extent::new(start, PAGE));
-            }
+        for taken in self.free_maps.taken(&range) {
+            let _ = self.free_maps.give(taken);
         }
     }
 

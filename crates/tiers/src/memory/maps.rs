@@ -41,6 +41,9 @@ fn is_ours_to_manage(len: usize, prot: i32, flags: i32) -> bool {
     private && flags & FOREIGN == 0 && prot & libc::PROT_EXEC == 0 && len >= SMALLEST
 }
 
+/// Where the address space of programs ends.
+const USER_END: usize = if cfg!(target_arch = "x86_64") { (1 << 47) - PAGE + 1 } else { (1 << 48) + 1 };
+
 fn is_writable(prot: i32) -> bool {
     prot & libc::PROT_WRITE != 0
 }
@@ -200,8 +203,8 @@ impl Memory {
             return Err(Errno::EINVAL);
         }
         let range = Extent::new(addr, size);
-        if size == 0 || !addr.is_multiple_of(PAGE) {
-            // SAFETY: the kernel answers.
+        if size == 0 || !addr.is_multiple_of(PAGE) || range.end >= USER_END {
+            // SAFETY: the kernel answers; what goes beyond the address space it refuses.
             return unsafe { map::munmap(range) };
         }
         let mut inner = self.enter();
