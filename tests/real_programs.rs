@@ -80,7 +80,7 @@ fn stress_ng_verifies() {
 fn stress_ng_finds_what_it_finds_plain() {
     needs!("stress-ng", "gcc", "root");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stress_ng.sh");
-    let arguments = ["--telling", "--lazy", "--seconds", "1", "--mode", "alternate", "--near", "32M", "--ballast", "96"];
+    let arguments = ["--telling", "--lazy", "--seconds", "10", "--mode", "alternate", "--near", "32M", "--ballast", "96"];
     let output = Command::new("bash").arg(script).args(arguments).env("NEARFAR_BIN", nearfar_bin()).output().expect("bash runs");
     let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     println!("{said}");
@@ -169,8 +169,9 @@ fn redis_saves_itself_by_a_fork() {
     assert!(words.contains(" in, ") && !words.contains("fits in near"), "nothing was paged: {words}");
 }
 
-/// The 30 stressors that say most, a second each; `tests/stress_ng.sh` has all, for longer, and as an ordinary user sees it.
+/// The 30 stressors that say most. Ten seconds each, since some have done nothing after one; too long for every run of the suite.
 #[test]
+#[ignore = "ten minutes"]
 fn stress_ng_as_a_judge() {
     needs!("stress-ng");
     let output = Command::new("bash")
