@@ -405,6 +405,14 @@ impl Memory {
                 return Err(Errno::ENOMEM);
             }
             let parts = inner.regions().parts(range);
+            if parts.iter().map(|(part, _)| part.len()).sum::<usize>() < range.len() {
+                // The kernel tells of holes.
+                let mut present = vec![0; 4096];
+                for start in (range.start..range.end).step_by(present.len() * PAGE) {
+                    let end = (start + present.len() * PAGE).min(range.end);
+                    map::mincore(Extent { start, end }, &mut present)?;
+                }
+            }
             for (part, _) in &parts {
                 match &mut inner.pager {
                     Some(pager) => pager.pin(*part, true)?,
