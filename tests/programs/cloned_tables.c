@@ -12,6 +12,12 @@ static int child(void *salt) {
     _exit(0);
 }
 
+static int filled(void *unused) {
+    (void)unused;
+    fill(data, 96 * MIB, 2);
+    _exit(0);
+}
+
 static void ends_well(pid_t pid) {
     int status;
     must(pid > 0 && waitpid(pid, &status, 0) == pid);
@@ -31,7 +37,6 @@ int main(int argc, char **argv) {
         ends_well(clone(child, stack[1] + sizeof stack[1], CLONE_VM | SIGCHLD, (void *)1));
     } else {
         fill(data, 24 * MIB, 1);
-        int filled(void *unused) { fill(data, 96 * MIB, 2); (void)unused; _exit(0); }
         ends_well(clone(filled, stack[1] + sizeof stack[1], CLONE_VM | SIGCHLD, NULL));
         verify(data, 96 * MIB, 2, "filled by a clone");
     }
