@@ -91,10 +91,8 @@ fn tcmalloc_shared() {
     shared("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4");
 }
 
-/// Fails: tcmalloc that is linked in registers its fork handlers before the C library is ready, so that they run with our lock held and
-/// wait for paged memory for ever (docs/limits.md).
+/// It registers its handlers around fork before the C library is ready, and so before ours.
 #[test]
-#[ignore = "hangs: docs/limits.md"]
 fn tcmalloc_built_in() {
     built_in(
         "libtcmalloc_minimal.a",

@@ -162,7 +162,10 @@ hooks! {
     _Exit(status: c_int) -> ! = lifecycle::exit_at_once(status);
 
     __register_atfork(prepare: Void, parent: Void, child: Void, object: Void) -> c_int
-        = lifecycle::register_atfork(prepare, parent, child, object);
+        = lifecycle::register_atfork([prepare, parent, child, object]);
+    // Programs have this one linked in, and it calls the one above; but those that only ask whether it is there find the C library's.
+    pthread_atfork(prepare: Void, parent: Void, child: Void) -> c_int
+        = lifecycle::register_atfork([prepare, parent, child, std::ptr::null_mut()]);
     fork() -> libc::pid_t = fork::fork();
     _Fork() -> libc::pid_t = fork::raw_fork();
     clone(entry: fork::Entry, stack: Void, flags: c_int, arg: Void, parent: *mut c_int, tls: Void, child: *mut c_int) -> c_int

@@ -48,6 +48,7 @@ mod exec;
 mod streams;
 mod recorded_threads;
 mod profiling;
+mod early_atfork;
 mod lifecycle;
 mod fork;
 mod recorded;

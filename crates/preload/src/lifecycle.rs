@@ -4,7 +4,7 @@
 //! library meanwhile. All others are final. A hook asks `managed()`, which is one load when the answer is yes.
 
 use crate::managed::Managed;
-use crate::next::Next;
+use crate::early_atfork::{self, AtFork};
 use crate::{alloc_internal, errno, exec, placing, profiling, small_heap, static_arrays, streams, user_mode};
 use nearfar_profile::recorder;
 use nearfar_sys::errno::Errno;
@@ -39,6 +39,8 @@ enum State {
 static STATE: AtomicU8 = AtomicU8::new(State::Unstarted as u8);
 /// The process that is managed: the one that started, or its forked child.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// The thread that starts.
+static STARTER: AtomicU32 = AtomicU32::new(0);
 /// Forks under way: from the start of our handler before to the start of the program's handlers after.
 static FORKING: AtomicU32 = AtomicU32::new(0);
 /// The thread that forks.
@@ -95,7 +97,9 @@ fn start_when_ready() -> Option<&'static Managed> {
         return None;
     }
     let kept = errno::Kept::now();
+    STARTER.store(process::tid(), Ordering::Relaxed);
     let state = start();
+    early_atfork::pass_on();
     STATE.store(state as u8, Ordering::Release);
     drop(kept);
     // SAFETY: null, or published by `start`.
@@ -155,8 +159,10 @@ fn start_placing(job: Job) {
 
 /// Registers the handlers around fork; the first of all.
 fn register_handlers() {
-    // SAFETY: the three functions live as long as the process (the library is never unloaded).
-    unsafe { libc::pthread_atfork(Some(fork_prepare), Some(fork_parent), Some(fork_child)) };
+    let ours = [fork_prepare, fork_parent, fork_child].map(|handler: extern "C" fn()| handler as *mut c_void);
+    // SAFETY: the three functions live as long as the process (the library is never unloaded, so that no object need be named). Without
+    // memory for them there is none for the program.
+    let _ = unsafe { early_atfork::register([ours[0], ours[1], ours[2], null_mut()]) };
     PROCESS.store(process::pid(), Ordering::Relaxed);
 }
 
@@ -219,12 +225,17 @@ pub fn may_fork() -> Result<(), Errno> {
 ///
 /// # Safety
 /// As for the function.
-pub unsafe fn register_atfork(prepare: *mut c_void, parent: *mut c_void, child: *mut c_void, object: *mut c_void) -> c_int {
-    type Register = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void, *mut c_void) -> c_int;
-    static NEXT: Next<Register> = Next::new(c"__register_atfork");
+pub unsafe fn register_atfork(handlers: AtFork) -> c_int {
     managed_even_inside();
+    // An allocator that is linked in may come before: at the loader's first malloc, when the C library is not ready, or at one of ours
+    // while we start.
+    let state = STATE.load(Ordering::Relaxed);
+    let starts = state == State::Starting as u8 && STARTER.load(Ordering::Relaxed) == process::tid();
+    if (starts || state == State::Unstarted as u8) && early_atfork::hold(handlers) {
+        return 0;
+    }
     // SAFETY: passed on to the caller.
-    NEXT.get().map_or(libc::ENOSYS, |next| unsafe { next(prepare, parent, child, object) })
+    unsafe { early_atfork::register(handlers) }
 }
 
 /// _exit(2), which runs no destructors.
@@ -251,6 +262,7 @@ pub extern "C" fn fork_prepare() {
         return;
     }
     placing::fork_prepare();
+    user_mode::fork_prepare();
     alloc_internal::fork_prepare();
 }
 
@@ -258,6 +270,7 @@ pub extern "C" fn fork_prepare() {
 pub extern "C" fn fork_parent() {
     if let Some(managed) = managed_even_inside() {
         alloc_internal::fork_parent();
+        user_mode::fork_parent();
         streams::end();
         placing::fork_parent();
         managed.with(Memory::fork_parent);
@@ -276,10 +289,10 @@ pub extern "C" fn fork_child() {
     if let Some(managed) = managed_even_inside() {
         PROCESS.store(process::pid(), Ordering::Relaxed);
         alloc_internal::fork_child();
+        user_mode::fork_child(FORKER.load(Ordering::Relaxed));
         streams::end();
         placing::fork_parent();
         managed.with(Memory::fork_child);
-        user_mode::fork_child(FORKER.load(Ordering::Relaxed));
         placing::fork_child(Some(managed.with(Memory::slot)));
         FORKING.store(0, Ordering::Relaxed);
     } else if let Some(job) = JOB.get() {

@@ -7,7 +7,7 @@ use libc::{stack_t, ucontext_t};
 use nearfar_sys::errno::call;
 use nearfar_sys::map::OwnedMap;
 use nearfar_sys::{process, task};
-use nearfar_tiers::guard;
+use nearfar_tiers::guard::{self, HeldAcrossFork};
 use std::sync::Mutex;
 
 /// Room for handlers of the program that ask for a signal stack and have not set one.
@@ -16,6 +16,7 @@ const BYTES: usize = 128 << 10;
 struct Stacks(Vec<(u32, OwnedMap)>);
 
 static STACKS: Mutex<Stacks> = Mutex::new(Stacks(Vec::new()));
+static FORKING: HeldAcrossFork<Stacks> = HeldAcrossFork::new();
 
 /// True when the stack that starts at `addr` is one of ours.
 pub fn is_own(addr: usize) -> bool {
@@ -62,8 +63,19 @@ pub fn give_own() {
     }
 }
 
+/// Before a fork.
+pub fn fork_prepare() {
+    FORKING.keep(guard::enter(&STACKS));
+}
+
+/// After it, in the parent.
+pub fn fork_parent() {
+    drop(FORKING.give_back());
+}
+
 /// In the child of a fork: the forking thread, `before` in the parent, still has its stack.
-pub fn after_fork(before: u32) {
+pub fn fork_child(before: u32) {
+    let Some(mut stacks) = FORKING.give_back() else { return };
     let own = process::tid();
-    guard::enter(&STACKS).0.iter_mut().filter(|(tid, _)| *tid == before).for_each(|(tid, _)| *tid = own);
+    stacks.0.iter_mut().filter(|(tid, _)| *tid == before).for_each(|(tid, _)| *tid = own);
 }

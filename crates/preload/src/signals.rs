@@ -12,7 +12,6 @@ use libc::{sigset_t, stack_t};
 use nearfar_core::addr::Extent;
 use nearfar_profile::recorder;
 use nearfar_sys::errno::Errno;
-use nearfar_sys::signal::Blocked;
 use std::ffi::{c_int, c_void};
 use std::ptr::{null, null_mut};
 
@@ -79,7 +78,6 @@ pub unsafe fn sigaction(signal: c_int, new: *const libc::sigaction, old: *mut li
         }
         let wanted = (!new.is_null()).then(|| *new);
         let before = {
-            let _signals = Blocked::all();
             let mut program = user_mode::program();
             let before = *program;
             *program = wanted.or(before);

@@ -17,6 +17,7 @@ use nearfar_core::addr::{Extent, PAGE};
 use nearfar_sys::call_memory::{self, Lender, entry};
 use nearfar_sys::errno::{Errno, call};
 use nearfar_sys::{gate, map, process, task};
+use nearfar_tiers::guard::{self, Entered, HeldAcrossFork};
 use nearfar_tiers::memory::Memory;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -24,6 +25,7 @@ use std::sync::{Mutex, OnceLock};
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 /// What the program has set for SIGSYS: shown to it, and called for signals that are not ours.
 static PROGRAM: Mutex<Option<libc::sigaction>> = Mutex::new(None);
+static FORKING: HeldAcrossFork<Option<libc::sigaction>> = HeldAcrossFork::new();
 /// A word that a raw fork wipes: not zero in the process that manages its memory and in children of vfork.
 static MARK: AtomicPtr<AtomicU32> = AtomicPtr::new(std::ptr::null_mut());
 /// What the handler asks of `lifecycle`, which is made on top of this.
@@ -108,11 +110,28 @@ fn has_memory() -> bool {
     !mark.is_null() && unsafe { (*mark).load(Ordering::Relaxed) } != 0
 }
 
+/// Before a fork, when no other lock will be asked for: nobody who holds one of these asks for another.
+pub fn fork_prepare() {
+    if is_active() {
+        // This thread may be caught while it forks.
+        signal_stacks::give_own();
+        signal_stacks::fork_prepare();
+        FORKING.keep(program());
+    }
+}
+
+/// After it, in the parent.
+pub fn fork_parent() {
+    drop(FORKING.give_back());
+    signal_stacks::fork_parent();
+}
+
 /// In the child of a fork, whose parent's forking thread was `before`.
 pub fn fork_child(before: u32) {
     if is_active() {
         set_mark();
-        signal_stacks::after_fork(before);
+        drop(FORKING.give_back());
+        signal_stacks::fork_child(before);
     }
 }
 
@@ -132,8 +151,8 @@ fn caught_code() -> Vec<Extent> {
 }
 
 /// What the program believes to have set for SIGSYS.
-pub fn program() -> std::sync::MutexGuard<'static, Option<libc::sigaction>> {
-    PROGRAM.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+pub fn program() -> Entered<Option<libc::sigaction>> {
+    guard::enter(&PROGRAM)
 }
 
 /// The handler of SIGSYS.

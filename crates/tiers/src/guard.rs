@@ -2,6 +2,7 @@
 
 use nearfar_sys::signal::Blocked;
 use nearfar_sys::thread;
+use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -55,6 +56,37 @@ pub fn try_enter<T>(lock: &'static Mutex<T>) -> Option<Entered<T>> {
     };
     thread::go_inside();
     Some(Entered { guard, _mark: Mark, _signals: signals })
+}
+
+/// A lock that is held while the process forks, so that the child has what it protects whole, and can open it.
+pub struct HeldAcrossFork<T: 'static>(UnsafeCell<Option<Entered<T>>>);
+
+// SAFETY: reached by `keep` and `give_back` alone, which are for the thread that holds the lock.
+unsafe impl<T> Sync for HeldAcrossFork<T> {}
+
+impl<T> HeldAcrossFork<T> {
+    /// With no fork under way.
+    pub const fn new() -> Self {
+        Self(UnsafeCell::new(None))
+    }
+
+    /// Before the fork.
+    pub fn keep(&self, entered: Entered<T>) {
+        // SAFETY: this thread holds the lock.
+        unsafe { *self.0.get() = Some(entered) };
+    }
+
+    /// After the fork, in the parent and in the child, by the thread that forked. `None` if nothing was kept.
+    pub fn give_back(&self) -> Option<Entered<T>> {
+        // SAFETY: this thread holds the lock, or, where `keep` was not called, nobody forks.
+        unsafe { (*self.0.get()).take() }
+    }
+}
+
+impl<T> Default for HeldAcrossFork<T> {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl<T> Deref for Entered<T> {

@@ -24,7 +24,7 @@ mod watchdog;
 pub use lend::CallLoan;
 
 use crate::frame::FramePool;
-use crate::guard::{self, Entered};
+use crate::guard::{self, Entered, HeldAcrossFork};
 use crate::job::{Job, Slot};
 use crate::own_fds::OwnFds;
 use inner::Inner;
@@ -32,7 +32,6 @@ use nearfar_core::addr::Extent;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::event::Event;
 use nearfar_sys::{credentials, own_thread, process};
-use std::cell::UnsafeCell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 
@@ -49,12 +48,9 @@ struct Common {
     command: u32,
     // More is in memory than may be, and only waiting helps.
     crowded: AtomicBool,
-    // The lock between `fork_prepare` and its end; touched only by the thread that holds it.
-    forking: UnsafeCell<Option<Entered<Inner>>>,
+    // The lock between `fork_prepare` and its end.
+    forking: HeldAcrossFork<Inner>,
 }
-
-// SAFETY: all fields but `forking` are Sync; that one is used only by the thread that holds `inner`.
-unsafe impl Sync for Common {}
 
 impl Common {
     fn slot(&self) -> &'static Slot {
@@ -81,7 +77,7 @@ impl Memory {
         let (blocks, maps) = (inner.arena.blocks(), inner.arena.maps());
         let own_fds = OwnFds::default();
         let event = Event::new()?;
-        let (crowded, forking) = (AtomicBool::new(false), UnsafeCell::new(None));
+        let (crowded, forking) = (AtomicBool::new(false), HeldAcrossFork::new());
         let slot = AtomicPtr::new(std::ptr::from_ref(inner.slot).cast_mut());
         let uffd = AtomicI32::new(-1);
         let common =
@@ -169,14 +165,12 @@ impl Memory {
                 let _ = unsafe { nearfar_sys::map::madvise(half, libc::MADV_DOFORK) };
             }
         }
-        // SAFETY: this thread holds the lock.
-        unsafe { *self.common.forking.get() = Some(inner) };
+        self.common.forking.keep(inner);
     }
 
     /// After fork(2), in the parent (also when fork failed).
     pub fn fork_parent(&self) {
-        // SAFETY: this thread has held the lock since `fork_prepare`.
-        let Some(mut inner) = (unsafe { (*self.common.forking.get()).take() }) else { return };
+        let Some(mut inner) = self.common.forking.give_back() else { return };
         if let Some(mapped) = &mut inner.mapped {
             mapped.fork_parent();
         }
@@ -189,8 +183,7 @@ impl Memory {
 
     /// After fork(2), in the child.
     pub fn fork_child(&self) {
-        // SAFETY: this thread has held the lock since `fork_prepare`; the child has no other threads.
-        let Some(mut inner) = (unsafe { (*self.common.forking.get()).take() }) else { return };
+        let Some(mut inner) = self.common.forking.give_back() else { return };
         own_thread::after_fork();
         credentials::after_fork();
         (inner.has_thread, inner.has_helper, inner.owner) = (false, false, process::pid());
