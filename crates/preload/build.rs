@@ -8,6 +8,9 @@ fn main() {
         // Never unloaded: the program's memory depends on it.
         "-Wl,-z,nodelete",
         "-Wl,-soname,libnearfar.so",
+        // Calls of our own to functions that we export stay here: a program may define them too, as one that has tcmalloc linked in
+        // does with mmap, and its tables are paged memory.
+        "-Wl,-Bsymbolic-functions",
         // mimalloc names its mappings, which would split the arena into a kernel mapping per name: see `small_heap.rs`.
         "-Wl,--wrap=prctl",
     ] {

@@ -164,8 +164,11 @@ impl Pager {
                 present.clear(pages.start + index);
                 stray.clear(pages.start + index);
             });
-            if !stray.iter().all(|page| present.get(page)) {
-                super::stop("internal error: a page came out of view that was not known to be there; please report this");
+            if let Some(page) = stray.iter().find(|&page| !present.get(page)) {
+                super::stop(&format!(
+                    "internal error: the page at {:#x} came out of view and was not known to be there; please report this",
+                    number * BLOCK + page * PAGE
+                ));
             }
         }
         for page in resident.iter().filter(|&page| !present.get(page)) {
