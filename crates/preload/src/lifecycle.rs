@@ -3,8 +3,8 @@
 //! One thread starts, once; everybody else, and the starting thread's own calls that come back through the hooks, uses the C
 //! library meanwhile. All others are final. A hook asks `managed()`, which is one load when the answer is yes.
 
-use crate::managed::Managed;
 use crate::early_atfork::{self, AtFork};
+use crate::managed::Managed;
 use crate::{alloc_internal, errno, exec, placing, profiling, small_heap, static_arrays, streams, user_mode};
 use nearfar_profile::recorder;
 use nearfar_sys::errno::Errno;
