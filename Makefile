@@ -57,9 +57,10 @@ loom:
 fuzz:
 	PROPTEST_CASES=$${PROPTEST_CASES:-20000} $(CARGO) test --release --package nearfar-core
 
-# Everything at once, for as long as one likes, then the mover's long tests in guests, then
+# Everything at once, for as long as one likes (MINUTES=n or HOURS=n), then the mover's long tests in guests, then
 # SIGKILL at 200 random moments. Each round says how it can be repeated.
-MINUTES ?= 10
+HOURS ?= 0
+MINUTES ?= $(if $(filter-out 0,$(HOURS)),$(shell awk 'BEGIN { print 60 * $(HOURS) }'),10)
 soak: build
 	NEARFAR_SOAK_MINUTES=$(MINUTES) $(CARGO) test --release --test tests soak:: -- --ignored --nocapture
 	$(CARGO) test --release --test tests numa_cache:: -- --ignored --nocapture

@@ -126,6 +126,19 @@ fn forks_over_a_device_that_fails() {
     assert!(under.stderr.contains("3 times") && under.stderr.contains("checksum"), "{}", under.stderr);
 }
 
+/// Threads, forks, signals, remapping and all, over a device that fails now and then.
+#[test]
+fn all_at_once_over_a_device_that_fails() {
+    for options in [&[][..], &["--deny", "kernel-faults"]] {
+        let program = TestProgram::source("torture.c").args(["bytes=64M", "seconds=3", "seed=5"]).near("24M");
+        program
+            .options(options.iter().copied())
+            .env("NEARFAR_FAULTS", "read-eio=every:101,corrupt=every:127")
+            .self_checked()
+            .paged();
+    }
+}
+
 /// No space: a clear stop, or no memory for the program, which then says so itself.
 #[track_caller]
 fn no_space(under: &Outcome) {

@@ -1,8 +1,9 @@
-//! `make soak MINUTES=n`: round after round of everything at once, with random near sizes and denied facilities. Fails on any
-//! wrong byte, on a hang (stacks are printed), on anything left behind. Each round prints how it can be repeated.
+//! `make soak MINUTES=n` or `HOURS=n`: round after round of everything at once, with random near sizes, denied facilities, failing
+//! disks and a far that is too small. Fails on any wrong byte, on a hang (stacks are printed), on anything left behind. Each round
+//! prints how it can be repeated, the end what was served.
 //!
-//! NEARFAR_SOAK_SEED=n repeats one round; NEARFAR_SOAK_FAULTS="spec;spec" gives some rounds one of these as NEARFAR_FAULTS,
-//! after which a program may also be stopped with status 86 and a message.
+//! NEARFAR_SOAK_START=n repeats all rounds in their order, NEARFAR_SOAK_SEED=n one. NEARFAR_SOAK_FAULTS="spec;spec" takes the place of
+//! `FAULTS` (empty: none). After a fault a program may also be stopped with status 86 and a message.
 
 use crate::util::{TestProgram, compile, has, names_in, scratch_root, wait_for_space};
 use std::path::Path;
@@ -46,9 +47,14 @@ const PROGRAMS: [&str; 20] = [
     "longjmp_out.c",
 ];
 
-/// Stressors of stress-ng that verify their memory; sizes are set beside a near of 64 MiB or so. Without mremap: it moves shared
-/// mappings by MREMAP_FIXED to addresses of the arena, which is refused (ENOMEM).
-const STRESSORS: [&[&str]; 8] = [
+/// Given to every second round: disks that are slow, fail now and then, go bad for good, or are full.
+const FAULTS: &str = "slow=300us;read-eio=every:101,write-eio=every:23,short-read=every:3,short-write=every:5,corrupt=every:127;\
+                      write-eio=after:3000;corrupt=after:2000;full-after=48M;full-after=160M";
+
+/// Stressors of stress-ng that verify their memory; sizes are set beside a near of 64 MiB or so.
+const STRESSORS: [&[&str]; 10] = [
+    &["--mremap", "1", "--mremap-bytes", "128m"],
+    &["--clone", "1"],
     &["--vm", "2", "--vm-bytes", "160M"],
     &["--malloc", "2", "--malloc-bytes", "128M"],
     &["--mmap", "2", "--mmap-bytes", "96M"],
@@ -70,6 +76,16 @@ fn mix(dice: &mut Dice) -> TestProgram {
     TestProgram::source("verify_mix.c").args(arguments)
 }
 
+fn torture(dice: &mut Dice) -> TestProgram {
+    let arguments = [
+        format!("bytes={}M", 48 + dice.roll(160)),
+        format!("threads={}", 1 + dice.roll(8)),
+        format!("seconds={}", 3 + dice.roll(8)),
+        format!("seed={}", dice.roll(1 << 30)),
+    ];
+    TestProgram::source("torture.c").args(arguments)
+}
+
 fn storm(dice: &mut Dice) -> TestProgram {
     let mix = compile("verify_mix.c");
     // Several at once, of which some are killed on the way: the others must not feel it.
@@ -81,13 +97,25 @@ fn storm(dice: &mut Dice) -> TestProgram {
     TestProgram::command(["bash"]).args(arguments).args(numbers)
 }
 
-fn round(seed: u64, faults: &[&str]) {
+/// What came of the rounds.
+#[derive(Default)]
+struct Sum {
+    rounds: u64,
+    stopped: u64,
+    faults: u64,
+    forks: u64,
+    moved_bytes: u64,
+    retries: u64,
+}
+
+fn round(seed: u64, faults: &[&str], sum: &mut Sum) {
     let mut dice = Dice(seed);
     dice.roll(2);
-    let (program, right) = match dice.roll(8) {
-        0..=2 => (mix(&mut dice), "OK\n"),
-        3 => (storm(&mut dice), "OK\nOK\nOK\n"),
-        4 if has("stress-ng").is_ok() => {
+    let (program, right) = match dice.roll(12) {
+        0..=1 => (mix(&mut dice), "OK\n"),
+        2 => (storm(&mut dice), "OK\nOK\nOK\n"),
+        3..=7 => (torture(&mut dice), "OK\n"),
+        8 if has("stress-ng").is_ok() => {
             let mut arguments = vec!["--verify", "--timeout", "6", "--quiet", "--temp-path", "."];
             arguments.extend(dice.pick(&STRESSORS.map(|one| one)));
             (TestProgram::command(["stress-ng"]).args(arguments), "")
@@ -95,7 +123,8 @@ fn round(seed: u64, faults: &[&str]) {
         _ => (TestProgram::source(dice.pick(&PROGRAMS)).env("NEARFAR_TEST_SECONDS", "5"), "OK\n"),
     };
     let near = format!("{}M", 32 + dice.roll(96));
-    let denied: Vec<&str> = ["move", "io_uring", "odirect", "thp", "awake"].into_iter().filter(|_| dice.roll(4) == 0).collect();
+    let denied: Vec<&str> =
+        ["move", "io_uring", "odirect", "thp", "awake", "kernel-faults"].into_iter().filter(|_| dice.roll(4) == 0).collect();
     let mut program = program.near(&near).limit_s(300);
     if !denied.is_empty() {
         program = program.options(["--deny", &denied.join(",")]);
@@ -112,8 +141,15 @@ fn round(seed: u64, faults: &[&str]) {
     }
     println!("NEARFAR_SOAK_SEED={seed}: {program}");
     let under = program.nearfar();
-    let stopped = under.end() == (Some(86), None) || under.end() == (Some(9), None);
-    if fault.is_some() && stopped && under.stderr.contains("nearfar: stopped") && !under.stdout.contains("WRONG") {
+    sum.rounds += 1;
+    sum.faults += under.counter("faults");
+    sum.forks += under.counter("forks");
+    sum.moved_bytes += under.counter("bytes_in") + under.counter("bytes_out");
+    sum.retries += under.counter("far_retries");
+    // A program that was stopped, or whose children were, and said so.
+    if fault.is_some() && !under.status.success() && under.stderr.contains("nearfar: stopped") && !under.stdout.contains("WRONG")
+    {
+        sum.stopped += 1;
         return;
     }
     let said = under.stdout.lines().filter(|line| line.starts_with("OK")).count();
@@ -126,21 +162,27 @@ fn round(seed: u64, faults: &[&str]) {
 #[ignore = "make soak MINUTES=n"]
 fn everything_at_once() {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
-    let faults = variable("NEARFAR_SOAK_FAULTS");
+    let faults = std::env::var("NEARFAR_SOAK_FAULTS").unwrap_or_else(|_| FAULTS.to_owned());
     let faults: Vec<&str> = faults.split(';').filter(|spec| !spec.is_empty()).collect();
+    let mut sum = Sum::default();
     if let Ok(seed) = variable("NEARFAR_SOAK_SEED").parse() {
-        return round(seed, &faults);
+        return round(seed, &faults, &mut sum);
     }
     let minutes: f64 = variable("NEARFAR_SOAK_MINUTES").parse().unwrap_or(10.0);
     let end = Instant::now() + Duration::from_secs_f64(minutes * 60.0);
     let shared = names_in(Path::new("/dev/shm"));
-    let start = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |time| time.as_secs());
-    let mut rounds = 0;
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |time| time.as_secs());
+    let start = variable("NEARFAR_SOAK_START").parse().unwrap_or(now);
+    println!("NEARFAR_SOAK_START={start} repeats these rounds");
     while Instant::now() < end {
-        round(start * 1000 + rounds, &faults);
+        round(start * 100_000 + sum.rounds, &faults, &mut sum);
         assert_eq!(names_in(Path::new("/dev/shm")), shared, "left in /dev/shm");
-        rounds += 1;
     }
-    println!("{rounds} rounds");
+    let Sum { rounds, stopped, faults, forks, moved_bytes, retries } = sum;
+    println!(
+        "{rounds} rounds: all right, {stopped} of them stopped by a fault made on purpose; {faults} page faults, {forks} forks, \
+         {:.1} GiB to and from far, {retries} operations tried again; NEARFAR_SOAK_START={start}",
+        moved_bytes as f64 / (1u64 << 30) as f64
+    );
     wait_for_space(&scratch_root());
 }
