@@ -6,6 +6,7 @@ use crate::exit::refuse;
 use nearfar_core::units::Bytes;
 use nearfar_sys::file::SpillFile;
 use nearfar_sys::place::{self, FileSystem};
+use nearfar_sys::spill_dir::SpillDir;
 use std::path::{Path, PathBuf};
 
 /// A directory that holds spill files.
@@ -26,7 +27,7 @@ impl FarDir {
     pub fn open(named: &Path, direct: bool) -> anyhow::Result<Self> {
         let (dir, note) = directory_of(named)?;
         let path = dir.canonicalize().map_err(|error| refuse(format_args!("far {}: {error}", dir.display())))?;
-        let spill = SpillFile::create(&path, direct).map_err(|error| {
+        let spill = SpillFile::create(&SpillDir::named(&path), direct).map_err(|error| {
             refuse(format_args!(
                 "far {}: no file can be created there: {error}; name a directory that you may write to",
                 path.display()

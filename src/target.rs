@@ -66,7 +66,7 @@ impl Target {
 
 fn try_dir(file: &Path) -> Result<(), nearfar_sys::errno::Errno> {
     let dir = file.parent().unwrap_or(Path::new("/"));
-    nearfar_sys::file::SpillFile::create(dir, false).map(|_| ())
+    nearfar_sys::file::SpillFile::create(&nearfar_sys::spill_dir::SpillDir::named(dir), false).map(|_| ())
 }
 
 #[cfg(test)]

@@ -91,6 +91,24 @@ fn forks_without_a_free_descriptor() {
     TestProgram::source("fork_without_descriptors.c").near("48M").same().ok().paged();
 }
 
+/// Issue 19: the child was stopped, since the far directory has no name there.
+#[test]
+fn forks_in_another_root() {
+    both("fork_in_another_root.c");
+}
+
+/// Issue 19: the child was stopped.
+#[test]
+fn forks_without_room_for_mappings() {
+    both("fork_without_room.c");
+}
+
+/// Issue 19: EFAULT for ordinary users.
+#[test]
+fn own_memory_read_by_the_kernel() {
+    both("own_memory_read.c");
+}
+
 /// Issue 19: tables of 7 KiB for each page, beyond near, and a minute.
 #[test]
 fn pages_far_from_each_other() {

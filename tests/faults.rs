@@ -319,7 +319,9 @@ fn in_spill_file(options: &[&str]) -> (u64, u64) {
     let (mut found, mut data) = (0, 0);
     for pid in descendants(child.id()) {
         for link in std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
-            if std::fs::read_link(link.path()).is_ok_and(|target| target.starts_with(&far)) {
+            // The directory is open too.
+            let is_file = std::fs::metadata(link.path()).is_ok_and(|about| about.is_file());
+            if is_file && std::fs::read_link(link.path()).is_ok_and(|target| target.starts_with(&far)) {
                 let (more, bytes) = search(&link.path());
                 (found, data) = (found + more, data + bytes);
             }

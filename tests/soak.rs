@@ -142,10 +142,12 @@ fn round(seed: u64, faults: &[&str], sum: &mut Sum) {
     println!("NEARFAR_SOAK_SEED={seed}: {program}");
     let under = program.nearfar();
     sum.rounds += 1;
-    sum.faults += under.counter("faults");
-    sum.forks += under.counter("forks");
-    sum.moved_bytes += under.counter("bytes_in") + under.counter("bytes_out");
-    sum.retries += under.counter("far_retries");
+    // None where a disk is full from the start.
+    let counter = |name: &str| under.counter_if_written(name).unwrap_or(0);
+    sum.faults += counter("faults");
+    sum.forks += counter("forks");
+    sum.moved_bytes += counter("bytes_in") + counter("bytes_out");
+    sum.retries += counter("far_retries");
     // A program that was stopped, or whose children were, and said so.
     if fault.is_some() && !under.status.success() && under.stderr.contains("nearfar: stopped") && !under.stdout.contains("WRONG")
     {

@@ -17,8 +17,13 @@ pub struct Outcome {
 impl Outcome {
     /// A counter of the run file.
     pub fn counter(&self, name: &str) -> u64 {
-        let stats = self.stats.as_ref().expect("a run file was written");
-        stats["counters"][name].as_u64().unwrap_or_else(|| panic!("no counter {name}"))
+        self.counter_if_written(name).expect("a run file was written")
+    }
+
+    /// The same; `None` where there is no run file.
+    pub fn counter_if_written(&self, name: &str) -> Option<u64> {
+        let stats = self.stats.as_ref()?;
+        Some(stats["counters"][name].as_u64().unwrap_or_else(|| panic!("no counter {name}")))
     }
 
     /// The program ended well.

@@ -411,7 +411,7 @@ pub fn elsewhere_aligned(align: usize, size: usize, caller: usize) -> *mut c_voi
     }
 }
 
-/// posix_memalign(3): returns the error, leaves `errno` and, on failure, `*out` alone.
+/// posix_memalign(3): returns the error and, on failure, leaves `*out` alone; `errno` only on success, as glibc.
 ///
 /// # Safety
 /// `out` points to writable memory for a pointer.
@@ -419,9 +419,11 @@ pub unsafe fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize, c
     if !align.is_power_of_two() || align < size_of::<*mut c_void>() {
         return libc::EINVAL;
     }
-    let _kept = Kept::now();
+    let kept = Kept::now();
     let block = memalign(align, size, caller);
     if block.is_null() {
+        drop(kept);
+        errno::set(Errno::ENOMEM);
         return libc::ENOMEM;
     }
     // SAFETY: passed on to the caller.

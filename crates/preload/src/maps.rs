@@ -77,6 +77,13 @@ unsafe fn kernel(number: c_long, addr: *mut c_void, len: usize, third: usize) ->
 pub unsafe fn mmap(addr: *mut c_void, len: usize, prot: c_int, flags: c_int, fd: c_int, offset: i64) -> *mut c_void {
     // SAFETY: passed on to the caller.
     let raw = || unsafe { map::mmap(addr.addr(), len, prot, flags, fd, offset) };
+    // What it takes the place of would have to be left out.
+    if !is_fixed(flags)
+        && let Some(managed) = managed()
+        && let Err(errno) = managed.with(|memory| memory.may_map(len))
+    {
+        return addr_or_failed(Err(errno));
+    }
     if is_fixed(flags) && placing::has_maps() {
         placing::forget_map(range(addr, len));
     }

@@ -125,16 +125,20 @@ pub struct Spare {
 }
 
 impl Spare {
-    /// Holds `count`, or as many as can be had.
-    pub fn hold(&mut self, count: usize) {
+    /// Holds `count`, or as many as can be had. Returns how many there are now.
+    pub fn hold(&mut self, count: usize) -> usize {
         let path = c"/dev/null".as_ptr().addr();
         while self.held.len() < count {
             // SAFETY: a C string constant.
             let opened = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, path, libc::O_CLOEXEC as usize, 0, 0, 0]) };
-            let Ok(fd) = opened else { return };
+            // In another root there may be none.
+            // SAFETY: integers only.
+            let opened = opened.or_else(|_| unsafe { call(libc::SYS_eventfd2, [0, libc::EFD_CLOEXEC as usize, 0, 0, 0, 0]) });
+            let Ok(fd) = opened else { break };
             // SAFETY: a fresh descriptor, ours alone.
             self.held.push(Kept::new(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }));
         }
+        self.held.len()
     }
 
     /// Lets `count` of them go.

@@ -110,7 +110,7 @@ fn direct(kind: Use, addr: usize, args: &[usize; 6]) -> Extent {
         Use::Bits(arg) => (args[arg] / 8 + WORD).min(PAGE),
         Use::Fds => (args[0] as u32 as usize).div_ceil(64) * WORD,
         Use::Packed(arg) => (args[arg] >> 16 & 0x3fff).max(PACKED),
-        Use::Iov(arg) => times(args[arg].min(ITEMS), 2 * WORD),
+        Use::Iov(arg) | Use::IovOfProcess(arg) => times(args[arg].min(ITEMS), 2 * WORD),
         Use::Message => 7 * WORD,
         Use::Messages(arg) => times((args[arg] as u32 as usize).min(ITEMS), 8 * WORD),
         Use::Blocks(arg) => times(args[arg].min(ITEMS), WORD),
@@ -194,6 +194,9 @@ pub fn lend_all(entry: &Entry, args: &[usize; 6], lender: &mut dyn Lender) {
             }
             Use::Strings => strings(addr, lender),
             Use::Iov(count) => lender.lend(&buffers(addr, args[count])),
+            Use::IovOfProcess(count) if [process::pid(), process::tid()].contains(&(args[0] as u32)) => {
+                lender.lend(&buffers(addr, args[count]));
+            }
             Use::Message => message(addr, lender),
             Use::Messages(count) => {
                 (0..(args[count] as u32 as usize).min(ITEMS)).for_each(|index| message(addr + index * 8 * WORD, lender));
@@ -248,6 +251,16 @@ mod tests {
         let blocks = [block.as_ptr() as usize];
         let expected = [(blocks.as_ptr() as usize, 8), (blocks[0], 64), (0x7000, 512)];
         assert_eq!(lent(libc::SYS_io_submit, [1, 1, blocks.as_ptr() as usize, 0, 0, 0]), expected);
+    }
+
+    #[test]
+    fn memory_of_another_process_is_left_alone() {
+        let iov = [[0x1000usize, 10]];
+        let at = iov.as_ptr() as usize;
+        let (own, other) = (process::pid() as usize, 1);
+        let here = (at, 16);
+        assert_eq!(lent(libc::SYS_process_vm_readv, [own, at, 1, at, 1, 0]), [here, here, (0x1000, 10), (0x1000, 10)]);
+        assert_eq!(lent(libc::SYS_process_vm_readv, [other, at, 1, at, 1, 0]), [here, here, (0x1000, 10)]);
     }
 
     #[test]

@@ -5,7 +5,10 @@
 //! what a new thread or process is given (clone, set_robust_list, rseq, set_tid_address), whose callers block all signals.
 //! Sizes are those of the kernel's structures, rounded up where they differ: too much does no harm.
 
-use Use::{Bits, Blocks, Bytes, Count, Fds, Iov, Len, LenAt, Message, Messages, Packed, Pages, Sigmask, Strings, Text, Typed};
+use Use::{
+    Bits, Blocks, Bytes, Count, Fds, Iov, IovOfProcess, Len, LenAt, Message, Messages, Packed, Pages, Sigmask, Strings, Text,
+    Typed,
+};
 use libc::c_long;
 
 /// How much memory an argument points to, and what of it points on.
@@ -35,6 +38,8 @@ pub enum Use {
     Strings,
     /// As many `iovec`s as that argument says.
     Iov(usize),
+    /// As many `iovec`s as that argument says, of memory of the process that argument 0 names.
+    IovOfProcess(usize),
     /// A `msghdr`.
     Message,
     /// As many `mmsghdr`s as that argument says.
@@ -73,8 +78,8 @@ pub const COMMON: &[Entry] = &[
     (libc::SYS_preadv2, &[(1, Iov(2))]),
     (libc::SYS_pwritev2, &[(1, Iov(2))]),
     (libc::SYS_vmsplice, &[(1, Iov(2))]),
-    (libc::SYS_process_vm_readv, &[(1, Iov(2)), (3, Count(4, 16))]),
-    (libc::SYS_process_vm_writev, &[(1, Iov(2)), (3, Count(4, 16))]),
+    (libc::SYS_process_vm_readv, &[(1, Iov(2)), (3, IovOfProcess(4))]),
+    (libc::SYS_process_vm_writev, &[(1, Iov(2)), (3, IovOfProcess(4))]),
     (libc::SYS_io_setup, &[(1, Bytes(8))]),
     (libc::SYS_io_submit, &[(2, Blocks(1))]),
     (libc::SYS_io_getevents, &[(3, Count(2, 32)), (4, TIME)]),

@@ -3,10 +3,9 @@
 use crate::aside;
 use crate::errno::{Errno, call};
 use crate::rlimit::{Limit, limit};
-use std::ffi::{CString, OsStr};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use crate::spill_dir::SpillDir;
+use std::ffi::OsStr;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// An open spill file. The kernel frees its space when the last process that holds it is gone, however it goes.
 pub struct SpillFile {
@@ -14,43 +13,30 @@ pub struct SpillFile {
     direct: bool,
 }
 
-fn c_path(path: &OsStr) -> Result<CString, Errno> {
-    CString::new(path.as_bytes()).map_err(|_| Errno::EINVAL)
-}
-
-fn open_at(path: &CString, flags: i32) -> Result<OwnedFd, Errno> {
-    let flags = flags | libc::O_CLOEXEC;
-    // SAFETY: a C string; raw because `open` may be interposed by others.
-    let fd = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, 0o600, 0, 0])? };
-    // SAFETY: a fresh descriptor, ours alone.
-    Ok(aside::put(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
-}
-
 impl SpillFile {
-    /// Creates a nameless file in directory `dir`. With `direct`, tries O_DIRECT first.
-    pub fn create(dir: &Path, direct: bool) -> Result<Self, Errno> {
-        let path = c_path(dir.as_os_str())?;
+    /// Creates a nameless file in `dir`. With `direct`, tries O_DIRECT first.
+    pub fn create(dir: &SpillDir, direct: bool) -> Result<Self, Errno> {
         let base = libc::O_TMPFILE | libc::O_RDWR | libc::O_EXCL;
-        if direct && let Ok(fd) = open_at(&path, base | libc::O_DIRECT) {
+        if direct && let Ok(fd) = dir.open_at("".as_ref(), base | libc::O_DIRECT) {
             return Ok(Self { fd, direct: true });
         }
-        if let Ok(fd) = open_at(&path, base) {
+        if let Ok(fd) = dir.open_at("".as_ref(), base) {
             return Ok(Self { fd, direct: false });
         }
         // File systems without O_TMPFILE: a name for a moment. O_EXCL never touches what exists.
-        let name = dir.join(format!(".nearfar-{}-{:x}", crate::process::pid(), crate::event::now_ns()));
-        let path = c_path(name.as_os_str())?;
+        let name = format!(".nearfar-{}-{:x}", crate::process::pid(), crate::event::now_ns());
+        let name = OsStr::new(&name);
         let base = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR;
-        let (fd, direct) = match open_at(&path, base | if direct { libc::O_DIRECT } else { 0 }) {
+        let (fd, direct) = match dir.open_at(name, base | if direct { libc::O_DIRECT } else { 0 }) {
             Ok(fd) => (fd, direct),
             Err(Errno::EINVAL) if direct => {
                 // O_DIRECT refused: the kernel may have created the name all the same.
-                let _ = std::fs::remove_file(&name);
-                (open_at(&path, base)?, false)
+                dir.remove(name);
+                (dir.open_at(name, base)?, false)
             }
             Err(errno) => return Err(errno),
         };
-        let _ = std::fs::remove_file(&name);
+        dir.remove(name);
         Ok(Self { fd, direct })
     }
 

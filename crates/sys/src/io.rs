@@ -102,6 +102,24 @@ pub trait Engine: Send {
     fn wait_fd(&self) -> RawFd;
     /// Short name for messages.
     fn name(&self) -> &'static str;
+    /// In the child of a fork, where nothing is under way: gives back what was inherited of the parent's, if that can be done.
+    fn leave(self: Box<Self>);
+}
+
+/// In the place of an engine, between one and the next.
+pub struct NoEngine;
+
+impl Engine for NoEngine {
+    fn submit(&mut self, _op: Op) {}
+    fn flush(&mut self) {}
+    fn completions(&mut self, _out: &mut Vec<Done>) {}
+    fn wait_fd(&self) -> RawFd {
+        -1
+    }
+    fn name(&self) -> &'static str {
+        "none"
+    }
+    fn leave(self: Box<Self>) {}
 }
 
 #[cfg(test)]

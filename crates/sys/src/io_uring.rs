@@ -120,4 +120,6 @@ impl Engine for Ring {
     fn name(&self) -> &'static str {
         "io_uring"
     }
+
+    fn leave(self: Box<Self>) {}
 }

@@ -52,6 +52,7 @@ pub mod idle_pages;
 pub mod visits;
 pub mod uffd;
 pub mod uffd_watch;
+pub mod spill_dir;
 pub mod file;
 pub mod private_file;
 pub mod append;

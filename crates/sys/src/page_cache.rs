@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn written_pages_are_seen_and_let_go() {
-        let file = SpillFile::create(std::path::Path::new("/var/tmp"), false).expect("a file");
+        let file = SpillFile::create(&crate::spill_dir::SpillDir::named("/var/tmp".as_ref()), false).expect("a file");
         let text = vec![7u8; 1 << 20];
         let pieces = vec![Piece { addr: text.as_ptr() as usize, len: text.len() }];
         Op { token: 0, write: true, fd: file.as_raw_fd(), offset: 0, pieces }.finish().expect("written");

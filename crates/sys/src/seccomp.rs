@@ -44,8 +44,11 @@ const NUMBER: u32 = 0;
 const ARCH: u32 = 4;
 const CODE_LOW: u32 = 8;
 const CODE_HIGH: u32 = 12;
+const fn arg_low(index: usize) -> u32 {
+    16 + 8 * index as u32
+}
 const fn arg_high(index: usize) -> u32 {
-    20 + 8 * index as u32
+    arg_low(index) + 4
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -76,9 +79,30 @@ enum Rule {
         everywhere: bool,
     },
     Refuse,
+    /// futex(2): its operation says which arguments are pointers.
+    Futex,
 }
 
+/// What of futex(2) is a pointer beside the first argument, and with which operations. The C library leaves in the registers what was
+/// there, and makes these calls with all signals blocked: to be caught for nothing would end the program.
+const FUTEX: [(usize, &[i32]); 2] = [
+    (3, &[libc::FUTEX_WAIT, libc::FUTEX_LOCK_PI, libc::FUTEX_WAIT_BITSET, libc::FUTEX_WAIT_REQUEUE_PI, libc::FUTEX_LOCK_PI2]),
+    (
+        4,
+        &[
+            libc::FUTEX_REQUEUE,
+            libc::FUTEX_CMP_REQUEUE,
+            libc::FUTEX_WAKE_OP,
+            libc::FUTEX_WAIT_REQUEUE_PI,
+            libc::FUTEX_CMP_REQUEUE_PI,
+        ],
+    ),
+];
+
 fn rule(entry: &Entry) -> Rule {
+    if entry.0 == libc::SYS_futex {
+        return Rule::Futex;
+    }
     let mask = entry.1.iter().fold(0, |mask, (arg, _)| mask | 1 << arg);
     Rule::Watch { mask, everywhere: entry.1.iter().any(|(_, kind)| kind.points_on()) }
 }
@@ -96,17 +120,41 @@ fn unless_gate(action: u32) -> [Insn; 7] {
     ]
 }
 
-fn body(rule: Rule, code: &[Extent]) -> Vec<Insn> {
-    let Rule::Watch { mask, everywhere } = rule else {
-        return if rule == Rule::Refuse { unless_gate(FAIL | libc::EPERM as u32).into() } else { vec![insn(RETURN, ALLOW)] };
-    };
-    let mut out = Vec::new();
-    for arg in (0..6).filter(|arg| mask >> arg & 1 == 1) {
-        out.push(insn(LOAD, arg_high(arg)));
-        out.push(insn(AND, u32::MAX << (WATCHED_SHIFT - 32)));
-        out.push(branch(JUMP_EQ, (WATCHED_PREFIX as u32) << (WATCHED_SHIFT - 32), 0, 7));
-        out.extend(unless_gate(TRAP));
+/// Ends in a catch if the argument is watched and the call does not come through the gate.
+fn catch_watched(arg: usize) -> Vec<Insn> {
+    let mut out = vec![
+        insn(LOAD, arg_high(arg)),
+        insn(AND, u32::MAX << (WATCHED_SHIFT - 32)),
+        branch(JUMP_EQ, (WATCHED_PREFIX as u32) << (WATCHED_SHIFT - 32), 0, 7),
+    ];
+    out.extend(unless_gate(TRAP));
+    out
+}
+
+fn futex_body() -> Vec<Insn> {
+    let mut out = catch_watched(0);
+    for (arg, operations) in FUTEX {
+        let check = catch_watched(arg);
+        // Without the flags.
+        out.extend([insn(LOAD, arg_low(1)), insn(AND, 0x7f)]);
+        for (index, &operation) in operations.iter().enumerate() {
+            out.push(branch(JUMP_EQ, operation as u32, operations.len() - index, 0));
+        }
+        out.push(insn(JUMP, check.len() as u32));
+        out.extend(check);
     }
+    out.push(insn(RETURN, ALLOW));
+    out
+}
+
+fn body(rule: Rule, code: &[Extent]) -> Vec<Insn> {
+    let (mask, everywhere) = match rule {
+        Rule::Watch { mask, everywhere } => (mask, everywhere),
+        Rule::Allow => return vec![insn(RETURN, ALLOW)],
+        Rule::Refuse => return unless_gate(FAIL | libc::EPERM as u32).into(),
+        Rule::Futex => return futex_body(),
+    };
+    let mut out: Vec<Insn> = (0..6).filter(|arg| mask >> arg & 1 == 1).flat_map(catch_watched).collect();
     for range in code.iter().filter(|_| everywhere) {
         let (high, low, end) = ((range.start >> 32) as u32, range.start as u32, (range.end - 1) as u32);
         out.push(insn(LOAD, CODE_HIGH));
@@ -252,7 +300,18 @@ mod tests {
         assert_eq!(at(libc::SYS_read, STACK, [3, STACK, HEAP, HEAP, HEAP, HEAP]), ALLOW);
         assert_eq!(at(libc::SYS_read, STACK, [3, 0x4000_0000_0000, 10, 0, 0, 0]), ALLOW);
         assert_eq!(at(libc::SYS_madvise, STACK, [HEAP, 4096, 4, 0, 0, 0]), ALLOW);
-        assert_eq!(at(libc::SYS_futex, STACK, [1, 0, 0, 0, HEAP, 0]), TRAP);
+        let futex = |operation: i32, args: [usize; 3]| {
+            at(libc::SYS_futex, STACK, [args[0], operation as usize, 0, args[1], args[2], HEAP])
+        };
+        assert_eq!(futex(libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, [HEAP, 0, 0]), TRAP);
+        assert_eq!(futex(libc::FUTEX_WAKE, [STACK, HEAP, HEAP]), ALLOW);
+        assert_eq!(futex(libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, [STACK, 0, HEAP]), ALLOW);
+        assert_eq!(futex(libc::FUTEX_WAIT_BITSET | libc::FUTEX_CLOCK_REALTIME, [STACK, HEAP, 0]), TRAP);
+        assert_eq!(futex(libc::FUTEX_LOCK_PI2, [STACK, HEAP, 0]), TRAP);
+        assert_eq!(futex(libc::FUTEX_REQUEUE, [STACK, HEAP, STACK]), ALLOW);
+        for operation in [libc::FUTEX_REQUEUE, libc::FUTEX_CMP_REQUEUE_PI, libc::FUTEX_WAKE_OP] {
+            assert_eq!(futex(operation, [STACK, 0, HEAP]), TRAP);
+        }
         // Structures: wherever the pointer is, from the code named, on both sides of the border that the program has to split.
         for ip in [CODE.start + 2, CODE.end - 2, 0x7f13_0000_0000] {
             assert_eq!(at(libc::SYS_writev, ip, [1, STACK, 2, 0, 0, 0]), TRAP, "{ip:#x}");
@@ -270,7 +329,9 @@ mod tests {
                 let mut args = [0; 6];
                 args[arg] = HEAP;
                 let watched = entry.is_some_and(|entry| entry.1.iter().any(|(index, _)| *index == arg));
-                let expected = if watched { TRAP } else { ALLOW };
+                // The operation here is to wait, which has no second word.
+                let unused = number == libc::SYS_futex && arg == 4;
+                let expected = if watched && !unused { TRAP } else { ALLOW };
                 if number != libc::SYS_io_uring_setup {
                     assert_eq!(at(number, STACK, args), expected, "call {number} argument {arg}");
                 }

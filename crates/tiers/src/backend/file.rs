@@ -5,12 +5,12 @@ use crate::job::Settings;
 use nearfar_core::addr::PAGE;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::file::SpillFile;
-use nearfar_sys::io::{Done, Engine, Op, Piece};
+use nearfar_sys::io::{Done, Engine, NoEngine, Op, Piece};
 use nearfar_sys::io_threads::Threads;
 use nearfar_sys::io_uring::Ring;
 use nearfar_sys::kernel::Denied;
+use nearfar_sys::spill_dir::SpillDir;
 use std::os::fd::{AsRawFd, RawFd};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Threads of the engine that stands in for io_uring: the depth that a small NVMe device needs.
@@ -18,7 +18,7 @@ const IO_THREADS: usize = 8;
 
 /// The files and the engine that reads and writes them.
 pub struct FileStore {
-    dir: PathBuf,
+    dir: SpillDir,
     denied: Denied,
     // Shared with threads that secure space.
     files: Vec<Arc<SpillFile>>,
@@ -38,7 +38,7 @@ fn engine(denied: Denied) -> Result<Box<dyn Engine>, Errno> {
 impl FileStore {
     /// Creates the spill file in the directory of the settings.
     pub fn new(settings: &Settings) -> Result<Self, Errno> {
-        let (dir, denied) = (PathBuf::from(settings.far_dir()), Denied(settings.denied));
+        let (dir, denied) = (SpillDir::open(settings.far_dir().as_ref()), Denied(settings.denied));
         let files = vec![Arc::new(SpillFile::create(&dir, !denied.has("odirect"))?)];
         Ok(Self { dir, denied, files, child: None, engine: engine(denied)? })
     }
@@ -131,20 +131,22 @@ impl Backend for FileStore {
             None => (self.new_file()?, 0),
         };
         self.files.push(Arc::new(file));
-        // The old engine belongs to the parent: its ring or threads do not exist here, and dropping it would wait for them.
-        std::mem::forget(std::mem::replace(&mut self.engine, engine(self.denied)?));
+        // The old engine belongs to the parent. There may be no room for two.
+        std::mem::replace(&mut self.engine, Box::new(NoEngine)).leave();
+        self.engine = engine(self.denied)?;
         Ok(secured)
     }
 
     fn describe(&self) -> String {
         let mode = if self.own_file().is_direct() { "direct" } else { "buffered" };
-        format!("{} ({mode} I/O, {})", self.dir.display(), self.engine.name())
+        format!("{} ({mode} I/O, {})", self.dir.path().display(), self.engine.name())
     }
 
     fn fds(&self) -> Vec<RawFd> {
         let mut fds: Vec<RawFd> = self.files.iter().map(|file| file.as_raw_fd()).collect();
         fds.extend(self.child.iter().map(|(file, _)| file.as_raw_fd()));
         fds.push(self.engine.wait_fd());
+        fds.extend(self.dir.fd());
         fds
     }
 }

@@ -25,8 +25,9 @@ use nearfar_sys::file::SpillFile;
 use nearfar_sys::io::{Op, Piece};
 use nearfar_sys::map::{self, OwnedMap};
 use nearfar_sys::rlimit::{Limit, limit};
+use nearfar_sys::spill_dir::SpillDir;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// File and address space tried first; halved until the file system agrees (16 TiB is just too much for ext4).
@@ -40,7 +41,7 @@ const ZEROS: usize = 1 << 20;
 /// The spill file and what of it is where in the arena.
 pub struct Mapped {
     file: Arc<SpillFile>,
-    dir: PathBuf,
+    dir: SpillDir,
     len: usize,
     arena: Extent,
     // Blocks of the arena that have another block of the file than the one at their own distance from the start.
@@ -51,7 +52,7 @@ pub struct Mapped {
     pipe: Option<(OwnedFd, OwnedFd)>,
 }
 
-fn create(dir: &Path, len: usize) -> Result<SpillFile, Errno> {
+fn create(dir: &SpillDir, len: usize) -> Result<SpillFile, Errno> {
     // Beyond the limit the kernel does not only refuse, it sends a signal that ends the program.
     if limit(Limit::FileSize).is_some_and(|most| len as u64 > most) {
         return Err(Errno(libc::EFBIG));
@@ -65,12 +66,11 @@ fn create(dir: &Path, len: usize) -> Result<SpillFile, Errno> {
 impl Mapped {
     /// Creates the spill file in `dir`, as long as the file system and `ulimit -f` allow.
     pub fn new(dir: &Path) -> Result<Self, Errno> {
-        let mut len = LARGEST;
+        let (mut len, dir) = (LARGEST, SpillDir::open(dir));
         loop {
-            match create(dir, len) {
+            match create(&dir, len) {
                 Ok(file) => {
                     let arena = Extent { start: 0, end: 0 };
-                    let dir = dir.to_owned();
                     return Ok(Self { file: Arc::new(file), dir, len, arena, moved: Map::default(), keeper: None, pipe: None });
                 }
                 Err(errno) if len <= SMALLEST => return Err(errno),
@@ -89,7 +89,7 @@ impl Mapped {
         debug_assert!(arena.len() <= self.len && arena.start.is_multiple_of(BLOCK));
         self.arena = arena;
         self.put(arena, libc::PROT_NONE)?;
-        let far = self.dir.display();
+        let far = self.dir.path().display();
         let message =
             format!("nearfar: stopped this process: far memory in {far} cannot be had: the disk is full, or has an I/O error\n");
         bus_error::end_with(arena, message, EXIT_STOPPED);
@@ -170,7 +170,10 @@ impl Mapped {
             Ok(())
         });
         if let Err(errno) = result {
-            stop(&format!("memory cannot be discarded: the spill file in {} takes no zeros ({errno})", self.dir.display()));
+            stop(&format!(
+                "memory cannot be discarded: the spill file in {} takes no zeros ({errno})",
+                self.dir.path().display()
+            ));
         }
     }
 

@@ -69,15 +69,17 @@ pub(super) enum Paging {
 }
 
 impl Memory {
+    /// Whether the program's own limit of address space lets it map `bytes` more.
+    pub fn may_map(&self, bytes: usize) -> Result<(), Errno> {
+        if own_limits::any() { self.enter().within_limits(bytes, 0) } else { Ok(()) }
+    }
+
     /// Makes memory writable in the ledger; may begin to page. Fails when it cannot be had; nothing has changed then.
     pub(super) fn commit(&self, inner: &mut Inner, claim: Claim) -> Result<(), Errno> {
         // As the kernel would: nothing is said, since the program has asked for it. What is kept for later counts too.
         let data = claim.bytes.saturating_sub(claim.returned);
         let space = if claim.mapped { 0 } else { data };
-        let kept = own_limits::any() && !inner.arena.is_reserved();
-        if kept && !own_limits::allow(space, data) && !(inner.drain_cache() && own_limits::allow(space, data)) {
-            return Err(Errno::ENOMEM);
-        }
+        inner.within_limits(space, data)?;
         let mut result = self.try_commit(inner, claim);
         if result.is_err() && inner.drain_cache() {
             result = self.try_commit(inner, claim);
@@ -130,6 +132,11 @@ impl Memory {
     /// Before fork(2): fails when parent and child could not both be held, with `--commit=strict`.
     pub fn may_fork(&self) -> Result<(), Errno> {
         let mut inner = self.enter();
+        if let Some(pager) = &mut inner.pager
+            && !pager.may_fork()
+        {
+            return Err(Errno(libc::EAGAIN));
+        }
         if !inner.is_strict() {
             return Ok(());
         }
@@ -145,6 +152,14 @@ impl Memory {
 }
 
 impl Inner {
+    fn within_limits(&mut self, space: usize, data: usize) -> Result<(), Errno> {
+        let kept = own_limits::any() && !self.arena.is_reserved();
+        if !kept || own_limits::allow(space, data) || self.drain_cache() && own_limits::allow(space, data) {
+            return Ok(());
+        }
+        Err(Errno::ENOMEM)
+    }
+
     pub(super) fn is_strict(&self) -> bool {
         self.job.settings().strict
     }

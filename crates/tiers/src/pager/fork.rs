@@ -17,8 +17,15 @@ use std::os::fd::OwnedFd;
 /// What a child opens before it can close what it has inherited, and the pipe.
 pub(super) const DESCRIPTORS: usize = 10;
 const OF_PIPE: usize = 2;
+/// Without so many a child is not tried: a userfaultfd, a spill file, an engine, one of these twice for a moment, and the pipe.
+const LEAST: usize = 6;
 
 impl Pager {
+    /// Whether a child would find descriptors free for what it has to open.
+    pub fn may_fork(&mut self) -> bool {
+        aside::with_room(|| self.spare.hold(DESCRIPTORS)) >= LEAST
+    }
+
     /// Before fork, under the lock, which is held until one of the next two.
     pub fn fork_prepare(&mut self) {
         self.resting = true;

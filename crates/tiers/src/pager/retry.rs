@@ -14,7 +14,6 @@ use nearfar_core::stats::Counter;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::event::now_ns;
 use nearfar_sys::io::Piece;
-use nearfar_sys::map::OwnedMap;
 use nearfar_sys::process;
 use std::time::Duration;
 
@@ -25,6 +24,11 @@ const PAUSES_NS: [u64; 3] = [0, 10_000_000, 100_000_000];
 pub(super) const REREADS: u8 = 2;
 /// Places at which a write is tried.
 const PLACES: u32 = 3;
+
+/// A page as direct I/O wants it.
+#[derive(Clone)]
+#[repr(align(4096))]
+struct Aligned(#[expect(dead_code, reason = "the kernel writes and reads it")] [u8; PAGE]);
 
 impl Pager {
     /// Takes the end of an operation of far in. Returns the transfer when all of it has moved, and otherwise goes on with it.
@@ -116,10 +120,9 @@ impl Pager {
     /// Copies the far copies of `pages` (block and page) one behind the other to page `first` of `to`, waiting for it. They are
     /// checked on the way, lest an error is written back as the truth.
     pub(super) fn copy_far(&mut self, pages: &[(usize, usize)], to: Place, first: usize) {
-        let Ok(bounce) = OwnedMap::new(pages.len() * PAGE) else {
-            stop("no memory to copy what is in far to another place there");
-        };
-        let start = bounce.range().start;
+        // On our own heap, which has a reserve: there may be no room for another mapping.
+        let mut bounce = vec![Aligned([0; PAGE]); pages.len()];
+        let start = bounce.as_mut_ptr().addr();
         let mut done = 0;
         while done < pages.len() {
             // As far as they lie one behind the other.
@@ -135,6 +138,7 @@ impl Pager {
             done += count;
         }
         self.move_now(true, to, first, Piece { addr: start, len: pages.len() * PAGE });
+        drop(bounce);
     }
 
     /// Reads pages that lie one behind the other at `at` to `addr`, and checks them.
