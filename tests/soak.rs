@@ -148,9 +148,10 @@ fn round(seed: u64, faults: &[&str], sum: &mut Sum) {
     sum.forks += counter("forks");
     sum.moved_bytes += counter("bytes_in") + counter("bytes_out");
     sum.retries += counter("far_retries");
-    // A program that was stopped, or whose children were, and said so.
-    if fault.is_some() && !under.status.success() && under.stderr.contains("nearfar: stopped") && !under.stdout.contains("WRONG")
-    {
+    // A program that was stopped, or whose children were, and said so; or one that had no memory where far is too small.
+    let refused = fault.is_some_and(|fault| fault.starts_with("full")) && under.stderr.contains("nearfar: process");
+    let told = under.stderr.contains("nearfar: stopped") || refused;
+    if fault.is_some() && !under.status.success() && told && !under.stdout.contains("WRONG") && !under.stderr.contains("fail:") {
         sum.stopped += 1;
         return;
     }
