@@ -94,6 +94,7 @@ fn forks_without_a_free_descriptor() {
 /// Issue 19: the child was stopped, since the far directory has no name there.
 #[test]
 fn forks_in_another_root() {
+    needs!("root");
     both("fork_in_another_root.c");
 }
 
@@ -107,6 +108,13 @@ fn forks_without_room_for_mappings() {
 #[test]
 fn own_memory_read_by_the_kernel() {
     both("own_memory_read.c");
+}
+
+/// Issue 19: one that a process leaves behind that shares its memory waited for its pages for ever.
+#[test]
+fn a_child_that_shares_memory_and_outlives_its_parent() {
+    TestProgram::source("shared_memory_left.c").near("48M").limit_s(30).self_checked().paged();
+    TestProgram::source("shared_memory_left.c").near("48M").options(["--deny", "kernel-faults"]).limit_s(30).self_checked();
 }
 
 /// Issue 19: tables of 7 KiB for each page, beyond near, and a minute.

@@ -150,8 +150,10 @@ fn round(seed: u64, faults: &[&str], sum: &mut Sum) {
     sum.retries += counter("far_retries");
     // A program that was stopped, or whose children were, and said so; or one that had no memory where far is too small.
     let refused = fault.is_some_and(|fault| fault.starts_with("full")) && under.stderr.contains("nearfar: process");
-    let told = under.stderr.contains("nearfar: stopped") || refused;
-    if fault.is_some() && !under.status.success() && told && !under.stdout.contains("WRONG") && !under.stderr.contains("fail:") {
+    // (Programs whose child was stopped say that, or what it ended with.)
+    let stopped = under.stderr.contains("nearfar: stopped") && under.end().1.is_none();
+    let wrong = under.stdout.contains("WRONG") || under.stderr.contains("fail:") || under.stderr.contains("internal error");
+    if fault.is_some() && !under.status.success() && (stopped || refused) && !wrong {
         sum.stopped += 1;
         return;
     }

@@ -63,6 +63,7 @@ declare -A left_out=(
     [dev]="opens every device of the machine"
     [dev-shm]="fills /dev/shm, which is memory"
     [efivar]="firmware variables"
+    [forkheavy]="fills /tmp and leaves thousands of message queues behind, plain too"
     [hrtimers]="takes a CPU by real-time priority"
     [icmp-flood]="floods the network"
     [klog]="the machine's log"
@@ -100,6 +101,7 @@ declare -A explained=(
     [rlimit]="ulimit -f lowered below the spill file while it runs"
     [vm-rw/kernel-faults]="process_vm_readv by another process ends at the first page that is in far; it ignores how much was read"
     [usersyscall]="it lets only the C library make system calls, and syscall(3) is nearfar's"
+    [userfaultfd/root]="its child by clone(CLONE_VM) outlives the process that serves its memory, and is stopped (docs/limits.md)"
     [fsize]="ulimit -f lowered below the spill file while it runs"
 )
 
@@ -112,7 +114,8 @@ footprint_of() {
         memfd | memrate | mmap | mremap | pagemove | shm | shm-sysv | vm | vm-rw | msync) echo "--$1-bytes ${mib}M" ;;
         mmapfork) echo "" ;;
         bsearch | heapsort | mergesort | qsort | shellsort | lsearch | hsearch) echo "" ;;
-        copy-file | fallocate | fiemap | hdd | iomix | readahead | sync-file) echo "--$1-bytes 64M" ;;
+        copy-file) echo "--copy-file-bytes 192M" ;;
+        fallocate | fiemap | hdd | iomix | readahead | sync-file) echo "--$1-bytes 64M" ;;
         *) echo "" ;;
     esac
 }

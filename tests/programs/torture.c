@@ -254,7 +254,7 @@ int main(int argc, char **argv) {
     must(pthread_barrier_init(&together, NULL, threads) == 0);
     pthread_t started[MOST_THREADS];
     for (int i = 0; i < threads; i++) must(pthread_create(&started[i], NULL, work, &workers[i]) == 0);
-    unsigned long steps = 0, forks = 0;
+    unsigned long steps = 0, forks = 0, counted = 0;
     for (int i = 0; i < threads; i++) {
         must(pthread_join(started[i], NULL) == 0);
         steps += workers[i].steps;
@@ -264,6 +264,12 @@ int main(int argc, char **argv) {
         for (int j = 0; j < OBJECTS; j++)
             if (workers[i].objects[j].at) check(&workers[i].objects[j], "at the end");
     verify(known, known_bytes, 77, "what handlers read");
+    // No handler runs any more.
+    struct itimerval never = {{0, 0}, {0, 0}};
+    must(setitimer(ITIMER_REAL, &never, NULL) == 0);
+    usleep(20000);
+    for (size_t i = 0; i < PAGE / 8; i++) counted += counts[i];
+    must(counted == handled);
     fprintf(stderr, "torture: %lu steps, %lu forks, %lu signals\n", steps, forks, handled);
     puts("OK");
     return 0;

@@ -6,7 +6,8 @@
 
 use crate::lifecycle::{fork_child, fork_parent, fork_prepare, managed_even_inside, may_fork};
 use crate::next::Next;
-use crate::{errno, stack, user_mode};
+pub use crate::sharers::Entry;
+use crate::{errno, sharers, stack, user_mode};
 use nearfar_profile::recorder;
 use nearfar_sys::errno::call;
 use nearfar_tiers::memory::Memory;
@@ -16,8 +17,6 @@ static FORK: Next<unsafe extern "C" fn() -> libc::pid_t> = Next::new(c"fork");
 static RAW_FORK: Next<unsafe extern "C" fn() -> libc::pid_t> = Next::new(c"_Fork");
 static CLONE: Next<Clone> = Next::new(c"clone");
 
-/// What a cloned process runs first.
-pub type Entry = Option<extern "C" fn(*mut c_void) -> c_int>;
 type Clone = unsafe extern "C" fn(Entry, *mut c_void, c_int, *mut c_void, *mut c_int, *mut c_void, *mut c_int) -> c_int;
 
 fn missing() -> c_int {
@@ -93,6 +92,20 @@ pub unsafe fn clone(
     {
         // Descriptors that are opened from now on only one of the two would have, and both look after the same memory.
         managed.with(Memory::page_now);
+    }
+    if let Some(managed) = managed_even_inside()
+        && flags & (libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_THREAD) == libc::CLONE_VM
+        && !stack.is_null()
+    {
+        let (begin, prepared) = sharers::prepare(managed, entry, arg, stack.addr());
+        // SAFETY: passed on to the caller; `begin` runs what was to be run.
+        let result =
+            CLONE.get().map_or_else(missing, |next| unsafe { next(begin, stack, flags, prepared, rest.0, rest.1, rest.2) });
+        if result < 0 {
+            // SAFETY: nobody began.
+            unsafe { sharers::undo(prepared) };
+        }
+        return result;
     }
     if flags & libc::CLONE_VM != 0 || (managed_even_inside().is_none() && !recorder::is_started()) {
         // SAFETY: passed on to the caller.

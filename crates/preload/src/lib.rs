@@ -50,6 +50,7 @@ mod recorded_threads;
 mod profiling;
 mod early_atfork;
 mod lifecycle;
+mod sharers;
 mod fork;
 mod recorded;
 mod heap;

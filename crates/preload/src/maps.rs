@@ -77,8 +77,8 @@ unsafe fn kernel(number: c_long, addr: *mut c_void, len: usize, third: usize) ->
 pub unsafe fn mmap(addr: *mut c_void, len: usize, prot: c_int, flags: c_int, fd: c_int, offset: i64) -> *mut c_void {
     // SAFETY: passed on to the caller.
     let raw = || unsafe { map::mmap(addr.addr(), len, prot, flags, fd, offset) };
-    // What it takes the place of would have to be left out.
-    if !is_fixed(flags)
+    // With MAP_FIXED, what it takes the place of would have to be left out.
+    if flags & libc::MAP_FIXED == 0
         && let Some(managed) = managed()
         && let Err(errno) = managed.with(|memory| memory.may_map(len))
     {

@@ -70,12 +70,14 @@ pub fn fork_prepare() {
 
 /// After it, in the parent.
 pub fn fork_parent() {
-    drop(FORKING.give_back());
+    // SAFETY: the thread that forked.
+    drop(unsafe { FORKING.give_back() });
 }
 
 /// In the child of a fork: the forking thread, `before` in the parent, still has its stack.
 pub fn fork_child(before: u32) {
-    let Some(mut stacks) = FORKING.give_back() else { return };
+    // SAFETY: the thread that forked.
+    let Some(mut stacks) = (unsafe { FORKING.give_back() }) else { return };
     let own = process::tid();
     stacks.0.iter_mut().filter(|(tid, _)| *tid == before).for_each(|(tid, _)| *tid = own);
 }

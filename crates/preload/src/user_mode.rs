@@ -110,11 +110,9 @@ fn has_memory() -> bool {
     !mark.is_null() && unsafe { (*mark).load(Ordering::Relaxed) } != 0
 }
 
-/// Before a fork, when no other lock will be asked for: nobody who holds one of these asks for another.
+/// Before a fork, behind the lock of `Memory` and before that of our own heap, which who holds one of these asks for.
 pub fn fork_prepare() {
     if is_active() {
-        // This thread may be caught while it forks.
-        signal_stacks::give_own();
         signal_stacks::fork_prepare();
         FORKING.keep(program());
     }
@@ -122,7 +120,8 @@ pub fn fork_prepare() {
 
 /// After it, in the parent.
 pub fn fork_parent() {
-    drop(FORKING.give_back());
+    // SAFETY: the thread that forked.
+    drop(unsafe { FORKING.give_back() });
     signal_stacks::fork_parent();
 }
 
@@ -130,7 +129,8 @@ pub fn fork_parent() {
 pub fn fork_child(before: u32) {
     if is_active() {
         set_mark();
-        drop(FORKING.give_back());
+        // SAFETY: the thread that forked.
+        drop(unsafe { FORKING.give_back() });
         signal_stacks::fork_child(before);
     }
 }
@@ -298,7 +298,8 @@ fn change_mask(managed: Option<&Managed>, args: &[usize; 6], mask: &mut u64) -> 
     0
 }
 
-fn with_lent<R>(managed: Option<&Managed>, ranges: &[Extent], act: impl FnOnce() -> R) -> R {
+/// Calls `act` with `ranges` lent to the kernel, as far as they are managed.
+pub fn with_lent<R>(managed: Option<&Managed>, ranges: &[Extent], act: impl FnOnce() -> R) -> R {
     let Some(managed) = managed else { return act() };
     managed.with(|memory| {
         let (mut loan, _) = memory.begin_loan();

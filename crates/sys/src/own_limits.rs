@@ -132,6 +132,11 @@ pub fn allow(space: usize, data: usize) -> bool {
     })
 }
 
+/// True when the program has this limit.
+pub fn has(kind: Kind) -> bool {
+    kind.kept().soft.load(Ordering::Relaxed) != NONE
+}
+
 /// True when the program has a limit.
 pub fn any() -> bool {
     KEPT.iter().any(|kept| kept.soft.load(Ordering::Relaxed) != NONE)

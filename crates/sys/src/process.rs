@@ -73,6 +73,11 @@ pub fn is_alive(pid: u32, start: u64) -> bool {
     }
 }
 
+/// True when the first thread of this process has ended, and others have not.
+pub fn has_lost_first_thread() -> bool {
+    stat(pid()).is_some_and(|stat| stat.state == 'Z')
+}
+
 /// True when some process runs that has number `pid`.
 pub fn exists(pid: u32) -> bool {
     is_alive(pid, 0)

@@ -1,6 +1,6 @@
 //! The directory of spill files, kept open: a program may change its root, and a child of it needs a file of its own.
 
-use crate::aside;
+use crate::aside::{self, Kept};
 use crate::errno::{Errno, call};
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// A directory, by a descriptor where it can be had, else by its path.
 pub struct SpillDir {
     path: PathBuf,
-    fd: Option<OwnedFd>,
+    fd: Option<Kept>,
 }
 
 impl SpillDir {
@@ -22,7 +22,7 @@ impl SpillDir {
     /// To be used later, also when the path leads there no more.
     pub fn open(path: &Path) -> Self {
         let mut dir = Self::named(path);
-        dir.fd = dir.open_at("".as_ref(), libc::O_PATH | libc::O_DIRECTORY).ok();
+        dir.fd = dir.open_at("".as_ref(), libc::O_PATH | libc::O_DIRECTORY).ok().map(Kept::in_place);
         dir
     }
 
@@ -31,9 +31,9 @@ impl SpillDir {
         &self.path
     }
 
-    /// The descriptor, which the program must not close.
+    /// The descriptor, which the program must not close. `None` where it has all the same.
     pub fn fd(&self) -> Option<RawFd> {
-        self.fd.as_ref().map(|fd| fd.as_raw_fd())
+        self.fd.as_ref().filter(|fd| fd.is_ours()).map(|fd| fd.as_raw_fd())
     }
 
     /// Opens `name` in it, or itself where that is empty; close-on-exec, aside of the descriptors that programs get.
@@ -47,8 +47,8 @@ impl SpillDir {
         };
         if let Some(fd) = self.fd() {
             match open(fd as usize, c_path(if name.is_empty() { ".".as_ref() } else { name })?) {
-                // The program has closed it by a raw system call.
-                Err(Errno(libc::EBADF | libc::ENOTDIR)) => {}
+                // It was removed, and may have been made again.
+                Err(Errno(libc::ENOENT)) => {}
                 result => return result,
             }
         }

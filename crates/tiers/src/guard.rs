@@ -61,8 +61,8 @@ pub fn try_enter<T>(lock: &'static Mutex<T>) -> Option<Entered<T>> {
 /// A lock that is held while the process forks, so that the child has what it protects whole, and can open it.
 pub struct HeldAcrossFork<T: 'static>(UnsafeCell<Option<Entered<T>>>);
 
-// SAFETY: reached by `keep` and `give_back` alone, which are for the thread that holds the lock.
-unsafe impl<T> Sync for HeldAcrossFork<T> {}
+// SAFETY: reached by `keep` and `give_back` alone, for which the thread has the lock. The guard stays with that thread.
+unsafe impl<T: Send> Sync for HeldAcrossFork<T> {}
 
 impl<T> HeldAcrossFork<T> {
     /// With no fork under way.
@@ -76,9 +76,12 @@ impl<T> HeldAcrossFork<T> {
         unsafe { *self.0.get() = Some(entered) };
     }
 
-    /// After the fork, in the parent and in the child, by the thread that forked. `None` if nothing was kept.
-    pub fn give_back(&self) -> Option<Entered<T>> {
-        // SAFETY: this thread holds the lock, or, where `keep` was not called, nobody forks.
+    /// After the fork, in the parent and in the child. `None` if nothing was kept.
+    ///
+    /// # Safety
+    /// By the thread that forked: it has the lock, or nobody has forked with it.
+    pub unsafe fn give_back(&self) -> Option<Entered<T>> {
+        // SAFETY: as the caller says.
         unsafe { (*self.0.get()).take() }
     }
 }

@@ -48,7 +48,7 @@ impl Mapped {
     }
 
     /// After fork, in the child: copies the file and maps the copy. The keeper, if there was one, starts afresh. Where there can
-    /// be no copy (another root, `ulimit -f`, disk full) the memory is ordinary from now on, and the reason is returned.
+    /// be no copy (`ulimit -f`, disk full) the memory is ordinary from now on, and the reason is returned.
     pub fn fork_child(&mut self, arena: &Arena, regions: &Regions) -> Result<(), Errno> {
         let copy = create(&self.dir, self.len).and_then(|copy| self.copy_to(&copy, regions).map(|()| copy));
         match copy {

@@ -222,6 +222,7 @@ impl Mapped {
     pub fn own_fds(&self) -> Vec<RawFd> {
         let mut fds = vec![self.file.as_raw_fd()];
         fds.extend(self.keeper.iter().flat_map(Keeper::own_fds));
+        fds.extend(self.dir.fd());
         fds
     }
 }

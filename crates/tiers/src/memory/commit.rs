@@ -71,7 +71,7 @@ pub(super) enum Paging {
 impl Memory {
     /// Whether the program's own limit of address space lets it map `bytes` more.
     pub fn may_map(&self, bytes: usize) -> Result<(), Errno> {
-        if own_limits::any() { self.enter().within_limits(bytes, 0) } else { Ok(()) }
+        if own_limits::has(own_limits::Kind::Space) { self.enter().within_limits(bytes, 0) } else { Ok(()) }
     }
 
     /// Makes memory writable in the ledger; may begin to page. Fails when it cannot be had; nothing has changed then.

@@ -170,7 +170,8 @@ impl Memory {
 
     /// After fork(2), in the parent (also when fork failed).
     pub fn fork_parent(&self) {
-        let Some(mut inner) = self.common.forking.give_back() else { return };
+        // SAFETY: the thread that forked.
+        let Some(mut inner) = (unsafe { self.common.forking.give_back() }) else { return };
         if let Some(mapped) = &mut inner.mapped {
             mapped.fork_parent();
         }
@@ -183,7 +184,8 @@ impl Memory {
 
     /// After fork(2), in the child.
     pub fn fork_child(&self) {
-        let Some(mut inner) = self.common.forking.give_back() else { return };
+        // SAFETY: the thread that forked.
+        let Some(mut inner) = (unsafe { self.common.forking.give_back() }) else { return };
         own_thread::after_fork();
         credentials::after_fork();
         (inner.has_thread, inner.has_helper, inner.owner) = (false, false, process::pid());

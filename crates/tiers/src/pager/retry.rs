@@ -122,7 +122,7 @@ impl Pager {
     pub(super) fn copy_far(&mut self, pages: &[(usize, usize)], to: Place, first: usize) {
         // On our own heap, which has a reserve: there may be no room for another mapping.
         let mut bounce = vec![Aligned([0; PAGE]); pages.len()];
-        let start = bounce.as_mut_ptr().addr();
+        let start = bounce.as_mut_ptr().expose_provenance();
         let mut done = 0;
         while done < pages.len() {
             // As far as they lie one behind the other.
@@ -147,7 +147,7 @@ impl Pager {
         for again in 0..=REREADS {
             self.move_now(false, from, at, piece);
             let found = |index: usize| {
-                // SAFETY: a mapping of our own that the read has filled.
+                // SAFETY: memory of our own that the read has filled.
                 unsafe { frame_bytes::page_hash(addr + index * PAGE) }
             };
             let wrong = pages.iter().enumerate().find_map(|(index, &(number, page))| {
