@@ -1,6 +1,7 @@
 //! A kernel error number as a value, and the one place where results of system calls are decoded.
 
 use crate::arch::syscall6;
+use crate::errno_text::text;
 use std::fmt;
 
 /// A kernel error number, such as `ENOMEM`.
@@ -35,7 +36,7 @@ impl fmt::Debug for Errno {
 
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&std::io::Error::from_raw_os_error(self.0), f)
+        write!(f, "{} (os error {})", text(self.0), self.0)
     }
 }
 

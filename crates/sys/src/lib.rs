@@ -5,6 +5,7 @@
 //! Modules are listed lowest first; a module uses only modules above it in this list.
 
 pub mod arch;
+mod errno_text;
 pub mod errno;
 pub mod root;
 pub mod cgroup;
