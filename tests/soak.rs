@@ -108,6 +108,18 @@ struct Sum {
     retries: u64,
 }
 
+/// However the rounds end.
+impl Drop for Sum {
+    fn drop(&mut self) {
+        let Self { rounds, stopped, faults, forks, moved_bytes, retries } = self;
+        println!(
+            "{rounds} rounds, {stopped} of them stopped by a fault made on purpose; {faults} page faults, {forks} forks, {:.1} GiB to \
+             and from far, {retries} operations tried again",
+            *moved_bytes as f64 / (1u64 << 30) as f64
+        );
+    }
+}
+
 fn round(seed: u64, faults: &[&str], sum: &mut Sum) {
     let mut dice = Dice(seed);
     dice.roll(2);
@@ -183,11 +195,6 @@ fn everything_at_once() {
         round(start * 100_000 + sum.rounds, &faults, &mut sum);
         assert_eq!(names_in(Path::new("/dev/shm")), shared, "left in /dev/shm");
     }
-    let Sum { rounds, stopped, faults, forks, moved_bytes, retries } = sum;
-    println!(
-        "{rounds} rounds: all right, {stopped} of them stopped by a fault made on purpose; {faults} page faults, {forks} forks, \
-         {:.1} GiB to and from far, {retries} operations tried again; NEARFAR_SOAK_START={start}",
-        moved_bytes as f64 / (1u64 << 30) as f64
-    );
+    println!("all right; NEARFAR_SOAK_START={start}");
     wait_for_space(&scratch_root());
 }

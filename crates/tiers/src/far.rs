@@ -364,6 +364,8 @@ impl Far {
                 return Err(format!("place {index} is free, and in use or free again"));
             }
         }
+        // Given back or not, it is not used again.
+        used.extend(self.spoilt.iter().filter(|place| place.store == own).map(|place| place.index));
         if used.len() != self.next as usize || self.born.len() != self.next as usize {
             return Err(format!("{} of {} places are neither free nor in use", self.next as usize - used.len(), self.next));
         }

@@ -78,8 +78,8 @@ impl Transfer {
 pub(super) struct Transfers {
     slots: Vec<Option<Transfer>>,
     free: Vec<usize>,
-    // Those that are to be tried again at a moment.
-    postponed: Vec<(u64, u64, Transfer)>,
+    // Moments at which to try again, and tokens. Those stay in `slots`: they are under way for everybody else.
+    postponed: Vec<(u64, u64)>,
     /// The write to the log that is being put together.
     gathered: Option<Transfer>,
 }
@@ -96,14 +96,16 @@ impl Transfers {
 
     /// Operations in which a hold takes part, for checks.
     pub(super) fn ops_of(&self, id: HoldId, serial: u64) -> u32 {
-        let under_way = self.slots.iter().flatten().chain(self.gathered.iter());
-        under_way.map(|transfer| transfer.holds.iter().filter(|&&member| member == (id, serial)).count() as u32).sum()
+        self.under_way()
+            .chain(&self.gathered)
+            .map(|transfer| transfer.holds.iter().filter(|&&member| member == (id, serial)).count() as u32)
+            .sum()
     }
 
     /// Operations under way at each place, for checks.
     pub(super) fn places(&self) -> Map<Place, u32> {
         let mut places = Map::default();
-        self.slots.iter().flatten().for_each(|transfer| *places.entry(transfer.place).or_insert(0) += 1);
+        self.under_way().for_each(|transfer| *places.entry(transfer.place).or_insert(0) += 1);
         places
     }
 
@@ -123,7 +125,8 @@ impl Transfers {
 
     /// Keeps a transfer that was taken until `due_ns`.
     pub fn postpone(&mut self, token: u64, transfer: Transfer, due_ns: u64) {
-        self.postponed.push((due_ns, token, transfer));
+        self.put_back(token, transfer);
+        self.postponed.push((due_ns, token));
     }
 
     /// True when some are to be tried again later.
@@ -133,14 +136,14 @@ impl Transfers {
 
     /// One whose time has come.
     pub fn take_due(&mut self, now_ns: u64) -> Option<(u64, Transfer)> {
-        let at = self.postponed.iter().position(|&(due, ..)| due <= now_ns)?;
-        let (_, token, transfer) = self.postponed.swap_remove(at);
-        Some((token, transfer))
+        let at = self.postponed.iter().position(|&(due, _)| due <= now_ns)?;
+        let (_, token) = self.postponed.swap_remove(at);
+        self.take(token).map(|transfer| (token, transfer))
     }
 
     /// All that have not ended.
     pub fn under_way(&self) -> impl Iterator<Item = &Transfer> {
-        self.slots.iter().flatten().chain(self.postponed.iter().map(|(_, _, transfer)| transfer))
+        self.slots.iter().flatten()
     }
 }
 
