@@ -36,6 +36,8 @@ pub struct Outcome {
     pub cpu_user: Duration,
     /// Their processor time in the kernel.
     pub cpu_system: Duration,
+    /// Largest resident set of one of them, in bytes; of ranks 0.
+    pub resident_peak: u64,
     /// How it ended.
     pub end: End,
     /// Counters of all processes together.
@@ -56,6 +58,11 @@ impl Outcome {
     /// Most near memory in use at a time, as far as is known: sampled over all processes, exact within one.
     pub fn near_peak(&self) -> u64 {
         self.near_peak_seen.max(self.counters.get(Counter::NearPeak))
+    }
+
+    /// Bytes that one process had resident at its peak beyond all that was charged to near, at the least.
+    pub fn outside_near(&self) -> u64 {
+        self.resident_peak.saturating_sub(self.near_peak())
     }
 
     /// False when nothing ever had to leave near.
@@ -130,6 +137,7 @@ mod tests {
             wall: Duration::from_secs_f64(wall_s),
             cpu_user: Duration::from_secs(100),
             cpu_system: Duration::ZERO,
+            resident_peak: 0,
             end: End::Status(0),
             counters: snapshot,
             processes: 1,

@@ -8,6 +8,9 @@ use nearfar_core::stats::Counter;
 use nearfar_core::units::Bytes;
 use std::fmt::Write;
 
+/// What programs have in files, libraries and stacks without more ado.
+const WORTH_TELLING: u64 = 64 << 20;
+
 /// The summary of `outcome` under a budget of `near` bytes; every line ends with a line feed. With `by_kernel` the kernel paged,
 /// and what is known was seen from outside.
 pub fn summary(outcome: &Outcome, near: u64, far: &str, by_kernel: bool) -> String {
@@ -51,6 +54,13 @@ pub fn summary(outcome: &Outcome, near: u64, far: &str, by_kernel: bool) -> Stri
         };
         line(format_args!("near was exceeded by up to {}: {why}", Bytes(over)));
     }
+    if !by_kernel && outcome.outside_near() > WORTH_TELLING.max(near / 8) {
+        line(format_args!(
+            "a process had {} resident: {} of it or more are memory that nearfar does not manage (files, shared memory, raw system calls)",
+            Bytes(outcome.resident_peak),
+            Bytes(outcome.outside_near()),
+        ));
+    }
     let released = outcome.counters.get(Counter::ReleasedBytes);
     if released > 0 {
         line(format_args!(
@@ -69,8 +79,9 @@ fn paged(outcome: &Outcome, peak: Bytes, near: u64, far: &str, wall: f64, line: 
     let derived = Derived::of(outcome);
     let get = |counter| outcome.counters.get(counter);
     line(format_args!(
-        "near {peak} at peak of {}; {} of the page faults on existing data were hits (served without waiting for far)",
+        "near {peak} at peak of {}{}; {} of the page faults on existing data were hits (served without waiting for far)",
         Bytes(near),
+        counted_twice(outcome, near),
         percent(derived.near_hit_share),
     ));
     line(format_args!(
@@ -89,6 +100,12 @@ fn paged(outcome: &Outcome, peak: Bytes, near: u64, far: &str, wall: f64, line: 
         )),
         _ => line(format_args!("too few bytes were moved to say what the bound is")),
     }
+}
+
+/// Why near may read above its budget.
+fn counted_twice(outcome: &Outcome, near: u64) -> &'static str {
+    let forked = outcome.counters.get(Counter::Forks) > 0;
+    if forked && outcome.near_peak() > near { " (after a fork each process counts what they share)" } else { "" }
 }
 
 fn paged_by_kernel(
@@ -196,6 +213,7 @@ mod tests {
             wall: Duration::from_secs(10),
             cpu_user: Duration::from_secs(10),
             cpu_system: Duration::ZERO,
+            resident_peak: 0,
             end: End::Status(0),
             counters: snapshot,
             processes: 1,
@@ -235,6 +253,24 @@ mod tests {
             assert!(text.contains(part), "{part}\n{text}");
         }
         assert!(text.lines().all(|line| line.starts_with("nearfar: ")));
+    }
+
+    #[test]
+    fn near_above_its_budget_is_explained() {
+        let forks = [(Counter::EvictedBytes, 1), (Counter::Forks, 4), (Counter::NearPeak, 900 << 20)];
+        assert!(
+            summary(&outcome(&forks), 800 << 20, "/var/tmp", false).contains("of 800.0 MiB (after a fork each process counts")
+        );
+        assert!(!summary(&outcome(&forks), 900 << 20, "/var/tmp", false).contains("after a fork"));
+    }
+
+    #[test]
+    fn memory_that_is_not_managed_is_told() {
+        let mut run = outcome(&[(Counter::NearPeak, 100 << 20)]);
+        run.resident_peak = 600 << 20;
+        assert!(summary(&run, 800 << 20, "/var/tmp", false).contains("600.0 MiB resident: 500.0 MiB of it"));
+        run.resident_peak = 200 << 20;
+        assert!(!summary(&run, 800 << 20, "/var/tmp", false).contains("resident"));
     }
 
     #[test]

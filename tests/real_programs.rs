@@ -113,18 +113,6 @@ fn openmp_triad() {
 }
 
 #[test]
-fn java_heap_of_1_gib() {
-    needs!("java");
-    TestProgram::command(["java", "-Xmx1g"])
-        .args([program_file("HeapArrays.java")])
-        .near("256M")
-        .limit_s(300)
-        .same()
-        .ok()
-        .paged();
-}
-
-#[test]
 fn shell_script_with_children() {
     let touch = compile("touch.c");
     let script = "for size in 48M 96M 64M; do \"$1\" $size 2 & done; wait; \"$1\" 80M 1 | tr a-z A-Z; \"$1\" 70M exit3; echo \"last $?\"; (exit 9)";

@@ -16,6 +16,9 @@ mod boots;
 /// Put it here if a program that people really use, or one in another language, must give the same result.
 mod real_programs;
 
+/// Put it here if a language's own runtime keeps the memory: collectors, interpreters.
+mod runtimes;
+
 /// Put it here if it is about the malloc or mmap family as a program sees it.
 mod hooks;
 

@@ -146,11 +146,12 @@ pub fn has(name: &str) -> Result<(), String> {
         Err(error) => Err(format!("{program}: {error}")),
     };
     match name {
-        "mpirun" | "gcc" | "g++" | "gfortran" | "rustc" | "stress-ng" | "sqlite3" | "python3" | "java" | "gdb"
+        "node" | "mpirun" | "gcc" | "g++" | "gfortran" | "rustc" | "stress-ng" | "sqlite3" | "python3" | "java" | "gdb"
         | "redis-server" => answers(name, &["--version"]),
         // A wrapper without headers compiles nothing.
         "mpicc" => answers("sh", &["-c", "echo '#include <mpi.h>' | mpicc -x c -c - -o /dev/null && mpirun --version"]),
         "lmp" => answers("lmp", &["-help"]),
+        "go" => answers("go", &["version"]),
         "numpy" => answers("python3", &["-c", "import numpy"]),
         "openmp" => answers("sh", &["-c", "echo 'int main(){return 0;}' | gcc -fopenmp -x c - -o /dev/null"]),
         "libc.a" => answers("sh", &["-c", "echo 'int main(){return 0;}' | gcc -static -x c - -o /dev/null"]),
@@ -208,9 +209,12 @@ pub fn compile(name: &str) -> PathBuf {
         "cpp" => Command::new("g++"),
         "f90" => Command::new("gfortran"),
         "rs" => Command::new("rustc"),
+        "go" => Command::new("go"),
         _ => panic!("{name}: unknown kind of source"),
     };
-    if kind != "rs" {
+    if kind == "go" {
+        compiler.arg("build");
+    } else if kind != "rs" {
         compiler.args(["-O2", "-g", "-Wall", "-pthread"]);
     }
     compiler.args(["-o".as_ref(), half_done.as_os_str(), source.as_os_str()]).args(flags.unwrap_or("").split_whitespace());

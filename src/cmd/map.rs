@@ -191,7 +191,7 @@ fn of_program(path: &Path, argv: &[OsString], after: Option<Duration>, output: O
     };
     if let Some(watch) = watch {
         let mut survey = watch.into_survey();
-        let (user, system) = child::waited_cpu_time();
+        let child::Waited { user, system, .. } = child::waited();
         survey.cpu_s = Some((user + system).as_secs_f64());
         output.write(&survey);
     }

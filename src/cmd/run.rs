@@ -121,11 +121,12 @@ impl Watch {
         }
         self.job.bury_dead();
         let (counters, processes) = self.job.snapshot();
-        let (cpu_user, cpu_system) = child::waited_cpu_time();
+        let used = child::waited();
         Outcome {
             wall,
-            cpu_user,
-            cpu_system,
+            cpu_user: used.user,
+            cpu_system: used.system,
+            resident_peak: used.resident_peak,
             end,
             counters,
             processes,

@@ -26,6 +26,11 @@ impl Outcome {
         Some(stats["counters"][name].as_u64().unwrap_or_else(|| panic!("no counter {name}")))
     }
 
+    /// The run file.
+    pub fn run_file(&self) -> &serde_json::Value {
+        self.stats.as_ref().expect("a run file was written")
+    }
+
     /// The program ended well.
     #[track_caller]
     pub fn ok(self) -> Self {

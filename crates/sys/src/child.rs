@@ -142,15 +142,24 @@ pub fn send_group(child: &Child, signal: i32) {
     unsafe { libc::kill(-(child.id() as libc::pid_t), signal) };
 }
 
-/// Processor time in user mode and in the kernel of all children that have been waited for, their own waited-for children
-/// included. For a command that starts one program.
-pub fn waited_cpu_time() -> (Duration, Duration) {
+/// What all children that have been waited for used, their own waited-for children included. For a command that starts one program.
+pub struct Waited {
+    /// Processor time in user mode.
+    pub user: Duration,
+    /// Processor time in the kernel.
+    pub system: Duration,
+    /// The largest resident set of one of them, in bytes.
+    pub resident_peak: u64,
+}
+
+/// What the children used so far.
+pub fn waited() -> Waited {
     // SAFETY: all zeros is a valid value of this structure of integers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: writes into the local; this request cannot fail.
     unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage) };
     let duration = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
-    (duration(usage.ru_utime), duration(usage.ru_stime))
+    Waited { user: duration(usage.ru_utime), system: duration(usage.ru_stime), resident_peak: usage.ru_maxrss as u64 * 1024 }
 }
 
 /// Ends the calling process by `signal`, so that whoever waits for it sees what its child died of; leaves no core of its own.

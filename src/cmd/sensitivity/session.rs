@@ -216,7 +216,7 @@ impl Session {
             command.stdout(Stdio::null()).stderr(Stdio::null());
         }
         let used = || {
-            let (user, system) = child::waited_cpu_time();
+            let child::Waited { user, system, .. } = child::waited();
             (user + system).as_secs_f64()
         };
         let (before, start) = (used(), Instant::now());

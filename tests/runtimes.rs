@@ -1,0 +1,69 @@
+//! Programs whose memory a language's runtime keeps, in a third of what they have resident plainly: the same output, near held.
+
+use crate::util::{MIB, Outcome, TestProgram, program_file};
+
+/// Runs `program` in a third of its largest resident set.
+fn in_a_third(program: TestProgram) -> Outcome {
+    let program = program.watched().limit_s(300);
+    let plain = program.plain().ok();
+    let near = plain.peak_resident / 3;
+    let under = program.near(&near.to_string()).nearfar().ok();
+    assert_eq!(plain.stdout, under.stdout, "not the same under nearfar\n{}", under.stderr);
+    println!("resident {}, near {near}, said {}", plain.peak_resident, under.counter("near_peak_bytes"));
+    under
+}
+
+/// The run file tells that there is memory beside near.
+fn unmanaged(under: &Outcome) {
+    let resident = under.run_file()["resident_peak_bytes"].as_u64().expect("bytes");
+    let near = under.counter("near_peak_bytes");
+    assert!(resident > near + 64 * MIB, "resident {resident}, near {near}");
+}
+
+fn java(collector: &str) -> Outcome {
+    in_a_third(TestProgram::command(["java", "-Xmx1g", collector]).args([program_file("HeapArrays.java")]).args(["250"]))
+}
+
+#[test]
+fn java_g1() {
+    needs!("java");
+    java("-XX:+UseG1GC").paged();
+}
+
+#[test]
+fn java_parallel() {
+    needs!("java");
+    java("-XX:+UseParallelGC").paged();
+}
+
+#[test]
+fn java_serial() {
+    needs!("java");
+    java("-XX:+UseSerialGC").paged();
+}
+
+/// Its heap is shared memory, which is not managed: that is said.
+#[test]
+fn java_z() {
+    needs!("java");
+    let under = java("-XX:+UseZGC");
+    unmanaged(&under);
+}
+
+#[test]
+fn node() {
+    needs!("node");
+    in_a_third(TestProgram::command(["node"]).args([program_file("heap_objects.js")])).paged();
+}
+
+#[test]
+fn go_with_c() {
+    needs!("go");
+    in_a_third(TestProgram::source("heap_blocks.go")).paged();
+}
+
+#[test]
+fn python_dict_and_pool() {
+    needs!("python3");
+    in_a_third(TestProgram::python("dict_pool.py")).paged();
+}
