@@ -60,7 +60,7 @@ impl Outcome {
         self.near_peak_seen.max(self.counters.get(Counter::NearPeak))
     }
 
-    /// Bytes that one process had resident at its peak beyond all that was charged to near, at the least.
+    /// Bytes that one process had resident at its peak beyond all that was charged to near. Pages that are mapped twice count twice.
     pub fn outside_near(&self) -> u64 {
         self.resident_peak.saturating_sub(self.near_peak())
     }

@@ -117,6 +117,23 @@ fn a_child_that_shares_memory_and_outlives_its_parent() {
     TestProgram::source("shared_memory_left.c").near("48M").options(["--deny", "kernel-faults"]).limit_s(30).self_checked();
 }
 
+/// Found by stress-ng (vm-rw): everybody waited for a lock that a killed process had.
+#[test]
+fn processes_that_share_memory_are_killed() {
+    for deny in ["thp", "kernel-faults"] {
+        let under = TestProgram::source("shared_memory_killed.c").near("32M").options(["--deny", deny]).limit_s(60).nearfar();
+        let stopped =
+            under.end() == (Some(86), None) && under.stderr.contains("which shared its memory (clone with CLONE_VM), was ended");
+        assert!(stopped || under.stdout == "OK\n", "{:?}{}{}", under.status, under.stdout, under.stderr);
+    }
+}
+
+/// Found by stress-ng (sigpipe): a thread of ours ended inside our heap with each of them.
+#[test]
+fn processes_that_share_memory_come_and_go() {
+    both("shared_memory_often.c");
+}
+
 /// Issue 19: tables of 7 KiB for each page, beyond near, and a minute.
 #[test]
 fn pages_far_from_each_other() {

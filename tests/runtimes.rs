@@ -1,4 +1,5 @@
-//! Programs whose memory a language's runtime keeps, in a third of what they have resident plainly: the same output, near held.
+//! Programs whose memory a language's runtime keeps, in a third of what they have resident plainly: the same output, and paged without
+//! going beyond near.
 
 use crate::util::{MIB, Outcome, TestProgram, program_file};
 
@@ -14,7 +15,7 @@ fn in_a_third(program: TestProgram) -> Outcome {
 }
 
 /// The run file tells that there is memory beside near.
-fn unmanaged(under: &Outcome) {
+fn beside_near(under: &Outcome) {
     let resident = under.run_file()["resident_peak_bytes"].as_u64().expect("bytes");
     let near = under.counter("near_peak_bytes");
     assert!(resident > near + 64 * MIB, "resident {resident}, near {near}");
@@ -42,12 +43,12 @@ fn java_serial() {
     java("-XX:+UseSerialGC").paged();
 }
 
-/// Its heap is shared memory, which is not managed: that is said.
+/// Its heap is shared memory, which is not managed: the run file shows it.
 #[test]
 fn java_z() {
     needs!("java");
     let under = java("-XX:+UseZGC");
-    unmanaged(&under);
+    beside_near(&under);
 }
 
 #[test]
@@ -58,7 +59,7 @@ fn node() {
 
 #[test]
 fn go_with_c() {
-    needs!("go");
+    needs!("go", "gcc");
     in_a_third(TestProgram::source("heap_blocks.go")).paged();
 }
 

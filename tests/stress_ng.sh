@@ -214,7 +214,7 @@ judge() {
         wrong=''
         new=$(comm -13 <(messages "$logs/$name.plain") <(messages "$log") | head -3 | tr '\n' ';')
         # The watchdog speaks of what is slow, and of what goes on by itself.
-        if [[ $new == *"goes on when that ends"* && $new != *";"*";"* ]]; then notes+="$way: slow, said the watchdog. "; new=''; fi
+        if [[ $new == *"goes on when that ends"* && $new != *"nearfar: "*"nearfar: "* && $new != *fail* ]]; then notes+="$way: slow, said the watchdog. "; new=''; fi
         if [ "$status" = 86 ]; then wrong="stopped by nearfar"
         elif [ "$status" = 124 ] || [ "$status" = 137 ]; then wrong="hangs"
         elif [ "$status" != "$plain_status" ]; then wrong="status $status"

@@ -5,7 +5,7 @@ use crate::managed::Managed;
 use nearfar_core::addr::Extent;
 use nearfar_sys::call_memory::Lender;
 use nearfar_sys::{process, thread};
-use nearfar_tiers::pager;
+use nearfar_tiers::{guard, pager};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -31,6 +31,7 @@ struct Sharer {
 /// `undo` if there is no child.
 pub fn prepare(managed: &Managed, entry: Entry, arg: *mut c_void, stack: usize) -> (Entry, *mut c_void) {
     let pid = process::pid();
+    guard::share();
     let loan = managed.with(|memory| {
         let (mut loan, _) = memory.begin_loan();
         loan.lend(&[Extent { start: stack.saturating_sub(STACK), end: stack }]);
@@ -61,6 +62,7 @@ extern "C" fn begin(sharer: *mut c_void) -> c_int {
     process::exit_now(status)
 }
 
+/// Allocates nothing: when the program's part ends so does this, wherever it is, and the heap and its lock are others' too.
 fn watch((server, start): (u32, u64)) {
     while !process::has_lost_first_thread() {
         if !process::is_alive(server, start) {

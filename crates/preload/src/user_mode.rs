@@ -75,8 +75,9 @@ pub fn start(memory: &Memory, process: Process) -> Result<(), Errno> {
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = caught as *const () as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
-    // SAFETY: a local. No handler of the program may run while loans are being made.
-    unsafe { libc::sigfillset(&mut action.sa_mask) };
+    // SAFETY: a local, of which all bits may be set. No handler of the program may run while loans are being made, and the thread may
+    // not be cancelled, which it would be with our locks held: sigfillset leaves the signals of that out.
+    unsafe { (&raw mut action.sa_mask).cast::<u8>().write_bytes(0xff, size_of_val(&action.sa_mask)) };
     let next = SIGACTION.get().ok_or(Errno(libc::ENOSYS))?;
     // SAFETY: all zeros is a valid value.
     let mut before: libc::sigaction = unsafe { std::mem::zeroed() };

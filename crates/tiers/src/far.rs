@@ -364,7 +364,10 @@ impl Far {
                 return Err(format!("place {index} is free, and in use or free again"));
             }
         }
-        // Given back or not, it is not used again.
+        if let Some(index) = self.free.iter().find(|&&index| self.is_spoilt(Place { store: own, index })) {
+            return Err(format!("place {index} is spoilt, and free"));
+        }
+        // Spoilt ones that were given back are in no list.
         used.extend(self.spoilt.iter().filter(|place| place.store == own).map(|place| place.index));
         if used.len() != self.next as usize || self.born.len() != self.next as usize {
             return Err(format!("{} of {} places are neither free nor in use", self.next as usize - used.len(), self.next));

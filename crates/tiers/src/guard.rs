@@ -1,10 +1,10 @@
 //! Who is inside nearfar: the lock, with signals blocked while it is held, and the mark on the thread that has it.
 
 use nearfar_sys::signal::Blocked;
-use nearfar_sys::thread;
+use nearfar_sys::{process, thread};
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// The lock, held. Signals stay blocked until it is dropped: a handler that touched paged memory would wait for the pager,
@@ -37,11 +37,35 @@ pub fn turns() -> u64 {
     TURNS.load(Ordering::Relaxed)
 }
 
+/// Other processes share our memory, and so the lock. One that is killed while it has it never opens it.
+static SHARED: AtomicBool = AtomicBool::new(false);
+/// Whose thread has the lock, once it is shared; 0: nobody, or not known.
+static HOLDER: AtomicU32 = AtomicU32::new(0);
+
+/// From now on it is kept who has the lock, which costs a system call each time.
+pub fn share() {
+    SHARED.store(true, Ordering::Relaxed);
+}
+
+fn note_holder() {
+    if SHARED.load(Ordering::Relaxed) {
+        HOLDER.store(process::tid(), Ordering::Release);
+    }
+}
+
+/// The thread that has the lock and is gone.
+pub fn gone_holder() -> Option<u32> {
+    let holder = HOLDER.load(Ordering::Acquire);
+    // Asked again: it may have opened it just before its end.
+    (holder != 0 && !process::exists(holder) && HOLDER.load(Ordering::Acquire) == holder).then_some(holder)
+}
+
 /// Takes the lock.
 pub fn enter<T>(lock: &'static Mutex<T>) -> Entered<T> {
     let signals = Blocked::all();
     thread::go_inside();
     let guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
+    note_holder();
     note_turn();
     Entered { guard, _mark: Mark, _signals: signals }
 }
@@ -54,6 +78,7 @@ pub fn try_enter<T>(lock: &'static Mutex<T>) -> Option<Entered<T>> {
         Err(TryLockError::Poisoned(guard)) => guard.into_inner(),
         Err(TryLockError::WouldBlock) => return None,
     };
+    note_holder();
     thread::go_inside();
     Some(Entered { guard, _mark: Mark, _signals: signals })
 }
@@ -81,6 +106,8 @@ impl<T> HeldAcrossFork<T> {
     /// # Safety
     /// By the thread that forked: it has the lock, or nobody has forked with it.
     pub unsafe fn give_back(&self) -> Option<Entered<T>> {
+        // In a child it is another thread.
+        note_holder();
         // SAFETY: as the caller says.
         unsafe { (*self.0.get()).take() }
     }
@@ -89,6 +116,12 @@ impl<T> HeldAcrossFork<T> {
 impl<T> Default for HeldAcrossFork<T> {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl<T> Drop for Entered<T> {
+    fn drop(&mut self) {
+        HOLDER.store(0, Ordering::Release);
     }
 }
 

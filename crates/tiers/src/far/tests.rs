@@ -2,6 +2,7 @@
 
 use super::*;
 use nearfar_sys::io::{Done, Piece};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -103,6 +104,7 @@ fn a_spoilt_place_is_neither_written_nor_handed_out() {
     far.spoil(place);
     assert!(far.is_frozen(place));
     far.free(place);
+    assert_eq!(far.check([].into_iter(), &HashMap::<Place, u32>::new()), Ok(()));
     assert_ne!(far.allocate(), Ok(place));
     assert_eq!(far.allocate(), Err(Errno(libc::ENOSPC)));
 }

@@ -75,6 +75,11 @@ fn watch(common: &'static Common, limit_ns: u64) {
                 (now_ns() - since_ns, text)
             }
             Seen::Blocked => {
+                if let Some(thread) = guard::gone_holder() {
+                    crate::pager::stop(&format!(
+                        "process {thread}, which shared its memory (clone with CLONE_VM), was ended while it changed nearfar's tables"
+                    ));
+                }
                 let now = now_ns();
                 let since = *blocked_since_ns.get_or_insert(now - pause.as_nanos() as u64);
                 (now - since, blocked_text(common.slot().health().pager()))

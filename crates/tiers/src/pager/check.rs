@@ -55,6 +55,8 @@ impl Pager {
         ensure!(units == self.evict.resident_pages(), "units have {units} pages, the policy {}", self.evict.resident_pages());
         let populated = self.check_holds()?;
         self.check_far()?;
+        let tables: usize = self.blocks.values().map(|block| block.table_bytes()).sum();
+        ensure!(tables == self.table_bytes, "tables of blocks have {tables} bytes, counted {}", self.table_bytes);
         let charged = (resident + populated + self.hollow + self.metadata_pages) as u64 + self.not_frames();
         ensure!(
             charged == self.slot.charged_pages(),

@@ -101,7 +101,7 @@ impl Pager {
                 let index = at - was_at.start;
                 used[index] = true;
                 let new = Slot { place: slot.place, page: slot.page + index as u16 };
-                if let Some(before) = self.block(number).set_log_slot(page, Some(new)) {
+                if let Some(before) = self.with_tables(number, |block| block.set_log_slot(page, Some(new))) {
                     self.log.drop_slot(&mut self.far, before);
                 }
             }

@@ -78,7 +78,7 @@ impl Transfer {
 pub(super) struct Transfers {
     slots: Vec<Option<Transfer>>,
     free: Vec<usize>,
-    // Moments at which to try again, and tokens. Those stay in `slots`: they are under way for everybody else.
+    // Moments at which to try again, and tokens. The transfers stay in `slots`: they are under way for everybody else.
     postponed: Vec<(u64, u64)>,
     /// The write to the log that is being put together.
     gathered: Option<Transfer>,
