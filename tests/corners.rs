@@ -128,6 +128,12 @@ fn processes_that_share_memory_are_killed() {
     }
 }
 
+/// Found by glibc's tests: as an ordinary user a thread that was cancelled while its call was caught kept a lock of ours.
+#[test]
+fn threads_are_cancelled_in_calls() {
+    both("cancelled_calls.c");
+}
+
 /// Found by stress-ng (sigpipe): a thread of ours ended inside our heap with each of them.
 #[test]
 fn processes_that_share_memory_come_and_go() {

@@ -7,6 +7,7 @@
 pub mod arch;
 mod errno_text;
 pub mod errno;
+pub mod line;
 pub mod root;
 pub mod cgroup;
 pub mod machine;

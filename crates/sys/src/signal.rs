@@ -5,9 +5,11 @@ use crate::errno::call;
 unsafe extern "C" {
     // Not in the libc crate for Linux.
     fn pthread_setcancelstate(state: i32, before: *mut i32) -> i32;
+    fn pthread_setcanceltype(kind: i32, before: *mut i32) -> i32;
 }
 
 const CANCEL_DISABLE: i32 = 1;
+const CANCEL_DEFERRED: i32 = 0;
 
 /// With this signal the C library has every thread change its user and group (setuid(2) and the like), and waits until each has.
 pub const SETXID: i32 = 33;
@@ -18,6 +20,7 @@ pub const SETXID: i32 = 33;
 pub struct Blocked {
     before: u64,
     cancel: i32,
+    kind: i32,
 }
 
 /// Lets `signal` come to the calling thread.
@@ -39,18 +42,26 @@ impl Blocked {
                 [libc::SIG_BLOCK as usize, &raw const mask as usize, &raw mut before as usize, 8, 0, 0],
             )
         };
-        let mut cancel = 0;
-        // SAFETY: writes a local; else it touches only this thread's own state.
-        unsafe { pthread_setcancelstate(CANCEL_DISABLE, &raw mut cancel) };
-        Self { before, cancel }
+        let (mut cancel, mut kind) = (0, 0);
+        // SAFETY: writes locals; else it touches only this thread's own state. (Asynchronous while the C library is in a call that
+        // can be cancelled, which is where we are when such a call is caught.)
+        unsafe {
+            pthread_setcancelstate(CANCEL_DISABLE, &raw mut cancel);
+            pthread_setcanceltype(CANCEL_DEFERRED, &raw mut kind);
+        }
+        Self { before, cancel, kind }
     }
 }
 
 impl Drop for Blocked {
     fn drop(&mut self) {
-        let mut cancel = 0;
-        // SAFETY: puts back what `all` found.
-        unsafe { pthread_setcancelstate(self.cancel, &raw mut cancel) };
+        let mut unused = 0;
+        // SAFETY: puts back what `all` found. The state first: glibc 2.36 acts on what came meanwhile in either, but only the second
+        // call says that the thread was cancelled.
+        unsafe {
+            pthread_setcancelstate(self.cancel, &raw mut unused);
+            pthread_setcanceltype(self.kind, &raw mut unused);
+        }
         // SAFETY: reads a field of self.
         let _ =
             unsafe { call(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, &raw const self.before as usize, 0, 8, 0, 0]) };

@@ -7,6 +7,7 @@ use super::{Common, Memory, guardian};
 use crate::guard;
 use nearfar_sys::credentials;
 use nearfar_sys::event::now_ns;
+use nearfar_sys::line::Line;
 use nearfar_sys::process;
 use std::time::Duration;
 
@@ -76,9 +77,10 @@ fn watch(common: &'static Common, limit_ns: u64) {
             }
             Seen::Blocked => {
                 if let Some(thread) = guard::gone_holder() {
-                    crate::pager::stop(&format!(
+                    let why = Line::of(format_args!(
                         "process {thread}, which shared its memory (clone with CLONE_VM), was ended while it changed nearfar's tables"
                     ));
+                    crate::pager::stop(why.as_str());
                 }
                 let now = now_ns();
                 let since = *blocked_since_ns.get_or_insert(now - pause.as_nanos() as u64);

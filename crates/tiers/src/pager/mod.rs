@@ -48,6 +48,7 @@ use nearfar_core::policy::{Evict, Prefetch, Run};
 use nearfar_core::stats::Counter;
 use nearfar_sys::aside::Spare;
 use nearfar_sys::event::now_ns;
+use nearfar_sys::line::Line;
 use nearfar_sys::process;
 use nearfar_sys::uffd::Uffd;
 use std::collections::VecDeque;
@@ -371,8 +372,9 @@ fn absent_pages(range: Extent, each: impl FnMut(usize)) {
 
 /// Ends the process with a message: its data cannot be kept right. Never returns to the program.
 pub fn stop(why: &str) -> ! {
-    let text = format!("nearfar: stopped process {}: {why}\n", process::pid());
-    process::write_stderr(text.as_bytes());
+    // The heap may be what is wrong.
+    let text = Line::of(format_args!("nearfar: stopped process {}: {why:.4000}\n", process::pid()));
+    process::write_stderr(text.as_str().as_bytes());
     if CORE_ON_STOP.load(Ordering::Relaxed) {
         process::abort_now()
     }
