@@ -55,7 +55,7 @@ pub fn summary(outcome: &Outcome, near: u64, far: &str, by_kernel: bool) -> Stri
         line(format_args!("near was exceeded by up to {}: {why}", Bytes(over)));
     }
     // Emulated far is memory of the process, too.
-    if !by_kernel && !far.starts_with("emu") && outcome.outside_near() > WORTH_TELLING.max(near / 8) {
+    if !by_kernel && !far.starts_with("emu:") && outcome.outside_near() > WORTH_TELLING.max(near / 8) {
         line(format_args!(
             "a process had {} resident, {} more than near was charged with: files, shared memory, raw system calls, programs without the \
              library are not managed (a page that is mapped twice counts twice)",

@@ -1,5 +1,5 @@
-//! Programs whose memory a language's runtime keeps, in a third of what they have resident plainly: the same output, and paged without
-//! going beyond near.
+//! Programs whose memory a language's runtime keeps, in a third of what they have resident plainly: the same output, within
+//! near.
 
 use crate::util::{MIB, Outcome, TestProgram, program_file};
 
@@ -10,7 +10,10 @@ fn in_a_third(program: TestProgram) -> Outcome {
     let near = plain.peak_resident / 3;
     let under = program.near(&near.to_string()).nearfar().ok();
     assert_eq!(plain.stdout, under.stdout, "not the same under nearfar\n{}", under.stderr);
-    println!("resident {}, near {near}, said {}", plain.peak_resident, under.counter("near_peak_bytes"));
+    let said = under.counter("near_peak_bytes");
+    println!("resident {}, near {near}, said {said}", plain.peak_resident);
+    // After a fork what is shared counts twice (limits.md).
+    assert!(under.counter("forks") > 0 || said <= near + near / 1000, "near_peak_bytes {said} is over near {near}");
     under
 }
 

@@ -7,15 +7,14 @@ use libc::{stack_t, ucontext_t};
 use nearfar_sys::errno::call;
 use nearfar_sys::map::OwnedMap;
 use nearfar_sys::{process, task};
-use nearfar_tiers::guard::{self, HeldAcrossFork};
-use std::sync::Mutex;
+use nearfar_tiers::guard::{self, HeldAcrossFork, Lock};
 
 /// Room for handlers of the program that ask for a signal stack and have not set one.
 const BYTES: usize = 128 << 10;
 
 struct Stacks(Vec<(u32, OwnedMap)>);
 
-static STACKS: Mutex<Stacks> = Mutex::new(Stacks(Vec::new()));
+static STACKS: Lock<Stacks> = Lock::new(Stacks(Vec::new()));
 static FORKING: HeldAcrossFork<Stacks> = HeldAcrossFork::new();
 
 /// True when the stack that starts at `addr` is one of ours.

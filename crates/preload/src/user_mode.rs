@@ -17,14 +17,14 @@ use nearfar_core::addr::{Extent, PAGE};
 use nearfar_sys::call_memory::{self, Lender, entry};
 use nearfar_sys::errno::{Errno, call};
 use nearfar_sys::{gate, map, process, task};
-use nearfar_tiers::guard::{self, Entered, HeldAcrossFork};
+use nearfar_tiers::guard::{self, Entered, HeldAcrossFork, Lock};
 use nearfar_tiers::memory::Memory;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock};
 
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 /// What the program has set for SIGSYS: shown to it, and called for signals that are not ours.
-static PROGRAM: Mutex<Option<libc::sigaction>> = Mutex::new(None);
+static PROGRAM: Lock<Option<libc::sigaction>> = Lock::new(None);
 static FORKING: HeldAcrossFork<Option<libc::sigaction>> = HeldAcrossFork::new();
 /// A word that a raw fork wipes: not zero in the process that manages its memory and in children of vfork.
 static MARK: AtomicPtr<AtomicU32> = AtomicPtr::new(std::ptr::null_mut());

@@ -8,6 +8,7 @@ pub mod arch;
 mod errno_text;
 pub mod errno;
 pub mod line;
+pub mod small_file;
 pub mod root;
 pub mod cgroup;
 pub mod machine;

@@ -5,6 +5,7 @@
 
 use crate::errno::{Errno, call};
 use crate::map;
+use crate::small_file;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// No limit.
@@ -106,21 +107,14 @@ pub fn set(kind: Kind, soft: u64, hard: u64, own: u64) -> Result<(), Errno> {
 
 /// Bytes of address space and of data that this process has, nearfar's own left out.
 fn used(kind: Kind) -> Option<u64> {
-    let mut text = [0u8; 256];
-    // SAFETY: a C string constant, and a local buffer with its length.
-    let got = unsafe {
-        let path = c"/proc/self/statm".as_ptr().addr();
-        let fd = call(libc::SYS_openat, [libc::AT_FDCWD as usize, path, libc::O_CLOEXEC as usize, 0, 0, 0]).ok()?;
-        let got = call(libc::SYS_read, [fd, text.as_mut_ptr().addr(), text.len(), 0, 0, 0]);
-        let _ = call(libc::SYS_close, [fd, 0, 0, 0, 0, 0]);
-        got.ok()?
-    };
+    let mut room = [0u8; 256];
+    let text = small_file::read(c"/proc/self/statm", &mut room)?;
     let field = match kind {
         Kind::Space => 0,
         // Data and stacks together, which is a little more than the limit is about.
         Kind::Data => 5,
     };
-    let pages: u64 = std::str::from_utf8(&text[..got]).ok()?.split_ascii_whitespace().nth(field)?.parse().ok()?;
+    let pages: u64 = std::str::from_utf8(text).ok()?.split_ascii_whitespace().nth(field)?.parse().ok()?;
     Some((pages * nearfar_core::addr::PAGE as u64).saturating_sub(map::own_bytes() as u64))
 }
 

@@ -2,7 +2,9 @@
 
 use crate::cgroup;
 use crate::errno::{Errno, call};
-use std::io::Write;
+use crate::line::Line;
+use crate::small_file;
+use std::ffi::CStr;
 
 /// Process id of the caller, from the kernel (libc may cache it across raw clones).
 pub fn pid() -> u32 {
@@ -27,20 +29,11 @@ struct Stat {
 /// `None` when there is no such process, or when one cannot tell (no descriptor left, no /proc). Allocates nothing: it is asked
 /// whether somebody was killed with the heap's lock.
 fn stat(pid: u32) -> Option<Stat> {
+    let path = Line::of(format_args!("/proc/{pid}/stat\0"));
     // The command name, at most 64 bytes of any kind, and some 50 numbers.
-    let mut bytes = [0u8; 2048];
-    let mut path = [0u8; 32];
-    write!(&mut path[..31], "/proc/{pid}/stat").ok()?;
-    // SAFETY: a path with its end, in a local.
-    let fd =
-        unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr().addr(), libc::O_CLOEXEC as usize, 0, 0, 0]) };
-    let fd = fd.ok()?;
-    // SAFETY: writes at most the bytes of a local.
-    let len = unsafe { call(libc::SYS_read, [fd, bytes.as_mut_ptr().addr(), bytes.len(), 0, 0, 0]) };
-    // SAFETY: opened above, and nobody else's.
-    let _ = unsafe { call(libc::SYS_close, [fd, 0, 0, 0, 0, 0]) };
+    let mut room = [0u8; 2048];
+    let text = small_file::read(CStr::from_bytes_with_nul(path.as_str().as_bytes()).ok()?, &mut room)?;
     // What is behind the name is ASCII.
-    let text = &bytes[..len.ok()?];
     let from = text.iter().rposition(|&byte| byte == b')')?;
     parse_stat(std::str::from_utf8(&text[from..]).ok()?)
 }

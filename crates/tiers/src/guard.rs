@@ -10,7 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 /// The lock, held. Signals stay blocked until it is dropped: a handler that touched paged memory would wait for the pager,
 /// which would wait for the lock.
 pub struct Entered<T: 'static> {
-    // Dropped in this order: the lock first, then the mark, then the signals.
+    // Dropped in this order: whose it is first, then the lock, the mark, the signals.
+    holder: Holder,
     guard: MutexGuard<'static, T>,
     _mark: Mark,
     _signals: Blocked,
@@ -37,50 +38,75 @@ pub fn turns() -> u64 {
     TURNS.load(Ordering::Relaxed)
 }
 
-/// Other processes share our memory, and so the lock. One that is killed while it has it never opens it.
+/// Other processes share our memory, and so our locks. One that is killed while it has one never opens it.
 static SHARED: AtomicBool = AtomicBool::new(false);
-/// Whose thread has the lock, once it is shared; 0: nobody, or not known.
-static HOLDER: AtomicU32 = AtomicU32::new(0);
 
-/// From now on it is kept who has the lock, which costs a system call each time.
+/// From now on it is kept who has which lock, which costs a system call each time.
 pub fn share() {
     SHARED.store(true, Ordering::Relaxed);
 }
 
-fn note_holder() {
-    if SHARED.load(Ordering::Relaxed) {
-        HOLDER.store(process::tid(), Ordering::Release);
+/// What is protected, and the number of the thread that has it once our memory is shared (0: nobody, or not known).
+pub struct Lock<T> {
+    mutex: Mutex<T>,
+    holder: AtomicU32,
+}
+
+impl<T> Lock<T> {
+    /// Open.
+    pub const fn new(what: T) -> Self {
+        Self { mutex: Mutex::new(what), holder: AtomicU32::new(0) }
+    }
+
+    /// The thread that has the lock and is gone.
+    pub fn gone_holder(&self) -> Option<u32> {
+        let holder = self.holder.load(Ordering::Acquire);
+        // Asked again: it may have opened it just before its end.
+        (holder != 0 && !process::exists(holder) && self.holder.load(Ordering::Acquire) == holder).then_some(holder)
     }
 }
 
-/// The thread that has the lock and is gone.
-pub fn gone_holder() -> Option<u32> {
-    let holder = HOLDER.load(Ordering::Acquire);
-    // Asked again: it may have opened it just before its end.
-    (holder != 0 && !process::exists(holder) && HOLDER.load(Ordering::Acquire) == holder).then_some(holder)
+struct Holder(&'static AtomicU32);
+
+impl Holder {
+    fn note(&self) {
+        if SHARED.load(Ordering::Relaxed) {
+            self.0.store(process::tid(), Ordering::Release);
+        }
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        if SHARED.load(Ordering::Relaxed) {
+            self.0.store(0, Ordering::Release);
+        }
+    }
 }
 
 /// Takes the lock.
-pub fn enter<T>(lock: &'static Mutex<T>) -> Entered<T> {
+pub fn enter<T>(lock: &'static Lock<T>) -> Entered<T> {
     let signals = Blocked::all();
     thread::go_inside();
-    let guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
-    note_holder();
+    let guard = lock.mutex.lock().unwrap_or_else(PoisonError::into_inner);
+    let holder = Holder(&lock.holder);
+    holder.note();
     note_turn();
-    Entered { guard, _mark: Mark, _signals: signals }
+    Entered { holder, guard, _mark: Mark, _signals: signals }
 }
 
 /// Takes the lock if nobody holds it.
-pub fn try_enter<T>(lock: &'static Mutex<T>) -> Option<Entered<T>> {
+pub fn try_enter<T>(lock: &'static Lock<T>) -> Option<Entered<T>> {
     let signals = Blocked::all();
-    let guard = match lock.try_lock() {
+    let guard = match lock.mutex.try_lock() {
         Ok(guard) => guard,
         Err(TryLockError::Poisoned(guard)) => guard.into_inner(),
         Err(TryLockError::WouldBlock) => return None,
     };
-    note_holder();
+    let holder = Holder(&lock.holder);
+    holder.note();
     thread::go_inside();
-    Some(Entered { guard, _mark: Mark, _signals: signals })
+    Some(Entered { holder, guard, _mark: Mark, _signals: signals })
 }
 
 /// A lock that is held while the process forks, so that the child has what it protects whole, and can open it.
@@ -106,22 +132,16 @@ impl<T> HeldAcrossFork<T> {
     /// # Safety
     /// By the thread that forked: it has the lock, or nobody has forked with it.
     pub unsafe fn give_back(&self) -> Option<Entered<T>> {
-        // In a child it is another thread.
-        note_holder();
         // SAFETY: as the caller says.
-        unsafe { (*self.0.get()).take() }
+        let entered = unsafe { (*self.0.get()).take() };
+        // In a child it is another thread.
+        entered.inspect(|entered| entered.holder.note())
     }
 }
 
 impl<T> Default for HeldAcrossFork<T> {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl<T> Drop for Entered<T> {
-    fn drop(&mut self) {
-        HOLDER.store(0, Ordering::Release);
     }
 }
 

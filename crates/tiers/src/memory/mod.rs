@@ -24,7 +24,7 @@ mod watchdog;
 pub use lend::CallLoan;
 
 use crate::frame::FramePool;
-use crate::guard::{self, Entered, HeldAcrossFork};
+use crate::guard::{self, Entered, HeldAcrossFork, Lock};
 use crate::job::{Job, Slot};
 use crate::own_fds::OwnFds;
 use inner::Inner;
@@ -32,12 +32,11 @@ use nearfar_core::addr::Extent;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::event::Event;
 use nearfar_sys::{credentials, own_thread, process};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 
 struct Common {
     job: Job,
-    inner: Mutex<Inner>,
+    inner: Lock<Inner>,
     event: Event,
     blocks: Extent,
     maps: Extent,
@@ -80,8 +79,7 @@ impl Memory {
         let (crowded, forking) = (AtomicBool::new(false), HeldAcrossFork::new());
         let slot = AtomicPtr::new(std::ptr::from_ref(inner.slot).cast_mut());
         let uffd = AtomicI32::new(-1);
-        let common =
-            Common { job, inner: Mutex::new(inner), event, blocks, maps, own_fds, slot, uffd, command, crowded, forking };
+        let common = Common { job, inner: Lock::new(inner), event, blocks, maps, own_fds, slot, uffd, command, crowded, forking };
         let memory = Memory { common: Box::leak(Box::new(common)) };
         let mut inner = memory.enter();
         inner.memory = Some(memory);

@@ -76,7 +76,7 @@ fn watch(common: &'static Common, limit_ns: u64) {
                 (now_ns() - since_ns, text)
             }
             Seen::Blocked => {
-                if let Some(thread) = guard::gone_holder() {
+                if let Some(thread) = common.inner.gone_holder() {
                     let why = Line::of(format_args!(
                         "process {thread}, which shared its memory (clone with CLONE_VM), was ended while it changed nearfar's tables"
                     ));
