@@ -1,6 +1,6 @@
 //! Judges where a program ran: figures in, warnings out. Thresholds are constants with their reasons.
 //!
-//! A few looks can be chance (start-up, another program's turn), so a warning takes a share of the looks, and at least two of them.
+//! A few looks can be chance (start-up, another program's turn), so a warning takes a share of the looks, and enough of them.
 
 use super::{Crowding, Launcher, Object, Pages, Process, Survey, Thread, Tier, Warning, Whom, team, tier_of};
 use crate::node::{CpuList, Placement};
@@ -38,7 +38,7 @@ pub fn judge(survey: &Survey) -> Vec<Warning> {
 }
 
 fn is_over(crowding: &Crowding) -> bool {
-    crowding.over >= 2 && f64::from(crowding.over) >= OVER_SHARE * f64::from(crowding.looks)
+    crowding.looks >= FEWEST_LOOKS && crowding.over >= 2 && f64::from(crowding.over) >= OVER_SHARE * f64::from(crowding.looks)
 }
 
 fn over_share(crowding: &Crowding) -> f64 {

@@ -70,7 +70,9 @@ fn more_threads_than_cpus() {
     assert!(said.contains("4 threads wanted to run at once on 2 CPUs") && said.contains("OMP_NUM_THREADS=2"), "{said}");
     assert!(!said.contains("nested"), "{said}");
     process.crowding.over = 1;
-    assert_eq!(words(&survey(vec![process])), "", "one look is chance");
+    assert_eq!(words(&survey(vec![process.clone()])), "", "one look is chance");
+    process.crowding = Crowding { looks: 4, over: 2, ..process.crowding };
+    assert_eq!(words(&survey(vec![process])), "", "and so is a start of which there are few looks");
 }
 
 #[test]
