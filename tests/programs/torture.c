@@ -1,9 +1,11 @@
 // All at once, from one seed: threads with objects of known content that they make, write, verify, move, shrink, grow, protect, discard and
-// free; forks whose children do the same; timer signals and signals between threads, whose handlers use paged memory; the kernel reading
-// and writing it. No memory (ENOMEM) is no failure: what was wanted is then left out.
+// free; forks whose children do the same; processes that share the memory (clone with CLONE_VM) and do it beside their maker; threads that
+// are cancelled inside system calls; timer signals and signals between threads, whose handlers use paged memory; the kernel reading and
+// writing it. No memory (ENOMEM) is no failure: what was wanted is then left out.
 //
-//   torture [bytes=96M] [threads=4] [seconds=10] [seed=1] [forks=1] [signals=1]
+//   torture [bytes=96M] [threads=4] [seconds=10] [seed=1] [forks=1] [signals=1] [sharers=1] [cancels=1]
 #include "check.h"
+#include <sched.h>
 #include <sys/time.h>
 
 enum { OBJECTS = 24, MOST_THREADS = 64 };
@@ -24,7 +26,7 @@ struct worker {
 };
 
 static size_t bytes = 96 * MIB;
-static int threads = 4, use_forks = 1, use_signals = 1;
+static int threads = 4, use_forks = 1, use_signals = 1, use_sharers = 1, use_cancels = 1;
 static double seconds = 10;
 static uint64_t seed = 1;
 static double end;
@@ -167,6 +169,19 @@ static void rewrite(struct worker *w, struct object *o) {
 
 static void step(struct worker *w);
 
+static void end_well(pid_t child) {
+    int status;
+    pid_t got;
+    do got = waitpid(child, &status, __WALL);
+    while (got < 0 && errno == EINTR);
+    must(got == child);
+    if (status == 0) return;
+    printf("FAILED child: status %x\n", status);
+    fflush(stdout);
+    // What stopped the child stops all.
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+}
+
 static void fork_one(struct worker *w) {
     pid_t child = fork();
     if (child < 0) return;
@@ -180,18 +195,59 @@ static void fork_one(struct worker *w) {
         fflush(NULL);
         _exit(0);
     }
-    int status;
-    pid_t got;
-    do got = waitpid(child, &status, 0);
-    while (got < 0 && errno == EINTR);
-    must(got == child);
-    if (status != 0) {
-        printf("FAILED child: status %x\n", status);
-        fflush(stdout);
-        // What stopped the child stops all.
-        _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
-    }
+    end_well(child);
     w->forks++;
+}
+
+// In a process of its own, in the same memory: while it runs its maker only waits, so that errno and the heap are its own.
+static int in_shared_memory(void *arg) {
+    struct worker *w = arg;
+    for (int i = 0; i < OBJECTS; i++)
+        if (w->objects[i].at && roll(w, 3) == 0) rewrite(w, &w->objects[i]);
+    struct object *o = &w->objects[roll(w, OBJECTS)];
+    if (o->at) drop(w, o);
+    make(w, o);
+    return 0;
+}
+
+static void share_one(struct worker *w) {
+    static const size_t stack_bytes = 256 << 10;
+    char *stack = mmap(NULL, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (stack == MAP_FAILED) return;
+    // Its handlers are ours, and so are the counts of signals; it is sent none.
+    pid_t child = clone(in_shared_memory, stack + stack_bytes, CLONE_VM | SIGCHLD, w);
+    if (child > 0) end_well(child);
+    must(munmap(stack, stack_bytes) == 0);
+}
+
+// Reads from a pipe that says nothing more, into paged memory.
+struct reader {
+    int fd;
+    char *into;
+};
+
+static void *read_for_ever(void *arg) {
+    struct reader *reader = arg;
+    for (;;) must(read(reader->fd, reader->into, PAGE) > 0);
+}
+
+static void cancel_one(struct worker *w) {
+    int fds[2];
+    struct reader reader = {.into = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)};
+    if (reader.into == MAP_FAILED) return;
+    if (pipe(fds) == 0) {
+        pthread_t thread;
+        reader.fd = fds[0];
+        must(write(fds[1], "said", 4) == 4);
+        if (pthread_create(&thread, NULL, read_for_ever, &reader) == 0) {
+            if (roll(w, 2)) usleep(roll(w, 300));
+            void *result;
+            must(pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+        }
+        close(fds[0]);
+        close(fds[1]);
+    }
+    must(munmap(reader.into, PAGE) == 0);
 }
 
 static void step(struct worker *w) {
@@ -221,6 +277,8 @@ static void *work(void *arg) {
     while (seconds_now() < end) {
         step(w);
         if (use_forks && roll(w, 60) == 0) fork_one(w);
+        if (use_sharers && roll(w, 60) == 0) share_one(w);
+        if (use_cancels && roll(w, 60) == 0) cancel_one(w);
     }
     pthread_barrier_wait(&together);
     return NULL;
@@ -237,6 +295,8 @@ int main(int argc, char **argv) {
         else if (!strncmp(argv[i], "seed", 4)) seed = strtoull(value, NULL, 10);
         else if (!strncmp(argv[i], "forks", 5)) use_forks = n;
         else if (!strncmp(argv[i], "signals", 7)) use_signals = n;
+        else if (!strncmp(argv[i], "sharers", 7)) use_sharers = n;
+        else if (!strncmp(argv[i], "cancels", 7)) use_cancels = n;
         else must(!"an argument of the list above");
     }
     end = seconds_now() + seconds;

@@ -8,13 +8,14 @@ use dlmalloc::Dlmalloc;
 use nearfar_core::addr::{Extent, PAGE};
 use nearfar_sys::futex::Lock;
 use nearfar_sys::map;
+use nearfar_tiers::guard::Holder;
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[cfg_attr(not(test), global_allocator)]
-static INTERNAL: Internal = Internal { lock: Lock::new(), heap: UnsafeCell::new(Dlmalloc::new_with_allocator(RawPages)) };
+static INTERNAL: Internal = Internal { lock: Lock::new(), holder: Holder::none(), heap: UnsafeCell::new(Dlmalloc::new_with_allocator(RawPages)) };
 
 /// Memory straight from the kernel, past our own hooks.
 struct RawPages;
@@ -115,6 +116,7 @@ fn some(block: *mut u8) -> *mut u8 {
 
 struct Internal {
     lock: Lock,
+    holder: Holder,
     heap: UnsafeCell<Dlmalloc<RawPages>>,
 }
 
@@ -122,10 +124,19 @@ struct Internal {
 unsafe impl Sync for Internal {}
 
 impl Internal {
+    /// Ends the process where another one that shares its memory was killed inside this heap: it stays half changed.
+    fn stop_if_lost(&self) {
+        if self.holder.gone().is_some() {
+            nearfar_tiers::pager::stop("a process that shares this one's memory was killed inside nearfar");
+        }
+    }
+
     fn with<R>(&self, act: impl FnOnce(&mut Dlmalloc<RawPages>) -> R) -> R {
-        self.lock.acquire();
+        self.lock.acquire_and_look(|| self.stop_if_lost());
+        self.holder.note();
         // SAFETY: the lock is held, so this is the only reference; `act` is dlmalloc code that does not come back here.
         let result = act(unsafe { &mut *self.heap.get() });
+        self.holder.clear();
         self.lock.release();
         result
     }
@@ -156,7 +167,7 @@ unsafe impl GlobalAlloc for Internal {
 
 /// Before fork: nobody else is inside the heap until one of the next two.
 pub fn fork_prepare() {
-    INTERNAL.lock.acquire();
+    INTERNAL.lock.acquire_and_look(|| INTERNAL.stop_if_lost());
 }
 
 /// After fork, in the parent.

@@ -46,11 +46,17 @@ impl Lock {
 
     /// Waits until it is free, and holds it.
     pub fn acquire(&self) {
+        self.acquire_and_look(|| {});
+    }
+
+    /// As `acquire`; calls `look` every tenth of a second or so of waiting.
+    pub fn acquire_and_look(&self, look: impl Fn()) {
         if self.try_acquire() {
             return;
         }
         while self.word.swap(CONTENDED, Ordering::Acquire) != FREE {
             wait(&self.word, CONTENDED, LOOK_NS);
+            look();
         }
     }
 

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 /// which would wait for the lock.
 pub struct Entered<T: 'static> {
     // Dropped in this order: whose it is first, then the lock, the mark, the signals.
-    holder: Holder,
+    holder: Noted,
     guard: MutexGuard<'static, T>,
     _mark: Mark,
     _signals: Blocked,
@@ -46,41 +46,68 @@ pub fn share() {
     SHARED.store(true, Ordering::Relaxed);
 }
 
-/// What is protected, and the number of the thread that has it once our memory is shared (0: nobody, or not known).
+/// The number of the thread that has a lock, once our memory is shared (0: nobody, or not known).
+#[derive(Debug, Default)]
+pub struct Holder(AtomicU32);
+
+impl Holder {
+    /// Nobody.
+    pub const fn none() -> Self {
+        Self(AtomicU32::new(0))
+    }
+
+    /// This thread.
+    pub fn note(&self) {
+        if SHARED.load(Ordering::Relaxed) {
+            self.0.store(process::tid(), Ordering::Release);
+        }
+    }
+
+    /// Nobody any more.
+    pub fn clear(&self) {
+        if SHARED.load(Ordering::Relaxed) {
+            self.0.store(0, Ordering::Release);
+        }
+    }
+
+    /// The thread that has the lock and no longer exists.
+    pub fn gone(&self) -> Option<u32> {
+        let holder = self.0.load(Ordering::Acquire);
+        // Asked again: it may have opened it just before its end.
+        (holder != 0 && !process::exists(holder) && self.0.load(Ordering::Acquire) == holder).then_some(holder)
+    }
+}
+
+/// What is protected, and who has it.
 pub struct Lock<T> {
     mutex: Mutex<T>,
-    holder: AtomicU32,
+    holder: Holder,
 }
 
 impl<T> Lock<T> {
     /// Open.
     pub const fn new(what: T) -> Self {
-        Self { mutex: Mutex::new(what), holder: AtomicU32::new(0) }
+        Self { mutex: Mutex::new(what), holder: Holder::none() }
     }
 
     /// The thread that has the lock and is gone.
     pub fn gone_holder(&self) -> Option<u32> {
-        let holder = self.holder.load(Ordering::Acquire);
-        // Asked again: it may have opened it just before its end.
-        (holder != 0 && !process::exists(holder) && self.holder.load(Ordering::Acquire) == holder).then_some(holder)
+        self.holder.gone()
     }
 }
 
-struct Holder(&'static AtomicU32);
+struct Noted(&'static Holder);
 
-impl Holder {
-    fn note(&self) {
-        if SHARED.load(Ordering::Relaxed) {
-            self.0.store(process::tid(), Ordering::Release);
-        }
+impl Noted {
+    fn new(holder: &'static Holder) -> Self {
+        holder.note();
+        Self(holder)
     }
 }
 
-impl Drop for Holder {
+impl Drop for Noted {
     fn drop(&mut self) {
-        if SHARED.load(Ordering::Relaxed) {
-            self.0.store(0, Ordering::Release);
-        }
+        self.0.clear();
     }
 }
 
@@ -89,8 +116,7 @@ pub fn enter<T>(lock: &'static Lock<T>) -> Entered<T> {
     let signals = Blocked::all();
     thread::go_inside();
     let guard = lock.mutex.lock().unwrap_or_else(PoisonError::into_inner);
-    let holder = Holder(&lock.holder);
-    holder.note();
+    let holder = Noted::new(&lock.holder);
     note_turn();
     Entered { holder, guard, _mark: Mark, _signals: signals }
 }
@@ -103,8 +129,7 @@ pub fn try_enter<T>(lock: &'static Lock<T>) -> Option<Entered<T>> {
         Err(TryLockError::Poisoned(guard)) => guard.into_inner(),
         Err(TryLockError::WouldBlock) => return None,
     };
-    let holder = Holder(&lock.holder);
-    holder.note();
+    let holder = Noted::new(&lock.holder);
     thread::go_inside();
     Some(Entered { holder, guard, _mark: Mark, _signals: signals })
 }
@@ -135,7 +160,7 @@ impl<T> HeldAcrossFork<T> {
         // SAFETY: as the caller says.
         let entered = unsafe { (*self.0.get()).take() };
         // In a child it is another thread.
-        entered.inspect(|entered| entered.holder.note())
+        entered.inspect(|entered| entered.holder.0.note())
     }
 }
 
@@ -155,5 +180,29 @@ impl<T> Deref for Entered<T> {
 impl<T> DerefMut for Entered<T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.guard
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_holder_that_is_gone_is_told() {
+        let holder = Holder::none();
+        holder.note();
+        assert_eq!(holder.gone(), None, "not noted while memory is not shared");
+        share();
+        holder.note();
+        assert_eq!(holder.gone(), None, "this thread is here");
+        std::thread::scope(|scope| {
+            scope.spawn(|| holder.note());
+        });
+        // A joined thread's number may stay for a moment.
+        while holder.gone().is_none() {
+            std::thread::yield_now();
+        }
+        holder.clear();
+        assert_eq!(holder.gone(), None);
     }
 }
