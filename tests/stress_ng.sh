@@ -199,6 +199,7 @@ messages() {
     grep -E '(fail|error|warn): |panicked|nearfar: |FAIL' "$1" | sed -E 's/\[[0-9]+\]/[]/g; s/0x[0-9a-f]+/0x/g; s/[0-9]+/N/g; s/^stress-ng: //' |
         grep -v -E 'metrics-check|bogo-op|WARNING: finished prematurely|mlockall has no effect' | sort -u || true
 }
+of_watchdog='goes on when that ends|has taken no turn for|is not stuck any more|no thread waits so long any more'
 work_done() { awk -v name="$2" '$2 == "metrc:" && $4 == name { print $5; exit }' "$1"; }
 skipped_by_itself() { grep -qE "skipped|not implemented|will be skipped|not supported" "$1"; }
 
@@ -212,9 +213,10 @@ judge() {
         run "$log" "$name" "$nearfar" run --quiet --near "$near" --far "$dir/far" --stats "$log.json" "${deny[@]}" --
         done_here=$(work_done "$log" "$name")
         wrong=''
-        new=$(comm -13 <(messages "$logs/$name.plain") <(messages "$log") | head -3 | tr '\n' ';')
+        new=$(comm -13 <(messages "$logs/$name.plain") <(messages "$log"))
         # The watchdog speaks of what is slow, and of what goes on by itself.
-        if [[ $new == *"goes on when that ends"* && $new != *"nearfar: "*"nearfar: "* && $new != *fail* ]]; then notes+="$way: slow, said the watchdog. "; new=''; fi
+        if [[ $new =~ $of_watchdog ]]; then notes+="$way: slow, said the watchdog. "; new=$(grep -vE "$of_watchdog" <<<"$new" || true); fi
+        new=$(head -3 <<<"$new" | tr '\n' ';'); [ "$new" != ';' ] || new=''
         if [ "$status" = 86 ]; then wrong="stopped by nearfar"
         elif [ "$status" = 124 ] || [ "$status" = 137 ]; then wrong="hangs"
         elif [ "$status" != "$plain_status" ]; then wrong="status $status"
