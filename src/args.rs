@@ -94,6 +94,12 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 
+    /// How much is brought around a page that is asked for: auto; or always 4K, 64K, 256K or 2M (any power of two), and nothing ahead.
+    /// For comparison: auto should be as good as the best of them (docs/policies.md). With --trace: the pieces whose visits are recorded,
+    /// 4K to 64K [64K]
+    #[arg(long, value_name = "GRAIN", default_value = "auto", allow_hyphen_values = true)]
+    pub grain: String,
+
     /// With --trace: how much each process has in view at a time; visits to what is in view are not seen
     #[arg(long, value_name = "SIZE", default_value = "8M", requires = "trace")]
     pub trace_window: String,

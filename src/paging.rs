@@ -100,6 +100,11 @@ fn by_kernel(why: &str, mode: Mode, args: &RunArgs, settings: &mut Settings, not
             "{why}: the kernel would page a mapped file, and nobody would see which pages are visited; {HOW_TO_GET_UFFD}"
         )));
     }
+    if args.grain != "auto" {
+        return Err(refuse(format_args!(
+            "{why}: the kernel would page a mapped file, and brings what it likes: leave --grain out, or: {HOW_TO_GET_UFFD}"
+        )));
+    }
     if settings.encrypt || settings.faults.any() {
         return Err(refuse(format_args!(
             "{why}: the kernel would page a mapped file, which cannot be encrypted; {HOW_TO_GET_UFFD}"

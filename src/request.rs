@@ -14,10 +14,11 @@ use crate::target::Target;
 use crate::tiers::{self, Nodes, Tiers, Typed};
 use crate::trace_file::TraceFile;
 use crate::{library, program};
-use nearfar_core::addr::PAGE;
+use nearfar_core::addr::{CHUNK_PAGES, PAGE};
 use nearfar_core::mode::Mode;
 use nearfar_core::node::Topology;
 use nearfar_core::placement::{Choice, Order, Policy, nodes};
+use nearfar_core::policy::fetch_grain::Grain;
 use nearfar_core::tier::{FarSpec, NearSpec};
 use nearfar_core::units::Bytes;
 use nearfar_sys::affinity;
@@ -96,6 +97,12 @@ impl RunRequest {
         if min_size < PAGE as u64 {
             return Err(refuse(format_args!("--min-size {} is below a page; write {PAGE} or more", args.min_size)));
         }
+        let grain = args.grain.parse::<Grain>().map_err(|error| refuse(format_args!("--grain: {error}")))?;
+        if args.trace.is_some() && grain.number() > CHUNK_PAGES as u32 {
+            return Err(refuse(format_args!(
+                "--grain {grain} with --trace: visits are recorded of pieces of at most 64K; write 4K to 64K"
+            )));
+        }
         let name = args.program.first().map(OsString::as_os_str).unwrap_or_default();
         let program = program::find(name, std::env::var_os("PATH").as_deref())?;
         let mut notes = Vec::new();
@@ -113,6 +120,7 @@ impl RunRequest {
         };
         let Made { library, mut settings, plan, memory, migration, near, far, mode } = made;
         settings.min_size = min_size;
+        settings.grain_pages = grain.number();
         let start = Start { cpus, memory };
         start.check()?;
         let stats = args.stats.map(|path| Target::new("--stats", path)).transpose()?;
@@ -157,6 +165,7 @@ fn typed(args: &RunArgs, choice: Option<Choice>) -> anyhow::Result<Typed> {
     let mode = args.mode.as_deref().map(str::parse::<Mode>).transpose();
     let of_pager = [
         (args.trace.is_some(), "--trace"),
+        (args.grain != "auto", "--grain"),
         (args.encrypt, "--encrypt"),
         (args.commit == Commit::Strict, "--commit strict"),
         (args.heap == Heap::Large, "--heap large"),

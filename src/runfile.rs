@@ -8,6 +8,7 @@ use crate::residence::{Residence, Resident};
 use crate::together::RankRecord;
 use nearfar_core::mode::Mode;
 use nearfar_core::placement::{Full, Order};
+use nearfar_core::policy::fetch_grain::Grain;
 use nearfar_core::stats::{COUNTERS, Counter, Snapshot};
 use nearfar_tiers::job::Settings;
 use serde::Serialize;
@@ -30,6 +31,7 @@ pub struct RunFile<'a> {
     far: &'a str,
     mode: String,
     place: Option<&'a str>,
+    grain: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     migration: Option<&'a Report>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -130,6 +132,13 @@ pub struct Ran<'a> {
     pub migration: Option<&'a Report>,
 }
 
+impl Ran<'_> {
+    fn grain(&self) -> Option<String> {
+        let paged = !self.settings.order.is_numa() && !self.settings.kernel_paging;
+        paged.then(|| Grain::of_number(self.settings.grain_pages).to_string())
+    }
+}
+
 impl RunFile<'_> {
     /// As it is written.
     pub fn text(&self) -> anyhow::Result<String> {
@@ -152,6 +161,7 @@ impl<'a> RunFile<'a> {
             far: ran.far,
             mode: ran.mode.to_string(),
             place: ran.place,
+            grain: ran.grain(),
             migration: ran.migration,
             nodes: outcome.residence.as_ref().map(|residence| Nodes::of(&ran.settings.order, residence)),
             machine,

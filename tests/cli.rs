@@ -75,6 +75,15 @@ fn bad_traces() {
 }
 
 #[test]
+fn bad_grains() {
+    for grain in ["3K", "4M", "some", "-4K", ""] {
+        refused(&["--near", "64M", "--grain", grain], &starter(), &["--grain", "auto"]);
+    }
+    refused(&["--near", "64M", "--grain", "128K", "--trace", "x.nft"], &starter(), &["--grain", "64K"]);
+    refused(&["--near", "64M", "--grain", "64K", "--deny", "uffd"], &starter(), &["leave --grain out"]);
+}
+
+#[test]
 fn bad_programs() {
     refused(&["--near", "64M"], &["/nonexistent/program".as_ref()], &["/nonexistent/program", "No such file"]);
     refused(&["--near", "64M"], &["no-such-program-anywhere".as_ref()], &["no-such-program-anywhere", "PATH"]);

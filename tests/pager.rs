@@ -140,3 +140,16 @@ fn two_programs_page_side_by_side() {
     let arguments = ["-c".as_ref(), script.as_ref(), "bash".as_ref(), mix.as_os_str()];
     TestProgram::command(["bash"]).args(arguments).same().ok().paged();
 }
+
+/// Whatever is brought at once, results are the same, and the run file says what was asked for.
+#[test]
+fn any_grain_gives_the_same() {
+    for (grain, options) in [("4K", &[][..]), ("16K", &["--deny", "kernel-faults"]), ("64K", &[]), ("2M", &["--deny", "move"])] {
+        let mix = verify_mix(&["bytes=96M", "threads=3", "seconds=2"]).near("40M").options(["--grain", grain]);
+        let under = mix.options(options.iter().copied()).nearfar().ok();
+        assert_eq!(under.stdout, "OK\n", "{grain}");
+        let file = under.run_file();
+        assert_eq!(file["grain"], grain);
+        assert_eq!(file["counters"]["prefetch_bytes"], 0, "nothing comes ahead");
+    }
+}

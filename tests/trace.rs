@@ -161,3 +161,29 @@ fn a_full_disk_ends_the_trace_and_not_the_program() {
     assert!(under.stderr.contains("the trace cannot be written any more"), "{}", under.stderr);
     assert!(accesses(&std::fs::read(&file).expect("the trace"), Grain::Chunk).is_some());
 }
+
+/// Pages are seen one by one, and a replay with times tells what each grain would have read.
+#[test]
+fn visits_to_pages_are_replayed_with_times() {
+    let scratch = Scratch::new();
+    let program = TestProgram::source("known_visits.c").near("96M").options(["--trace-window", "1M", "--grain", "4K"]);
+    let (under, bytes) = record(program, &scratch);
+    under.ok();
+    let path = scratch.0.join("pages.nft");
+    std::fs::write(&path, bytes).expect("write");
+    let path = path.to_str().expect("UTF-8");
+    let nearfar = |args: [&str; 7]| Command::new(nearfar_bin()).args(args).output().expect("nearfar runs");
+    let output = nearfar(["bench", "replay", path, "--near", "50%", "--plain", "0.5"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    for rule in ["4.0 KiB", "64.0 KiB", "2.0 MiB", "auto", "candidate"] {
+        assert!(text.lines().any(|line| line.contains(rule)), "{rule}: {text}");
+    }
+    let again = nearfar(["bench", "replay", path, "--near", "50%", "--plain", "0.5"]);
+    assert_eq!(String::from_utf8_lossy(&again.stdout), text, "replay is exact");
+    for (bad, value) in [("--latency", "-1us"), ("--near", "0"), ("--evict", "best")] {
+        let output = nearfar(["bench", "replay", path, "--plain", "1", bad, value]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && said.contains(bad), "{bad}: {said}");
+    }
+}

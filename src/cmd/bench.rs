@@ -27,6 +27,7 @@ mod results;
 mod table;
 mod settings;
 mod policies;
+mod replay;
 mod gtest;
 mod explained;
 mod peer_suite;
@@ -97,6 +98,7 @@ pub struct BenchArgs {
 #[derive(Debug, clap::Subcommand)]
 enum Apart {
     Policies(policies::PoliciesArgs),
+    Replay(replay::ReplayArgs),
     Memkind(memkind::MemkindArgs),
     Profile(profile::ProfileArgs),
 }
@@ -105,6 +107,7 @@ enum Apart {
 pub fn run(args: BenchArgs) -> Result<ExitCode> {
     match &args.apart {
         Some(Apart::Policies(args)) => return policies::run(args),
+        Some(Apart::Replay(args)) => return replay::run(args),
         Some(Apart::Memkind(args)) => return memkind::run(args),
         Some(Apart::Profile(args)) => return profile::run(args),
         None => {}

@@ -15,7 +15,8 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[cfg_attr(not(test), global_allocator)]
-static INTERNAL: Internal = Internal { lock: Lock::new(), holder: Holder::none(), heap: UnsafeCell::new(Dlmalloc::new_with_allocator(RawPages)) };
+static INTERNAL: Internal =
+    Internal { lock: Lock::new(), holder: Holder::none(), heap: UnsafeCell::new(Dlmalloc::new_with_allocator(RawPages)) };
 
 /// Memory straight from the kernel, past our own hooks.
 struct RawPages;

@@ -17,7 +17,7 @@ use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const MAGIC: u64 = u64::from_le_bytes(*b"nearfar5");
+const MAGIC: u64 = u64::from_le_bytes(*b"nearfar6");
 /// Processes that can be under one job at a time.
 pub const SLOT_COUNT: usize = ACCOUNTS;
 const PATH_BYTES: usize = 1024;
@@ -47,6 +47,8 @@ pub struct Settings {
     pub denied: u32,
     /// Chunks that a process that records its visits keeps in view; 0 when nothing is recorded.
     pub trace_window: u32,
+    /// Pages that are brought around one that is asked for; 0: learned (`--grain`).
+    pub grain_pages: u32,
     /// The page table is checked in every so many rounds of a pager; 0: never (NEARFAR_CHECK).
     pub check_rounds: u32,
     /// A program that must be stopped ends by SIGABRT and leaves a core file (NEARFAR_CORE).
@@ -85,6 +87,7 @@ impl Settings {
             emu_latency_ns: 0,
             denied: 0,
             trace_window: 0,
+            grain_pages: 0,
             check_rounds: 0,
             core_on_stop: false,
             encrypt: false,

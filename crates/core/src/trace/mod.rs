@@ -7,11 +7,13 @@
 mod bytes;
 mod batch;
 mod visits;
+mod page_visits;
 mod stack;
 #[cfg(test)]
 mod tests;
 
 pub use batch::{Batch, HEADER_BYTES, Process, Reader, encode, header};
+pub use page_visits::{Step, steps};
 pub use stack::Stack;
 pub use visits::{Grain, Summary, accesses};
 

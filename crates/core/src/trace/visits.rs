@@ -20,7 +20,7 @@ pub enum Grain {
 }
 
 /// Address spaces lie side by side: none has 2^28 blocks (512 TiB).
-const PROCESS_SHIFT: u32 = 28;
+pub(super) const PROCESS_SHIFT: u32 = 28;
 
 impl Grain {
     fn pages(self) -> u64 {
@@ -143,9 +143,8 @@ impl Builder {
     }
 }
 
-/// The visits of all processes of the trace in `bytes`, in order of time, as units of `grain`; `None` when it is no trace of
-/// this version. The child of a fork is a process of its own: what it shares with its parent is not known here.
-pub fn accesses(bytes: &[u8], grain: Grain) -> Option<(Vec<Access>, Summary)> {
+/// All records of the trace in `bytes` with the number of their process, in order of time; `None` when it is no trace of this version.
+pub(super) fn in_order(bytes: &[u8]) -> Option<(Vec<(usize, Record)>, Summary)> {
     let mut reader = Reader::new(bytes)?;
     let mut summary = Summary { window_chunks: reader.window_chunks(), ..Summary::default() };
     let mut numbers: HashMap<Process, (usize, u64, u64)> = HashMap::new();
@@ -167,8 +166,15 @@ pub fn accesses(bytes: &[u8], grain: Grain) -> Option<(Vec<Access>, Summary)> {
     summary.dropped = numbers.values().fold(0, |sum: u64, &(_, _, dropped)| sum.saturating_add(dropped));
     // Stable: what one process did stays in order.
     records.sort_by_key(|&(time, _, _)| time);
+    Some((records.into_iter().map(|(_, process, record)| (process, record)).collect(), summary))
+}
+
+/// The visits of all processes of the trace in `bytes`, in order of time, as units of `grain`; `None` when it is no trace of
+/// this version. The child of a fork is a process of its own: what it shares with its parent is not known here.
+pub fn accesses(bytes: &[u8], grain: Grain) -> Option<(Vec<Access>, Summary)> {
+    let (records, mut summary) = in_order(bytes)?;
     let mut builder = Builder::empty(grain);
-    for (_, process, record) in records {
+    for (process, record) in records {
         match record {
             Record::Visit { page, write, found, .. } => builder.visit(process, page, write, found == Found::Zero),
             Record::Out { page, changed } => builder.out(process, page, changed),

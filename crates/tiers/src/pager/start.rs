@@ -9,9 +9,10 @@ use crate::hash_map::Map;
 use crate::job::{Job, Slot};
 use crate::loans::Loans;
 use crate::region::Regions;
-use nearfar_core::addr::{Extent, block_extent};
+use nearfar_core::addr::{CHUNK_PAGES, Extent, block_extent};
 use nearfar_core::policy;
-use nearfar_core::policy::fetch_chunk::ChunkFetch;
+use nearfar_core::policy::Prefetch;
+use nearfar_core::policy::fetch_grain::GrainFetch;
 use nearfar_core::policy::stream::StreamFetch;
 use nearfar_sys::aside;
 use nearfar_sys::errno::Errno;
@@ -80,6 +81,13 @@ impl Pager {
         let Some(evict) = policy::evict_by_name(if recording { "fifo" } else { "adaptive" }, capacity) else {
             return Err((regions, Start::Space(Errno::EINVAL)));
         };
+        let fetch: Box<dyn Prefetch> = match job.settings().grain_pages {
+            // Each visit to a chunk is to be seen.
+            0 if recording => Box::new(GrainFetch::exact(CHUNK_PAGES as u32)),
+            pages if recording => Box::new(GrainFetch::exact(pages)),
+            0 => Box::new(StreamFetch::default()),
+            pages => Box::new(GrainFetch::new(pages)),
+        };
         let mut pager = Pager {
             job,
             slot,
@@ -95,7 +103,7 @@ impl Pager {
             free_holds: Vec::new(),
             serial: 0,
             evict,
-            fetch: if recording { Box::new(ChunkFetch) } else { Box::new(StreamFetch::default()) },
+            fetch,
             capacity,
             aside: Default::default(),
             kept: 0,

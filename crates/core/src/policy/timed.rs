@@ -1,0 +1,466 @@
+//! Replay with times: what a program's visits to pages take under a fetch and an eviction policy, with a far device that has a latency and
+//! a bandwidth.
+//!
+//! One thread goes from visit to visit, computes as long as is said for each, and waits where a page is not in view. The device reads one
+//! thing after another at its bandwidth, and each is there a latency after it was read; so what is asked for together costs one latency.
+//! Writes take what the reads leave of the bandwidth, and wait for nobody until too many are pending. Near is `near` pages: what is in
+//! view, what was fetched ahead, and limbo, from which pages come back without a read.
+//! Left out: threads that wait beside each other, huge pages, what an eviction costs the program.
+
+use crate::addr::{BLOCK_PAGES, CHUNK_PAGES, PAGE};
+use crate::policy::replay::LIMBO_SHARE;
+use crate::policy::{Arrival, Evict, Fault, Found, Prefetch, Room, Run, Unit, View};
+use crate::trace::Step;
+use std::collections::{HashMap, VecDeque};
+
+/// What things take, in ns.
+#[derive(Clone, Copy, Debug)]
+pub struct Costs {
+    /// Computing between two visits.
+    pub visit_ns: f64,
+    /// A page fault that needs no read, from the instruction and back.
+    pub fault_ns: f64,
+    /// Each page that is brought into view or taken out of it, beside the device's time.
+    pub page_ns: f64,
+    /// A read of one page, when the device has nothing else to do.
+    pub latency_ns: f64,
+    /// Bandwidth of the device, bytes per second, reads and writes together.
+    pub bytes_per_s: f64,
+}
+
+/// What a replay came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Timed {
+    /// Seconds in all.
+    pub seconds: f64,
+    /// Of these, waiting for far.
+    pub waited_s: f64,
+    /// Page faults.
+    pub faults: u64,
+    /// Those that waited for a read that they began.
+    pub demand: u64,
+    /// Pages read.
+    pub pages_in: u64,
+    /// Pages written.
+    pub pages_out: u64,
+}
+
+/// Pages that may wait to be written.
+const PENDING: f64 = 4096.0;
+/// Prefetch may have this part of near.
+const STAGED_SHARE: u64 = 8;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Page {
+    Empty,
+    Far,
+    View,
+    Staged(u32),
+    Limbo,
+}
+
+struct Block {
+    pages: [Page; BLOCK_PAGES],
+    dirty: [bool; BLOCK_PAGES],
+    /// It is evicted as one.
+    whole: bool,
+}
+
+struct Ahead {
+    run: Run,
+    ready: f64,
+    left: u32,
+}
+
+struct Blocks(HashMap<u64, Box<Block>>);
+
+impl Blocks {
+    fn of(&mut self, page: u64) -> &mut Block {
+        let fresh = || Box::new(Block { pages: [Page::Empty; BLOCK_PAGES], dirty: [false; BLOCK_PAGES], whole: false });
+        self.0.entry(page / BLOCK_PAGES as u64).or_insert_with(fresh)
+    }
+}
+
+impl View for Blocks {
+    fn in_far(&self, run: Run, down: bool) -> Option<Run> {
+        let block = self.0.get(&(run.first / BLOCK_PAGES as u64))?;
+        let base = run.first / BLOCK_PAGES as u64 * BLOCK_PAGES as u64;
+        let start = (run.first - base) as usize;
+        let range = start..(start + run.count as usize).min(BLOCK_PAGES);
+        let far = |page: &usize| block.pages[*page] == Page::Far;
+        if range.clone().all(|page| matches!(block.pages[page], Page::Far | Page::Empty)) {
+            return range.clone().any(|page| far(&page)).then_some(run);
+        }
+        let (first, last) = match down {
+            false => {
+                let first = range.clone().find(far)?;
+                (first, (first..range.end).take_while(far).last()?)
+            }
+            true => {
+                let last = range.clone().rev().find(far)?;
+                ((range.start..=last).rev().take_while(far).last()?, last)
+            }
+        };
+        Some(Run { first: base + first as u64, count: (last - first + 1) as u32 })
+    }
+}
+
+struct Sim<'a> {
+    costs: Costs,
+    near: u64,
+    evict: &'a mut dyn Evict,
+    fetch: &'a mut dyn Prefetch,
+    blocks: Blocks,
+    ahead: Vec<Ahead>,
+    staged: VecDeque<u32>,
+    limbo: VecDeque<u64>,
+    view_pages: u64,
+    staged_pages: u64,
+    limbo_pages: u64,
+    now: f64,
+    device_free: f64,
+    pending: f64,
+    timed: Timed,
+}
+
+/// Replays `steps` with a near of `near` pages.
+pub fn timed(steps: &[Step], near: u64, evict: &mut dyn Evict, fetch: &mut dyn Prefetch, costs: &Costs) -> Timed {
+    evict.set_capacity(near - near / LIMBO_SHARE);
+    let mut sim = Sim {
+        costs: *costs,
+        near,
+        evict,
+        fetch,
+        blocks: Blocks(HashMap::new()),
+        ahead: Vec::new(),
+        staged: VecDeque::new(),
+        limbo: VecDeque::new(),
+        view_pages: 0,
+        staged_pages: 0,
+        limbo_pages: 0,
+        now: 0.0,
+        device_free: 0.0,
+        pending: 0.0,
+        timed: Timed::default(),
+    };
+    for step in steps {
+        match *step {
+            Step::Visit { page, thread, write } => sim.visit(page, thread, write),
+            Step::Gone { page, pages } => sim.gone(page, pages),
+        }
+    }
+    sim.timed.seconds = sim.now / 1e9;
+    sim.timed
+}
+
+fn index(page: u64) -> usize {
+    page as usize % BLOCK_PAGES
+}
+
+impl Sim<'_> {
+    fn page_transfer_ns(&self) -> f64 {
+        PAGE as f64 / self.costs.bytes_per_s * 1e9
+    }
+
+    /// Begins a read of `pages`; when it will be there.
+    fn read(&mut self, pages: u64) -> f64 {
+        let idle = (self.now - self.device_free).max(0.0);
+        self.pending = (self.pending - idle / self.page_transfer_ns()).max(0.0);
+        let excess = (self.pending - PENDING).max(0.0);
+        self.pending -= excess;
+        self.device_free = self.device_free.max(self.now) + (excess + pages as f64) * self.page_transfer_ns();
+        self.timed.pages_in += pages;
+        self.device_free + self.costs.latency_ns
+    }
+
+    fn visit(&mut self, page: u64, thread: u32, write: bool) {
+        self.now += self.costs.visit_ns;
+        let state = self.blocks.of(page).pages[index(page)];
+        if state != Page::View {
+            self.fault(page, thread, write, state);
+        }
+        self.blocks.of(page).dirty[index(page)] |= write;
+    }
+
+    fn fault(&mut self, page: u64, thread: u32, write: bool, state: Page) {
+        self.timed.faults += 1;
+        self.now += self.costs.fault_ns;
+        let found = match state {
+            Page::Empty => Found::Zero,
+            Page::Limbo => Found::Limbo,
+            Page::Staged(id) if self.ahead[id as usize].ready > self.now => Found::Late,
+            Page::Staged(_) => Found::Staged,
+            Page::Far | Page::View => Found::Far,
+        };
+        let used = self.view_pages + self.staged_pages + self.limbo_pages;
+        let room = Room {
+            near_pages: self.near,
+            free_pages: self.near.saturating_sub(used),
+            data_pages: self.blocks.0.len() as u64 * BLOCK_PAGES as u64,
+            staging_pages: self.near / STAGED_SHARE,
+            staged_pages: self.staged_pages,
+            far_bytes_per_s: self.costs.bytes_per_s as u64,
+        };
+        let fault = Fault { page, thread, found, write, now_ns: self.now as u64 };
+        let fetch = self.fetch.on_fault(&fault, &room, &self.blocks);
+        let run = fetch.run.unwrap_or(Run { first: page, count: 1 });
+        match found {
+            Found::Staged | Found::Late => self.show_ahead(page),
+            _ => self.bring(page, run, found),
+        }
+        for run in fetch.show {
+            self.show_ahead(run.first);
+        }
+        for run in fetch.ahead {
+            self.stage(run);
+        }
+    }
+
+    fn wait_until(&mut self, ready: f64) {
+        if ready > self.now {
+            self.timed.waited_s += (ready - self.now) / 1e9;
+            self.now = ready;
+        }
+    }
+
+    /// Brings what of `run` is in the same state as `page`, around it.
+    fn bring(&mut self, page: u64, run: Run, found: Found) {
+        let block = self.blocks.of(page);
+        let wanted = block.pages[index(page)];
+        let base = page - index(page) as u64;
+        let range = (run.first.max(base) - base) as usize
+            ..((run.first + u64::from(run.count)).min(base + BLOCK_PAGES as u64) - base) as usize;
+        let all = |state: Page| block.pages.iter().all(|&page| page == state);
+        let whole = range.len() == BLOCK_PAGES && all(wanted);
+        let pages: Vec<usize> = match found {
+            Found::Limbo => range.filter(|&at| block.pages[at] == wanted).collect(),
+            // Only what is in one piece around it.
+            _ => {
+                let at = index(page);
+                let first = (range.start..=at).rev().take_while(|&at| block.pages[at] == wanted).last().unwrap_or(at);
+                let last = (at..range.end).take_while(|&at| block.pages[at] == wanted).last().unwrap_or(at);
+                (first..=last).collect()
+            }
+        };
+        let count = pages.len() as u64;
+        if found == Found::Far {
+            self.timed.demand += 1;
+            let ready = self.read(count);
+            self.wait_until(ready);
+        }
+        if found == Found::Limbo {
+            self.limbo_pages -= count;
+        }
+        self.now += count as f64 * self.costs.page_ns;
+        self.make_room(count);
+        let block = self.blocks.of(page);
+        pages.iter().for_each(|&at| block.pages[at] = Page::View);
+        block.whole |= whole;
+        self.view_pages += count;
+        let arrival = match found {
+            Found::Zero => Arrival::Touched,
+            Found::Limbo => Arrival::Rescued,
+            _ => Arrival::Demanded,
+        };
+        self.settle(base, &pages, arrival);
+    }
+
+    fn settle(&mut self, base: u64, pages: &[usize], arrival: Arrival) {
+        let number = (base / BLOCK_PAGES as u64) as usize;
+        let block = self.blocks.of(base);
+        if block.whole {
+            self.evict.insert(Unit::block(number), BLOCK_PAGES as u32, arrival);
+            return;
+        }
+        let (Some(first), Some(last)) = (pages.first(), pages.last()) else { return };
+        for chunk in first / CHUNK_PAGES..=last / CHUNK_PAGES {
+            let range = chunk * CHUNK_PAGES..(chunk + 1) * CHUNK_PAGES;
+            let count = block.pages[range].iter().filter(|&&page| page == Page::View).count() as u32;
+            if count > 0 {
+                self.evict.insert(Unit::chunk(number, chunk), count, arrival);
+            }
+        }
+    }
+
+    fn stage(&mut self, run: Run) {
+        let Some(part) = self.blocks.in_far(run, false) else { return };
+        let base = part.first - index(part.first) as u64;
+        let pages: Vec<usize> = (index(part.first)..index(part.first) + part.count as usize)
+            .filter(|&at| self.blocks.of(base).pages[at] == Page::Far)
+            .collect();
+        let count = pages.len() as u64;
+        while self.staged_pages + count > self.near / STAGED_SHARE && self.drop_staged() {}
+        self.make_room(count);
+        let ready = self.read(count);
+        let id = self.ahead.len() as u32;
+        self.ahead.push(Ahead { run: part, ready, left: count as u32 });
+        self.staged.push_back(id);
+        self.staged_pages += count;
+        let block = self.blocks.of(base);
+        pages.iter().for_each(|&at| block.pages[at] = Page::Staged(id));
+    }
+
+    /// Shows the run that was brought ahead and has `page`.
+    fn show_ahead(&mut self, page: u64) {
+        let Page::Staged(id) = self.blocks.of(page).pages[index(page)] else { return };
+        let (run, ready) = (self.ahead[id as usize].run, self.ahead[id as usize].ready);
+        self.wait_until(ready);
+        let base = page - index(page) as u64;
+        let block = self.blocks.of(page);
+        let pages: Vec<usize> =
+            (index(run.first)..index(run.first) + run.count as usize).filter(|&at| block.pages[at] == Page::Staged(id)).collect();
+        pages.iter().for_each(|&at| block.pages[at] = Page::View);
+        block.whole |= block.pages.iter().all(|&page| page == Page::View) && pages.len() == BLOCK_PAGES;
+        self.ahead[id as usize].left = 0;
+        self.staged_pages -= pages.len() as u64;
+        self.view_pages += pages.len() as u64;
+        self.now += pages.len() as f64 * self.costs.page_ns;
+        self.settle(base, &pages, Arrival::Demanded);
+    }
+
+    fn drop_staged(&mut self) -> bool {
+        while let Some(id) = self.staged.pop_front() {
+            let Ahead { run, left, .. } = self.ahead[id as usize];
+            if left == 0 {
+                continue;
+            }
+            let block = self.blocks.of(run.first);
+            for at in index(run.first)..index(run.first) + run.count as usize {
+                if block.pages[at] == Page::Staged(id) {
+                    block.pages[at] = Page::Far;
+                    self.staged_pages -= 1;
+                }
+            }
+            self.ahead[id as usize].left = 0;
+            self.fetch.on_wasted(run);
+            return true;
+        }
+        false
+    }
+
+    fn make_room(&mut self, count: u64) {
+        let limbo_room = self.near / LIMBO_SHARE;
+        while self.view_pages + self.staged_pages + limbo_room + count > self.near {
+            let Some(unit) = self.evict.victim() else {
+                if self.drop_staged() {
+                    continue;
+                }
+                break;
+            };
+            self.release(unit);
+        }
+        while self.limbo_pages > limbo_room {
+            let Some(page) = self.limbo.pop_front() else { break };
+            let block = self.blocks.of(page);
+            if block.pages[index(page)] == Page::Limbo {
+                block.pages[index(page)] = Page::Far;
+                self.limbo_pages -= 1;
+            }
+        }
+    }
+
+    fn release(&mut self, unit: Unit) {
+        let base = unit.block_number() as u64 * BLOCK_PAGES as u64;
+        let range = match unit.chunk_index() {
+            Some(chunk) => chunk * CHUNK_PAGES..(chunk + 1) * CHUNK_PAGES,
+            None => 0..BLOCK_PAGES,
+        };
+        let block = self.blocks.of(base);
+        block.whole = false;
+        let mut written = 0;
+        for at in range {
+            if block.pages[at] == Page::View {
+                block.pages[at] = Page::Limbo;
+                written += u32::from(std::mem::take(&mut block.dirty[at]));
+                self.limbo.push_back(base + at as u64);
+                self.limbo_pages += 1;
+                self.view_pages -= 1;
+            }
+        }
+        self.pending += f64::from(written);
+        self.timed.pages_out += u64::from(written);
+        self.evict.left(unit, written);
+    }
+
+    fn gone(&mut self, first: u64, pages: u64) {
+        let range = first..first + pages;
+        let numbers: Vec<u64> = match pages / BLOCK_PAGES as u64 > self.blocks.0.len() as u64 {
+            true => self.blocks.0.keys().copied().collect(),
+            false => (first / BLOCK_PAGES as u64..range.end.div_ceil(BLOCK_PAGES as u64)).collect(),
+        };
+        for number in numbers {
+            let base = number * BLOCK_PAGES as u64;
+            let Some(block) = self.blocks.0.get_mut(&number) else { continue };
+            for at in (0..BLOCK_PAGES).filter(|&at| range.contains(&(base + at as u64))) {
+                match block.pages[at] {
+                    Page::View => self.view_pages -= 1,
+                    Page::Limbo => self.limbo_pages -= 1,
+                    Page::Staged(id) => {
+                        self.staged_pages -= 1;
+                        self.ahead[id as usize].left -= 1;
+                    }
+                    Page::Empty | Page::Far => {}
+                }
+                (block.pages[at], block.dirty[at]) = (Page::Empty, false);
+            }
+            if !block.pages.contains(&Page::View) {
+                if std::mem::take(&mut block.whole) {
+                    self.evict.remove(Unit::block(number as usize));
+                }
+                (0..BLOCK_PAGES / CHUNK_PAGES).for_each(|chunk| self.evict.remove(Unit::chunk(number as usize, chunk)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::evict_by_name;
+    use crate::policy::fetch_grain::GrainFetch;
+
+    const COSTS: Costs = Costs { visit_ns: 1000.0, fault_ns: 10_000.0, page_ns: 0.0, latency_ns: 90_000.0, bytes_per_s: 4096e5 };
+    const DATA: u64 = 8192;
+
+    /// Two sweeps over the data, from the second page of the address space on.
+    fn sweeps(write: bool) -> Vec<Step> {
+        (0..2 * DATA).map(|at| Step::Visit { page: 512 + at % DATA, thread: 1, write: write || at < DATA }).collect()
+    }
+
+    fn run(steps: &[Step], near: u64, grain: u32) -> Timed {
+        let mut evict = evict_by_name("fifo", near).unwrap();
+        timed(steps, near, evict.as_mut(), &mut GrainFetch::new(grain), &COSTS)
+    }
+
+    #[test]
+    fn each_page_once_and_a_latency_for_each_group() {
+        let one = run(&sweeps(false), 4096, 1);
+        assert_eq!((one.demand, one.pages_in, one.pages_out), (DATA, DATA, DATA));
+        let group = run(&sweeps(false), 4096, 16);
+        assert_eq!((group.demand, group.pages_in), (DATA / 16, DATA));
+        // A read of 16 pages: 90 us, and 10 us for each page.
+        let waited = (DATA / 16) as f64 * 250e-6;
+        assert!((group.waited_s - waited).abs() < 0.01 * waited, "{} for {waited}", group.waited_s);
+        assert!(one.seconds > 2.0 * group.seconds);
+    }
+
+    #[test]
+    fn what_fits_is_read_never() {
+        let all = run(&sweeps(false), 2 * DATA, 16);
+        assert_eq!((all.demand, all.pages_in, all.pages_out), (0, 0, 0));
+    }
+
+    #[test]
+    fn writes_wait_only_when_too_many_are_pending() {
+        let (reads, writes) = (run(&sweeps(false), 4096, 64), run(&sweeps(true), 4096, 64));
+        assert_eq!(reads.pages_in, writes.pages_in);
+        assert!(writes.pages_out > reads.pages_out && writes.seconds > reads.seconds);
+    }
+
+    #[test]
+    fn what_is_given_up_is_not_read_again() {
+        let mut steps = sweeps(false);
+        steps.insert(DATA as usize, Step::Gone { page: 0, pages: u64::MAX / 2 });
+        assert_eq!(run(&steps, 4096, 16).pages_in, 0);
+    }
+}
