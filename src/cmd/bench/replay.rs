@@ -25,19 +25,19 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "33%")]
     near: Vec<String>,
     /// Seconds that the program takes without nearfar
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
     plain: f64,
     /// Time of one read of a page, the device being idle
-    #[arg(long, value_name = "TIME", default_value = "80us")]
+    #[arg(long, value_name = "TIME", default_value = "80us", allow_hyphen_values = true)]
     latency: Nanos,
     /// Bandwidth of the device
-    #[arg(long, value_name = "RATE", default_value = "2G")]
+    #[arg(long, value_name = "RATE", default_value = "2G", allow_hyphen_values = true)]
     bandwidth: BytesPerSec,
     /// Time of a page fault that needs no read
-    #[arg(long, value_name = "TIME", default_value = "14us")]
+    #[arg(long, value_name = "TIME", default_value = "14us", allow_hyphen_values = true)]
     fault: Nanos,
     /// Time for each page that is brought, beside the device's
-    #[arg(long, value_name = "TIME", default_value = "500ns")]
+    #[arg(long, value_name = "TIME", default_value = "500ns", allow_hyphen_values = true)]
     page: Nanos,
     /// Eviction policy: those of "nearfar bench policies"
     #[arg(long, value_name = "NAME", default_value = "adaptive")]
