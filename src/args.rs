@@ -94,9 +94,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 
-    /// How much is brought around a page that is asked for: auto; or always 4K, 64K, 256K or 2M (any power of two), and nothing ahead.
+    /// How much is brought around a page that is asked for: auto; or always 4K, 64K, 256K or 2M (any power of two), and nothing ahead,
+    /// but never more than a sixteenth of near; fresh memory comes in larger pieces.
     /// For comparison: auto should be as good as the best of them (docs/policies.md). With --trace: the pieces whose visits are recorded,
-    /// 4K to 64K [64K]
+    /// 4K to 64K (64K unless said)
     #[arg(long, value_name = "GRAIN", default_value = "auto", allow_hyphen_values = true)]
     pub grain: String,
 

@@ -22,7 +22,7 @@ struct worker {
     uint64_t dice;
     size_t most, held; // bytes
     pthread_t thread;
-    unsigned long steps, forks;
+    unsigned long steps, forks, sharers, cancels;
 };
 
 static size_t bytes = 96 * MIB;
@@ -199,7 +199,7 @@ static void fork_one(struct worker *w) {
     w->forks++;
 }
 
-// In a process of its own, in the same memory: while it runs its maker only waits, so that errno and the heap are its own.
+// In a process of its own, in the same memory: while it runs its maker only waits, but for handlers, which leave errno as it was.
 static int in_shared_memory(void *arg) {
     struct worker *w = arg;
     for (int i = 0; i < OBJECTS; i++)
@@ -216,7 +216,10 @@ static void share_one(struct worker *w) {
     if (stack == MAP_FAILED) return;
     // Its handlers are ours, and so are the counts of signals; it is sent none.
     pid_t child = clone(in_shared_memory, stack + stack_bytes, CLONE_VM | SIGCHLD, w);
-    if (child > 0) end_well(child);
+    if (child > 0) {
+        end_well(child);
+        w->sharers++;
+    }
     must(munmap(stack, stack_bytes) == 0);
 }
 
@@ -243,6 +246,7 @@ static void cancel_one(struct worker *w) {
             if (roll(w, 2)) usleep(roll(w, 300));
             void *result;
             must(pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+            w->cancels++;
         }
         close(fds[0]);
         close(fds[1]);
@@ -314,11 +318,13 @@ int main(int argc, char **argv) {
     must(pthread_barrier_init(&together, NULL, threads) == 0);
     pthread_t started[MOST_THREADS];
     for (int i = 0; i < threads; i++) must(pthread_create(&started[i], NULL, work, &workers[i]) == 0);
-    unsigned long steps = 0, forks = 0, counted = 0;
+    unsigned long steps = 0, forks = 0, sharers = 0, cancels = 0, counted = 0;
     for (int i = 0; i < threads; i++) {
         must(pthread_join(started[i], NULL) == 0);
         steps += workers[i].steps;
         forks += workers[i].forks;
+        sharers += workers[i].sharers;
+        cancels += workers[i].cancels;
     }
     for (int i = 0; i < threads; i++)
         for (int j = 0; j < OBJECTS; j++)
@@ -330,7 +336,7 @@ int main(int argc, char **argv) {
     usleep(20000);
     for (size_t i = 0; i < PAGE / 8; i++) counted += counts[i];
     must(counted == handled);
-    fprintf(stderr, "torture: %lu steps, %lu forks, %lu signals\n", steps, forks, handled);
+    fprintf(stderr, "torture: %lu steps, %lu forks, %lu sharers, %lu cancels, %lu signals\n", steps, forks, sharers, cancels, handled);
     puts("OK");
     return 0;
 }

@@ -133,8 +133,9 @@ impl Internal {
     }
 
     fn with<R>(&self, act: impl FnOnce(&mut Dlmalloc<RawPages>) -> R) -> R {
+        let me = Holder::me();
         self.lock.acquire_and_look(|| self.stop_if_lost());
-        self.holder.note();
+        self.holder.note(me);
         // SAFETY: the lock is held, so this is the only reference; `act` is dlmalloc code that does not come back here.
         let result = act(unsafe { &mut *self.heap.get() });
         self.holder.clear();
@@ -168,16 +169,20 @@ unsafe impl GlobalAlloc for Internal {
 
 /// Before fork: nobody else is inside the heap until one of the next two.
 pub fn fork_prepare() {
+    let me = Holder::me();
     INTERNAL.lock.acquire_and_look(|| INTERNAL.stop_if_lost());
+    INTERNAL.holder.note(me);
 }
 
 /// After fork, in the parent.
 pub fn fork_parent() {
+    INTERNAL.holder.clear();
     INTERNAL.lock.release();
 }
 
 /// After fork, in the child: the only thread is the one that took the lock.
 pub fn fork_child() {
+    INTERNAL.holder.clear();
     INTERNAL.lock.reset();
 }
 

@@ -49,7 +49,7 @@ impl Lock {
         self.acquire_and_look(|| {});
     }
 
-    /// As `acquire`; calls `look` every tenth of a second or so of waiting.
+    /// As `acquire`; calls `look` after each wait, which takes a tenth of a second at the most.
     pub fn acquire_and_look(&self, look: impl Fn()) {
         if self.try_acquire() {
             return;

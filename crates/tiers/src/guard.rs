@@ -56,10 +56,16 @@ impl Holder {
         Self(AtomicU32::new(0))
     }
 
-    /// This thread.
-    pub fn note(&self) {
-        if SHARED.load(Ordering::Relaxed) {
-            self.0.store(process::tid(), Ordering::Release);
+    /// What `note` takes: this thread, or nobody while memory is not shared. To be asked before the lock is taken, since a process is
+    /// killed where a system call ends.
+    pub fn me() -> u32 {
+        if SHARED.load(Ordering::Relaxed) { process::tid() } else { 0 }
+    }
+
+    /// Thread `who` has the lock from here on.
+    pub fn note(&self, who: u32) {
+        if who != 0 {
+            self.0.store(who, Ordering::Release);
         }
     }
 
@@ -99,8 +105,8 @@ impl<T> Lock<T> {
 struct Noted(&'static Holder);
 
 impl Noted {
-    fn new(holder: &'static Holder) -> Self {
-        holder.note();
+    fn new(holder: &'static Holder, who: u32) -> Self {
+        holder.note(who);
         Self(holder)
     }
 }
@@ -115,8 +121,9 @@ impl Drop for Noted {
 pub fn enter<T>(lock: &'static Lock<T>) -> Entered<T> {
     let signals = Blocked::all();
     thread::go_inside();
+    let me = Holder::me();
     let guard = lock.mutex.lock().unwrap_or_else(PoisonError::into_inner);
-    let holder = Noted::new(&lock.holder);
+    let holder = Noted::new(&lock.holder, me);
     note_turn();
     Entered { holder, guard, _mark: Mark, _signals: signals }
 }
@@ -124,12 +131,13 @@ pub fn enter<T>(lock: &'static Lock<T>) -> Entered<T> {
 /// Takes the lock if nobody holds it.
 pub fn try_enter<T>(lock: &'static Lock<T>) -> Option<Entered<T>> {
     let signals = Blocked::all();
+    let me = Holder::me();
     let guard = match lock.mutex.try_lock() {
         Ok(guard) => guard,
         Err(TryLockError::Poisoned(guard)) => guard.into_inner(),
         Err(TryLockError::WouldBlock) => return None,
     };
-    let holder = Noted::new(&lock.holder);
+    let holder = Noted::new(&lock.holder, me);
     thread::go_inside();
     Some(Entered { holder, guard, _mark: Mark, _signals: signals })
 }
@@ -160,7 +168,7 @@ impl<T> HeldAcrossFork<T> {
         // SAFETY: as the caller says.
         let entered = unsafe { (*self.0.get()).take() };
         // In a child it is another thread.
-        entered.inspect(|entered| entered.holder.0.note())
+        entered.inspect(|entered| entered.holder.0.note(Holder::me()))
     }
 }
 
@@ -190,13 +198,15 @@ mod tests {
     #[test]
     fn a_holder_that_is_gone_is_told() {
         let holder = Holder::none();
-        holder.note();
-        assert_eq!(holder.gone(), None, "not noted while memory is not shared");
-        share();
-        holder.note();
-        assert_eq!(holder.gone(), None, "this thread is here");
         std::thread::scope(|scope| {
-            scope.spawn(|| holder.note());
+            scope.spawn(|| holder.note(Holder::me()));
+        });
+        assert_eq!(holder.0.load(Ordering::Relaxed), 0, "not noted while memory is not shared");
+        share();
+        holder.note(Holder::me());
+        assert_eq!((holder.0.load(Ordering::Relaxed), holder.gone()), (process::tid(), None), "this thread is here");
+        std::thread::scope(|scope| {
+            scope.spawn(|| holder.note(Holder::me()));
         });
         // A joined thread's number may stay for a moment.
         while holder.gone().is_none() {

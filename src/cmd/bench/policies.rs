@@ -119,11 +119,8 @@ fn describe(path: &Path, summary: &Summary) -> String {
         summary.processes,
         pages(u64::from(summary.window_chunks) * CHUNK_PAGES as u64)
     );
-    if summary.dropped > 0 {
-        let _ = write!(text, "\n  {} records are missing: they came faster than they could be written", summary.dropped);
-    }
-    if summary.damaged > 0 {
-        let _ = write!(text, "\n  {} bytes are damaged or half written, and were passed over", summary.damaged);
+    for line in summary.losses() {
+        let _ = write!(text, "\n  {line}");
     }
     text
 }

@@ -61,7 +61,7 @@ fn rules() -> Vec<(String, Box<dyn Prefetch>)> {
 pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
     let shown = args.trace.display();
     let bytes = std::fs::read(&args.trace).map_err(|error| refuse(format_args!("{shown}: {error}")))?;
-    let steps = steps(&bytes).ok_or_else(|| refuse(format_args!("{shown} is not a trace of this version")))?;
+    let (steps, summary) = steps(&bytes).ok_or_else(|| refuse(format_args!("{shown} is not a trace of this version")))?;
     let (mut visits, mut pages) = (0u64, BTreeSet::new());
     for step in &steps {
         if let Step::Visit { page, .. } = step {
@@ -77,6 +77,19 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
         return Err(refuse(format_args!("{shown} has no visits: the program did not page, or ended at once")));
     }
     println!("{shown}: {visits} visits to {data}; without nearfar {} s", args.plain);
+    for line in summary.losses() {
+        println!("  {line}");
+    }
+    let no_policy = || refuse(format_args!("--evict {}: write one of {}", args.evict, EVICT_NAMES.join(", ")));
+    evict_by_name(&args.evict, LEAST_PAGES).ok_or_else(no_policy)?;
+    let mut nears = Vec::new();
+    for text in &args.near {
+        let near = Bytes::parse_of(text, data).map_err(|error| refuse(format_args!("--near: {error}")))?;
+        if near.0 / (PAGE as u64) < LEAST_PAGES {
+            return Err(refuse(format_args!("--near {text}: write at least {}", Bytes(LEAST_PAGES * PAGE as u64).exact())));
+        }
+        nears.push(near);
+    }
     let costs = Costs {
         visit_ns: args.plain * 1e9 / visits as f64,
         fault_ns: args.fault.0 as f64,
@@ -84,19 +97,13 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
         latency_ns: args.latency.0 as f64,
         bytes_per_s: args.bandwidth.0 as f64,
     };
-    for text in &args.near {
-        let near = Bytes::parse_of(text, data).map_err(|error| refuse(format_args!("--near: {error}")))?;
+    for near in nears {
         let capacity = near.0 / PAGE as u64;
-        if capacity < LEAST_PAGES {
-            return Err(refuse(format_args!("--near {text}: write at least {}", Bytes(LEAST_PAGES * PAGE as u64).exact())));
-        }
         println!(
             "{:10} {:>9} {:>8} {:>6} {:>10} {:>10} {:>10} {:>10}",
             "near", "rule", "s", "E %", "faults", "demand", "in", "out"
         );
         for (name, mut fetch) in rules() {
-            let known = || EVICT_NAMES.join(", ");
-            let no_policy = || refuse(format_args!("--evict {}: write one of {}", args.evict, known()));
             let mut evict = evict_by_name(&args.evict, capacity).ok_or_else(no_policy)?;
             let one = timed(&steps, capacity, evict.as_mut(), fetch.as_mut(), &costs);
             let moved = |pages: u64| Bytes(pages * PAGE as u64).to_string();

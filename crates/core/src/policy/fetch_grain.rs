@@ -85,7 +85,7 @@ impl Prefetch for GrainFetch {
     fn on_fault(&mut self, fault: &Fault, room: &Room, _: &dyn View) -> Fetch {
         let most = 1 << (room.near_pages / NEAR_SHARE).clamp(1, BLOCK_PAGES as u64).ilog2();
         let pages = match fault.found {
-            Found::Zero if self.exact => self.pages,
+            _ if self.exact => self.pages,
             Found::Zero if room.free_pages >= (room.near_pages / FREE_SHARE).max(1) => most,
             Found::Zero => self.pages.max(CHUNK_PAGES as u64).min(most),
             _ => self.pages.min(most),

@@ -1,7 +1,7 @@
 //! From what a recorder saw that brought single pages (`run --trace FILE --grain 4K`) to visits of pages, for replay with times.
 
 use super::Record;
-use super::visits::{PROCESS_SHIFT, in_order};
+use super::visits::{PROCESS_SHIFT, Summary, in_order};
 use crate::addr::{BLOCK_PAGES, CHUNK_PAGES};
 use crate::policy::Found;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ pub enum Step {
         page: u64,
         /// Thread id.
         thread: u32,
-        /// It was changed before it left view.
+        /// It was written at first, or something of its chunk (64 KiB) was changed before that left view.
         write: bool,
     },
     /// It gave pages up.
@@ -29,8 +29,8 @@ pub enum Step {
 
 /// What the processes of the trace in `bytes` did, in order of time; `None` when it is no trace of this version. A first touch is a visit
 /// that writes.
-pub fn steps(bytes: &[u8]) -> Option<Vec<Step>> {
-    let (records, _) = in_order(bytes)?;
+pub fn steps(bytes: &[u8]) -> Option<(Vec<Step>, Summary)> {
+    let (records, summary) = in_order(bytes)?;
     let place = |process: usize, page: u64| {
         let blocks = (page / BLOCK_PAGES as u64) & ((1 << PROCESS_SHIFT) - 1);
         ((process as u64) << PROCESS_SHIFT | blocks) * BLOCK_PAGES as u64 + page % BLOCK_PAGES as u64
@@ -52,8 +52,15 @@ pub fn steps(bytes: &[u8]) -> Option<Vec<Step>> {
                     }
                 }
             }
-            Record::Gone { page, pages } => steps.push(Step::Gone { page: place(process, page), pages }),
+            Record::Gone { page, pages } => {
+                let first = place(process, page);
+                // Not into the next process.
+                let pages = pages.min(place(process + 1, 0).saturating_sub(first));
+                let range = first..first + pages;
+                visible.retain(|chunk, _| !range.contains(&(chunk * CHUNK_PAGES as u64)));
+                steps.push(Step::Gone { page: first, pages });
+            }
         }
     }
-    Some(steps)
+    Some((steps, summary))
 }

@@ -69,6 +69,20 @@ pub struct Summary {
     pub window_chunks: u32,
 }
 
+impl Summary {
+    /// Lines about what is not there.
+    pub fn losses(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.dropped > 0 {
+            lines.push(format!("{} records are missing: they came faster than they could be written", self.dropped));
+        }
+        if self.damaged > 0 {
+            lines.push(format!("{} bytes are damaged or half written, and were passed over", self.damaged));
+        }
+        lines
+    }
+}
+
 /// Builds the accesses of one trace.
 struct Builder {
     grain: Grain,

@@ -124,9 +124,9 @@ fn look(common: &'static Common, limit_ns: u64, next_ns: u64, turns: u64) -> See
 fn blocked_text(pager_tid: u32) -> String {
     let read = |name: &str| std::fs::read_to_string(format!("/proc/self/task/{pager_tid}/{name}")).unwrap_or_default();
     let state = read("stat").rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next()).unwrap_or('?');
-    // "0" when it is not in the kernel.
+    // "0" when it waits for nothing in the kernel, or when that is not told.
     let place = read("wchan");
-    let place = if matches!(place.trim(), "" | "0") { "user space" } else { place.trim() };
+    let place = if matches!(place.trim(), "" | "0") { "user space, or not told" } else { place.trim() };
     format!(
         "a thread holds nearfar's lock, and may wait for far itself, as a fork does for what is under way (the pager's thread: state \
          {state}, in {place})"
