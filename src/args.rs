@@ -32,8 +32,7 @@ pub struct RunArgs {
     #[arg(long, requires = "place")]
     pub force: bool,
 
-    /// In flat and hybrid mode, when near is full: spill to far, fail (malloc returns NULL), or wait until there is room.
-    /// Without it: spill
+    /// In flat and hybrid mode, when near is full: spill to far, fail (malloc returns NULL), or wait until there is room. Without it: spill
     #[arg(long, value_name = "HOW")]
     pub full: Option<Full>,
 
@@ -74,8 +73,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "WHAT", default_value = "all")]
     pub heap: Heap,
 
-    /// When far space is secured: lazy for what is touched, ahead of need; strict for all that is allocated, so that
-    /// allocations fail when there is none, and nothing later
+    /// When far space is secured: lazy for what is touched; strict for all that is allocated, which fails when there is none
     #[arg(long, value_name = "HOW", default_value = "lazy")]
     pub commit: Commit,
 
@@ -89,15 +87,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub stats: Option<PathBuf>,
 
-    /// Record which pages the program visits to this file, for "nearfar bench policies --trace FILE"; the program is slowed
-    /// down a lot, its results are the same (see docs/policies.md)
+    /// Record which pages the program visits to this file, for "nearfar bench policies"; slow, same results (docs/policies.md)
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 
-    /// How much is brought around a page that is asked for: auto; or always 4K, 64K, 256K or 2M (any power of two), and nothing ahead,
-    /// but never more than a sixteenth of near; fresh memory comes in larger pieces.
-    /// For comparison: auto should be as good as the best of them (docs/policies.md). With --trace: the pieces whose visits are recorded,
-    /// 4K to 64K (64K unless said)
+    /// How much is brought around a page that is asked for: auto, or always 4K, 64K, 256K or 2M (any power of two), and nothing ahead
     #[arg(long, value_name = "GRAIN", default_value = "auto", allow_hyphen_values = true)]
     pub grain: String,
 
@@ -324,8 +318,7 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "N", default_value_t = 0, hide = true)]
     pub seed: u64,
 
-    /// Do without these means of observing, to try what happens then: faults, clock, script,
-    /// samples, awake
+    /// Do without these means of observing, to try what happens then: faults, clock, script, samples, awake
     #[arg(long, value_name = "LIST", default_value = "", hide = true, env = "NEARFAR_PROFILE_DENY")]
     pub deny: String,
 

@@ -18,6 +18,7 @@ pub mod fetch_learned;
 pub mod merging;
 pub mod stream;
 pub mod replay;
+pub mod step;
 pub mod timed;
 pub mod learned;
 pub mod migrate;

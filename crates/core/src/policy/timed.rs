@@ -9,8 +9,8 @@
 
 use crate::addr::{BLOCK_PAGES, CHUNK_PAGES, PAGE};
 use crate::policy::replay::LIMBO_SHARE;
+use crate::policy::step::Step;
 use crate::policy::{Arrival, Evict, Fault, Found, Prefetch, Room, Run, Unit, View};
-use crate::trace::Step;
 use std::collections::{HashMap, VecDeque};
 
 /// What things take, in ns.

@@ -13,7 +13,7 @@ mod stack;
 mod tests;
 
 pub use batch::{Batch, HEADER_BYTES, Process, Reader, encode, header};
-pub use page_visits::{Step, steps};
+pub use page_visits::steps;
 pub use stack::Stack;
 pub use visits::{Grain, Summary, accesses};
 

@@ -4,28 +4,8 @@ use super::Record;
 use super::visits::{PROCESS_SHIFT, Summary, in_order};
 use crate::addr::{BLOCK_PAGES, CHUNK_PAGES};
 use crate::policy::Found;
+use crate::policy::step::Step;
 use std::collections::HashMap;
-
-/// One thing that a program did to pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// It used a page that was out of view.
-    Visit {
-        /// Page number; processes lie side by side.
-        page: u64,
-        /// Thread id.
-        thread: u32,
-        /// It was written at first, or something of its chunk (64 KiB) was changed before that left view.
-        write: bool,
-    },
-    /// It gave pages up.
-    Gone {
-        /// First page.
-        page: u64,
-        /// How many.
-        pages: u64,
-    },
-}
 
 /// What the processes of the trace in `bytes` did, in order of time; `None` when it is no trace of this version. A first touch is a visit
 /// that writes.
