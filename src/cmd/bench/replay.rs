@@ -5,7 +5,6 @@ use anyhow::Result;
 use nearfar_core::addr::PAGE;
 use nearfar_core::policy::Prefetch;
 use nearfar_core::policy::fetch_grain::GrainFetch;
-use nearfar_core::policy::fetch_learned::LearnedFetch;
 use nearfar_core::policy::step::Step;
 use nearfar_core::policy::stream::StreamFetch;
 use nearfar_core::policy::timed::{Costs, timed};
@@ -53,7 +52,6 @@ fn rules() -> Vec<(String, Box<dyn Prefetch>)> {
     let fixed = [1, 4, 16, 64, 256, 512]
         .map(|pages| (Bytes(u64::from(pages) * PAGE as u64).exact(), Box::new(GrainFetch::new(pages)) as Box<dyn Prefetch>));
     let mut all: Vec<(String, Box<dyn Prefetch>)> = fixed.into();
-    all.push(("candidate".to_owned(), Box::new(LearnedFetch::new())));
     all.push(("auto".to_owned(), Box::new(StreamFetch::new())));
     all
 }

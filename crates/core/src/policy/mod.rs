@@ -14,7 +14,6 @@ pub mod evict_s3fifo;
 pub mod evict_freeze;
 pub mod evict_adaptive;
 pub mod fetch_grain;
-pub mod fetch_learned;
 pub mod merging;
 pub mod stream;
 pub mod replay;

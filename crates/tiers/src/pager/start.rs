@@ -82,9 +82,8 @@ impl Pager {
             return Err((regions, Start::Space(Errno::EINVAL)));
         };
         let fetch: Box<dyn Prefetch> = match job.settings().grain_pages {
-            // Each visit to a chunk is to be seen.
-            0 if recording => Box::new(GrainFetch::exact(CHUNK_PAGES as u32)),
-            pages if recording => Box::new(GrainFetch::exact(pages)),
+            // Each visit to a piece is to be seen.
+            pages if recording => Box::new(GrainFetch::exact(if pages == 0 { CHUNK_PAGES as u32 } else { pages })),
             0 => Box::new(StreamFetch::default()),
             pages => Box::new(GrainFetch::new(pages)),
         };
