@@ -41,6 +41,9 @@ const STEPS_MAX: u32 = 64;
 const UNITS_START: u32 = 2;
 /// A strided stream's pieces grow to this many pages; a longer one is a stream in its own right.
 const WIDTH_MAX: u32 = 16;
+/// Pieces of a walk by columns grow to this many pages, while those of all its rows take at most this share of near.
+const WALK_MAX: u64 = 64;
+const WALK_SHARE: u64 = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -346,6 +349,13 @@ impl Track {
         if fit == Fit::Restart
             && let Some(pace) = &mut self.pace
         {
+            let steps = (self.run_end - self.origin).div_ceil(pace.length());
+            let part = limits.near / WALK_SHARE;
+            if x == self.origin + self.size && 2 * self.size <= WALK_MAX && steps * 2 * self.size <= part {
+                self.size *= 2;
+            } else if (self.origin..self.origin + self.size).contains(&x) {
+                self.size = (self.size / 2).max(1);
+            }
             pace.restart(x);
             self.bound = (self.run_end + x).saturating_sub(self.origin).min(LIMIT);
             (self.origin, self.frontier, self.run_end) = (x, x, x);
