@@ -1,15 +1,14 @@
-//! The prefetch policy: streams per thread in both directions and with strides, crowded zones, and the size of each transfer.
+//! The prefetch policy: streams per thread in both directions and with strides, and the size of each transfer.
 //!
 //! Owns a fixed pool of streams and short histories of the faults that belonged to none. A fault is matched against the pool
 //! first (own streams win over those of other threads, so that stolen work keeps its stream), then against the histories.
-//! One fault costs a scan of at most 256 windows and 96 history entries (0.2 us in a stream, 0.6 us at random) and allocates only when it returns
+//! One fault costs a scan of at most 256 windows and 32 history entries (0.2 us in a stream, 0.6 us at random) and allocates only when it returns
 //! something to bring ahead. It never sees hits, only faults; see [`crate::policy::Found`] for what a fault may find.
 
 mod history;
 mod limits;
 mod pace;
 mod track;
-mod zones;
 #[cfg(test)]
 mod sim;
 #[cfg(test)]
@@ -20,7 +19,6 @@ use crate::policy::{Fault, Fetch, Found, Prefetch, Room, Run, View};
 use history::{History, Span};
 use limits::{Clock, Fit, Limits};
 use track::{LIMIT, Track};
-use zones::Zones;
 
 const BLOCK: u64 = BLOCK_PAGES as u64;
 const CHUNK: u64 = CHUNK_PAGES as u64;
@@ -28,8 +26,6 @@ const TRACKS: usize = 256;
 const THREADS: usize = 64;
 /// Faults of one thread in which a progression is looked for.
 const OWN: usize = 16;
-/// Faults of all threads in which crowds are looked for.
-const ALL: usize = 64;
 /// Newest faults of all threads that may be the start of a stream that another thread goes on with.
 const SHARED: usize = 16;
 /// A unit is at most this share of near, so that small budgets are not swept out by one run.
@@ -57,7 +53,6 @@ struct ThreadLog {
     faults: u64,
     used: u64,
     history: History<OWN>,
-    zones: Zones,
 }
 
 /// A stream's window, flat for a quick scan.
@@ -74,7 +69,7 @@ pub struct StreamFetch {
     threads: Vec<ThreadLog>,
     /// Slot of the thread that asked last.
     hot: usize,
-    recent: History<ALL>,
+    recent: History<SHARED>,
     clock: u64,
     /// How well jumps of streams turned out lately: at 0 a jump brings one page until the stream goes on from there.
     trust: u8,
@@ -137,7 +132,7 @@ impl StreamFetch {
         if let Some(slot) = self.threads.iter().position(|log| log.thread == thread) {
             return slot;
         }
-        let log = ThreadLog { thread, faults: 0, used: 0, history: History::new(), zones: Zones::default() };
+        let log = ThreadLog { thread, faults: 0, used: 0, history: History::new() };
         if self.threads.len() < THREADS {
             self.threads.push(log);
             return self.threads.len() - 1;
@@ -201,8 +196,8 @@ impl StreamFetch {
         Fetch { run, ahead, show: track.sure() }
     }
 
-    /// A fault that belongs to no known stream: it may start one, or lie in a crowd.
-    fn unknown(&mut self, fault: &Fault, clock: &Clock, log: usize, room: &Room, limits: &Limits, view: &dyn View) -> Fetch {
+    /// A fault that belongs to no known stream: it may start one.
+    fn unknown(&mut self, fault: &Fault, clock: &Clock, log: usize, limits: &Limits, view: &dyn View) -> Fetch {
         let page = fault.page;
         let own = &self.threads[log].history;
         let before = own.neighbour(page, OWN).or_else(|| self.recent.neighbour(page, SHARED));
@@ -211,11 +206,7 @@ impl StreamFetch {
             return self.follow(slot, Fit::Next, fault, clock, limits, view);
         }
         let progression = own.progression(page);
-        let run = match fault.found {
-            Found::Zero | Found::Staged | Found::Late => None,
-            Found::Far | Found::Limbo => self.crowded(page, room, limits),
-        };
-        let run = if fault.found == Found::Zero { Some(aligned(page, limits.floor)) } else { run };
+        let run = (fault.found == Found::Zero).then(|| aligned(page, limits.floor));
         let span = run.map_or((page, page + 1), |run| (run.first, run.first + u64::from(run.count)));
         if let Some(both) = progression {
             self.add(Track::strided(both < 0, page, both.unsigned_abs(), span, clock));
@@ -224,44 +215,9 @@ impl StreamFetch {
         Fetch { run, ..Fetch::default() }
     }
 
-    /// Goes over to whole blocks: what was taken for streams here are steps of one larger stream.
-    fn coarsen(&mut self, down: bool, fault: &Fault, clock: &Clock, limits: &Limits, view: &dyn View) -> Fetch {
-        for (track, window) in self.tracks.iter_mut().zip(&mut self.windows) {
-            let near = window.low <= fault.page + 2 * BLOCK && fault.page <= window.high.saturating_add(2 * BLOCK);
-            if near && track.is_of(clock) && track.piece(limits).is_some() {
-                track.forget();
-                *window = Window { low: 1, high: 0 };
-            }
-        }
-        let slot = self.add(Track::coarse(down, fault.page / BLOCK, clock));
-        self.follow(slot, Fit::Next, fault, clock, limits, view)
-    }
-
     fn note(&mut self, page: u64, span: Span, log: usize) {
-        self.threads[log].history.push(page, span, self.clock);
-        self.recent.push(page, span, self.clock);
-    }
-
-    /// The block or chunk around `page` if recent faults crowd there more than chance explains.
-    fn crowded(&self, page: u64, room: &Room, limits: &Limits) -> Option<Run> {
-        let data = room.data_pages.max(BLOCK) as f64;
-        // Stream faults are not in the history; where they prevail, it reaches far back, and what is old is no crowd.
-        let since = self.clock.saturating_sub(4 * ALL as u64);
-        // Five standard deviations above the mean of a Poisson count; `least` covers means near zero. A wrong block costs
-        // 511 pages, a wrong chunk 15, hence the different floors.
-        let crowd = |pages: u64, least: f64| {
-            let mean = (ALL as u64 * pages) as f64 / data;
-            let enough = (mean + 5.0 * mean.sqrt() + least).ceil() as usize;
-            let count = self.recent.crowd(page, pages.ilog2(), since) + 1;
-            (count >= enough).then_some(count)
-        };
-        // Random order changes direction two times in three; a walk never does, and may step over most of what it passes.
-        let turns = |count: &usize| 4 * self.recent.turns(page, BLOCK.ilog2(), since) >= *count;
-        if crowd(BLOCK, 5.0).filter(turns).is_some() {
-            Some(aligned(page, limits.unit))
-        } else {
-            crowd(CHUNK, 3.0).map(|_| aligned(page, CHUNK.min(limits.unit)))
-        }
+        self.threads[log].history.push(page, span);
+        self.recent.push(page, span);
     }
 }
 
@@ -295,8 +251,7 @@ impl Prefetch for StreamFetch {
         entry.used = self.clock;
         let clock = Clock { thread: fault.thread, all: self.clock, own: entry.faults };
         let matching = self.matching(fault.page, fault.found, &clock, &limits);
-        let piece = matching.map_or(Some(1), |(slot, _)| self.tracks[slot].piece(&limits));
-        let fetch = match matching {
+        match matching {
             Some((slot, fit)) => {
                 let fetch = self.follow(slot, fit, fault, &clock, &limits, view);
                 if self.tracks.get(slot).is_some_and(|track| !track.confirmed()) {
@@ -307,13 +262,7 @@ impl Prefetch for StreamFetch {
                 }
                 fetch
             }
-            None => self.unknown(fault, &clock, log, room, &limits, view),
-        };
-        let Some(piece) = piece.filter(|_| fault.found != Found::Zero) else { return fetch };
-        let brought = if fault.found == Found::Far { fetch.run.map_or(1, |run| run.count) } else { piece };
-        match self.threads[log].zones.note(fault.page, brought, self.clock) {
-            Some(down) => self.coarsen(down, fault, &clock, &limits, view),
-            None => fetch,
+            None => self.unknown(fault, &clock, log, &limits, view),
         }
     }
 

@@ -83,8 +83,6 @@ pub(super) struct Track {
     timid: bool,
     /// Pages that a sequential stream may leave out between runs.
     slack: u64,
-    /// Inside its blocks pages are asked for in any order.
-    coarse: bool,
     /// End and size of the piece that was brought anew last, because it had left since the stream came by.
     anew: (u64, u64),
     seen_all: u64,
@@ -116,31 +114,6 @@ impl Track {
         track
     }
 
-    /// A stream that has worked through two blocks, in any order inside them, and has begun with `block`.
-    pub fn coarse(flip: bool, block: u64, clock: &Clock) -> Self {
-        let before = if flip { block + 1 } else { block.saturating_sub(1) };
-        let mut track = Self::sequential(flip, (before * BLOCK, (before + 1) * BLOCK), clock);
-        track.coarse = true;
-        track.conf = CONF_AHEAD;
-        track
-    }
-
-    /// Pages that a fault brings; `None` when it brings whole units.
-    pub fn piece(&self, limits: &Limits) -> Option<u32> {
-        let whole = self.kind == Kind::Sequential && self.confirmed() && self.size >= limits.unit;
-        (!whole).then_some(self.size.min(BLOCK) as u32)
-    }
-
-    /// True when the thread of `clock` was the last to follow it.
-    pub fn is_of(&self, clock: &Clock) -> bool {
-        self.owner == clock.thread
-    }
-
-    /// Makes it the first to be replaced.
-    pub fn forget(&mut self) {
-        (self.conf, self.seen_all) = (0, 0);
-    }
-
     fn new(kind: Kind, flip: bool, (run_first, run_end): (u64, u64), size: u64, clock: &Clock) -> Self {
         Self {
             kind,
@@ -162,7 +135,6 @@ impl Track {
             trial: false,
             timid: false,
             slack: 0,
-            coarse: false,
             anew: (LIMIT, 0),
             seen_all: clock.all,
             seen_own: clock.own,
@@ -262,17 +234,12 @@ impl Track {
         if (self.run_first..self.run_end).contains(&x) {
             return (brought || live).then_some(Fit::Again);
         }
-        let next = if self.coarse && live { limits.unit - 1 } else { slack };
-        if (self.run_end..=self.run_end + next).contains(&x) {
+        if (self.run_end..=self.run_end + slack).contains(&x) {
             return Some(Fit::Next);
         }
         if (self.run_end..self.frontier).contains(&x) {
             // Parts of blocks are due in order. In a block with many holes anything might be the start of some part.
-            let awaited = self
-                .due
-                .iter()
-                .find(|&&(first, _)| first >= self.run_end)
-                .is_some_and(|&(first, count)| first == x || self.coarse && (first..first + u64::from(count)).contains(&x));
+            let awaited = self.due.iter().find(|&&(first, _)| first >= self.run_end).is_some_and(|&(first, _)| first == x);
             let entry = if live { edge < (limits.unit / 8).min(slack + SLACK).max(1) } else { edge == 0 && brought };
             let entry = entry || live && awaited;
             return if entry { Some(Fit::Entry) } else { brought.then_some(Fit::Inside) };
@@ -301,9 +268,6 @@ impl Track {
         match fit {
             Fit::Again => {
                 let x = mirror(self.flip, page);
-                if self.coarse {
-                    (self.seen_all, self.seen_own) = (clock.all, clock.own);
-                }
                 let end = match found {
                     Found::Zero => x - x % limits.unit + limits.unit,
                     Found::Far | Found::Limbo => {
