@@ -1,5 +1,6 @@
 //! What was typed: the table of options from which parsing, `--help` and the man pages derive. Nothing is checked here.
 
+pub use crate::choices::{Commit, Full, Heap, Interleave, Migration};
 use crate::stall::OnStall;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -126,6 +127,11 @@ pub struct RunArgs {
     #[arg(long)]
     pub encrypt: bool,
 
+    /// Compare every byte that comes back from far with a checksum of what was written. Without it: all of what is read in pieces of
+    /// up to 16 KiB, and an eighth of the pages of larger ones
+    #[arg(long)]
+    pub check: bool,
+
     /// Faults of far to be made on purpose, for tests (see CONTRIBUTING.md)
     #[arg(long, value_name = "LIST", default_value = "", hide = true, env = "NEARFAR_FAULTS")]
     pub faults: String,
@@ -133,57 +139,6 @@ pub struct RunArgs {
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub program: Vec<OsString>,
-}
-
-/// Which part of the heap is managed.
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heap {
-    /// Every byte
-    All,
-    /// Only large allocations
-    Large,
-}
-
-/// When far space is secured.
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Commit {
-    /// For what is touched, in steps ahead of need
-    Lazy,
-    /// For all that may be written, at allocation
-    Strict,
-}
-
-/// Who moves pages in cache mode between nodes.
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Migration {
-    /// The kernel where its tiering is on, otherwise nearfar
-    Auto,
-    /// Nearfar, even where the kernel's tiering is on
-    Force,
-    /// Nobody: memory stays where it was touched first
-    Off,
-}
-
-/// What happens when near is full.
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Full {
-    /// Further objects go far
-    Spill,
-    /// Allocations fail
-    Fail,
-    /// Allocations wait
-    Wait,
-}
-
-/// Nodes of which tier take pages in turn.
-#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interleave {
-    /// Those of near
-    Near,
-    /// Those of far
-    Far,
-    /// Those of near in turn, and those of far
-    Both,
 }
 
 /// What moving pages may take when nobody says: bytes per second, and per cent of one CPU.

@@ -6,6 +6,7 @@
 mod exit;
 mod say;
 mod stall;
+mod choices;
 mod args;
 mod machine;
 mod library;

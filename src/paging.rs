@@ -69,6 +69,7 @@ impl PagedJob {
         settings.check_rounds = check_rounds()?;
         settings.core_on_stop = std::env::var_os("NEARFAR_CORE").is_some_and(|text| text == "1");
         settings.encrypt = args.encrypt;
+        settings.compare_all = args.check;
         settings.faults = args.faults.parse().map_err(|error| refuse(format_args!("{error}")))?;
         if settings.faults.any() {
             notes.push(format!("far fails on purpose: {}", settings.faults));
@@ -103,6 +104,11 @@ fn by_kernel(why: &str, mode: Mode, args: &RunArgs, settings: &mut Settings, not
     if args.grain != "auto" {
         return Err(refuse(format_args!(
             "{why}: the kernel would page a mapped file, and brings what it likes: leave --grain out, or: {HOW_TO_GET_UFFD}"
+        )));
+    }
+    if args.check {
+        return Err(refuse(format_args!(
+            "{why}: the kernel would page a mapped file, and compares nothing: leave --check out, or: {HOW_TO_GET_UFFD}"
         )));
     }
     if settings.encrypt || settings.faults.any() {

@@ -167,6 +167,7 @@ fn typed(args: &RunArgs, choice: Option<Choice>) -> anyhow::Result<Typed> {
         (args.trace.is_some(), "--trace"),
         (args.grain != "auto", "--grain"),
         (args.encrypt, "--encrypt"),
+        (args.check, "--check"),
         (args.commit == Commit::Strict, "--commit strict"),
         (args.heap == Heap::Large, "--heap large"),
         (!args.faults.is_empty(), "--faults"),

@@ -43,6 +43,16 @@ fn objects_blocks_and_touches_are_right() {
 }
 
 #[test]
+fn transforms_factors_and_tables_are_right() {
+    right_data(&["fft", "--bytes", "64M"]);
+    right_data(&["lu", "--bytes", "40M"]);
+    right_data(&["trisolve", "--bytes", "66M"]);
+    right_data(&["sort", "--bytes", "66M"]);
+    right_data(&["join", "--bytes", "66M"]);
+    right_data(&["btree", "--bytes", "66M", "--ops", "8000"]);
+}
+
+#[test]
 fn bench_prints_a_verdict_for_every_goal() {
     let _machine = crate::util::machine();
     let scratch = Scratch::new();

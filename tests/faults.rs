@@ -14,8 +14,9 @@ fn mix(seed: &str) -> TestProgram {
     TestProgram::source("verify_mix.c").args(["bytes=96M", "threads=3", "seconds=2"]).args([format!("seed={seed}")]).near("32M")
 }
 
+/// Every byte that is changed on its way is to be found.
 fn with(faults: &str) -> TestProgram {
-    mix("11").env("NEARFAR_FAULTS", faults)
+    mix("11").env("NEARFAR_FAULTS", faults).options(["--check"])
 }
 
 /// The data is right, although so many operations at least went wrong.
@@ -114,16 +115,29 @@ fn a_corrupt_block_stops_the_program() {
     stopped(&with("corrupt=after:150").options(["--encrypt"]), &["3 times", "checksum", "encrypted"]);
 }
 
+/// Without --check short reads are compared whole, and of longer ones a sample: a device that has gone bad is found out.
+#[test]
+fn a_sample_finds_a_device_that_is_bad() {
+    let random = |options: &[&str]| {
+        let program = TestProgram::source("rewrite_at_random.c").args(["112M", "30000"]).near("32M").limit_s(240);
+        program.options(options.iter().copied()).env("NEARFAR_FAULTS", "corrupt=after:300")
+    };
+    for options in [&["--grain", "4K"][..], &["--grain", "16K"], &["--grain", "256K"], &[]] {
+        stopped(&random(options), &["3 times", "checksum"]);
+    }
+}
+
 /// Forks: what parent and children share is copied and read by both.
 #[test]
 fn forks_over_a_device_that_fails() {
     let faults = "read-eio=every:101,write-eio=every:23,short-read=every:3,short-write=every:5,corrupt=every:127";
     for name in ["fork_parent_writes.c", "fork_chain.c"] {
-        let program = TestProgram::source(name).env("NEARFAR_FAULTS", faults);
+        let program = TestProgram::source(name).env("NEARFAR_FAULTS", faults).options(["--check"]);
         let under = program.same().ok().paged();
         assert!(under.counter("far_retries") > 0, "{name}");
     }
-    let under = TestProgram::source("fork_parent_writes.c").env("NEARFAR_FAULTS", "corrupt=after:60").nearfar();
+    let program = TestProgram::source("fork_parent_writes.c").options(["--check"]);
+    let under = program.env("NEARFAR_FAULTS", "corrupt=after:60").nearfar();
     assert!(!under.status.success() && !under.stdout.contains("WRONG"), "{}{}", under.stdout, under.stderr);
     assert!(under.stderr.contains("3 times") && under.stderr.contains("checksum"), "{}", under.stderr);
 }
@@ -134,7 +148,8 @@ fn all_at_once_over_a_device_that_fails() {
     let faults = "read-eio=every:101,write-eio=every:23,corrupt=every:127";
     let modes: &[&[&str]] = if cfg!(target_arch = "x86_64") { &[&[], &["--deny", "kernel-faults"]] } else { &[&[]] };
     for options in modes {
-        let program = TestProgram::source("torture.c").args(["bytes=64M", "seconds=3", "seed=5"]).near("24M");
+        let program =
+            TestProgram::source("torture.c").args(["bytes=64M", "seconds=3", "seed=5"]).near("24M").options(["--check"]);
         let under = program.options(options.iter().copied()).env("NEARFAR_FAULTS", faults).self_checked();
         for counter in ["bytes_out", "forks", "far_retries"] {
             assert!(under.counter(counter) > 0, "{counter}");

@@ -149,7 +149,8 @@ fn round(seed: u64, faults: &[&str], sum: &mut Sum) {
     }
     let fault = (!faults.is_empty() && dice.roll(2) == 0).then(|| dice.pick(faults));
     if let Some(fault) = fault {
-        program = program.env("NEARFAR_FAULTS", fault);
+        // Every byte that is changed on its way is to be found.
+        program = program.env("NEARFAR_FAULTS", fault).options(["--check"]);
     }
     println!("NEARFAR_SOAK_SEED={seed}: {program}");
     let under = program.nearfar();

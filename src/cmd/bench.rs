@@ -13,9 +13,11 @@ mod cgroup;
 mod swap;
 mod rival;
 mod goal;
+mod scripts;
 mod outside;
 mod case;
 mod cases;
+mod grain_cases;
 mod command;
 mod runner;
 mod bound;
@@ -47,6 +49,7 @@ use anyhow::{Context, Result};
 use case::{Far, Length, Suite};
 use cases::cases;
 use clap::ValueEnum;
+use grain_cases::grain_cases;
 use latency::Latency;
 use metadata::Metadata;
 use results::Results;
@@ -65,7 +68,7 @@ const PROGRAM_LIMIT: Duration = Duration::from_secs(180);
 pub struct BenchArgs {
     #[command(subcommand)]
     apart: Option<Apart>,
-    /// What to measure [default: everything]
+    /// What to measure [default: everything but grain]
     #[arg(value_enum, value_name = "SUITE")]
     suites: Vec<Suite>,
     /// Near memory, as an amount or a share of the data [default: a third of the data]
@@ -119,8 +122,10 @@ pub fn run(args: BenchArgs) -> Result<ExitCode> {
         _ => Effort::Full,
     };
     let settled = settle(args.data.as_deref(), args.near.as_deref(), effort, &args.far, &conditions)?;
-    let suites = if args.suites.is_empty() { Suite::value_variants().to_vec() } else { args.suites };
-    let all: Vec<Case> = suites.iter().flat_map(|&suite| cases(suite, settled.sizes)).collect();
+    let everything = || Suite::value_variants().iter().copied().filter(|&suite| suite != Suite::Grain).collect();
+    let suites = if args.suites.is_empty() { everything() } else { args.suites };
+    let of_suite = |&suite: &Suite| if suite == Suite::Grain { grain_cases(settled.sizes) } else { cases(suite, settled.sizes) };
+    let all: Vec<Case> = suites.iter().flat_map(of_suite).collect();
     let threads = args.threads.unwrap_or(conditions.machine.cpus).max(1);
     let runner = Runner::new(&args.far, threads, PROGRAM_LIMIT, swap_bytes(&all))?;
     let runs = args.runs.unwrap_or(if effort == Effort::Full { 3 } else { 1 }).max(1);
@@ -269,7 +274,7 @@ pub(super) fn run_round(runner: &Runner, case: &Case, (round, rounds): (usize, u
     for index in 0..results.rows.len() {
         let rival = results.rows[index].rival;
         if let Some(obstacle) = runner.obstacle(case, rival) {
-            results.rows[index].obstacle = Some(obstacle.to_owned());
+            results.rows[index].obstacle = Some(obstacle);
             continue;
         }
         if round >= case.length_under(rival).runs {

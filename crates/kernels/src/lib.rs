@@ -40,9 +40,21 @@ pub mod sweep;
 
 pub mod columns;
 
+pub mod fft;
+
+pub mod lu;
+
+pub mod trisolve;
+
 pub mod object_store;
 
 pub mod objects;
+
+pub mod sort;
+
+pub mod join;
+
+pub mod btree;
 
 pub mod churn;
 

@@ -53,6 +53,8 @@ pub struct Settings {
     pub check_rounds: u32,
     /// A program that must be stopped ends by SIGABRT and leaves a core file (NEARFAR_CORE).
     pub core_on_stop: bool,
+    /// All that comes back from far is compared with its checksum (`--check`).
+    pub compare_all: bool,
     /// Far data are encrypted.
     pub encrypt: bool,
     /// What goes wrong on purpose.
@@ -90,6 +92,7 @@ impl Settings {
             grain_pages: 0,
             check_rounds: 0,
             core_on_stop: false,
+            compare_all: false,
             encrypt: false,
             faults: Faults::default(),
             user_only: false,

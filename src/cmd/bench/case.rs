@@ -30,6 +30,9 @@ pub enum Suite {
     Placed,
     /// Far that is emulated at an eighth of the bandwidth of DRAM: how much of all-DRAM is left, beside IMDT's published figures?
     Emu,
+    /// Every fixed grain beside the learned one, on works of all kinds and on real programs: does learning cost anything? Not part of
+    /// everything, since it takes hours.
+    Grain,
     /// Single faults, without I/O and from the disk: what does the pager add to the device?
     Latency,
     /// A program that does nothing: what does starting under nearfar add?
@@ -157,7 +160,7 @@ impl Case {
     pub const fn length_under(&self, rival: Rival) -> Length {
         match rival {
             Rival::Swap => self.swap_length,
-            Rival::Dram | Rival::Nearfar | Rival::MappedFile | Rival::AdvisedFile => self.length,
+            Rival::Dram | Rival::Nearfar | Rival::Grain(_) | Rival::MappedFile | Rival::AdvisedFile => self.length,
         }
     }
 }

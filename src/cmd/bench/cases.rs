@@ -41,7 +41,7 @@ pub fn cases(suite: Suite, sizes: Sizes) -> Vec<Case> {
         ],
         Suite::Placed => vec![placed(fits_numpy(sizes)), placed(fits_lammps(sizes)), placed(fits_churn(sizes))],
         Suite::Emu => vec![emu_triad(sizes, 2, 0.22), emu_triad(sizes, 4, 0.15), emu_gemm(sizes)],
-        Suite::Startup | Suite::Latency | Suite::Metadata => Vec::new(),
+        Suite::Grain | Suite::Startup | Suite::Latency | Suite::Metadata => Vec::new(),
     }
 }
 
@@ -203,7 +203,7 @@ fn whole_mib(bytes: u64) -> u64 {
 }
 
 /// Whole MiB, and as much near as `nearfar run` asks for.
-fn runnable(near_bytes: u64) -> u64 {
+pub fn runnable(near_bytes: u64) -> u64 {
     whole_mib(near_bytes).max(LEAST_NEAR)
 }
 

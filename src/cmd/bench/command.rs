@@ -33,11 +33,12 @@ pub fn command(case: &Case, rival: Rival, places: &Places, threads: usize) -> (P
         None => (places.kernel.clone(), kernel_arguments(case, rival, places, threads)),
         // What is not here is an obstacle, told before this is called.
         Some(path) => {
-            let arguments = case.program.arguments(case.data_bytes, case.length_under(rival).repetitions, &places.input);
+            let length = case.length_under(rival);
+            let arguments = case.program.arguments(case.data_bytes, (length.repetitions, length.seconds), &places.input);
             (path.unwrap_or(Path::new("not-found")).to_owned(), arguments)
         }
     };
-    if rival != Rival::Nearfar {
+    if !rival.is_nearfar() {
         return (program, arguments);
     }
     let far = match (case.far, &places.emulated) {
@@ -46,6 +47,7 @@ pub fn command(case: &Case, rival: Rival, places: &Places, threads: usize) -> (P
     };
     let mut run: Vec<OsString> = vec!["run".into(), "--quiet".into(), "--near".into(), case.near_bytes.to_string().into()];
     run.extend(["--far".into(), far.into(), "--stats".into(), places.stats.clone().into()]);
+    run.extend(rival.grain().into_iter().flat_map(|grain| ["--grain".into(), grain.into()]));
     run.extend(case.options.iter().map(OsString::from));
     run.extend(["--".into(), program.into()]);
     run.extend(arguments);
@@ -72,7 +74,7 @@ fn kernel_arguments(case: &Case, rival: Rival, places: &Places, threads: usize) 
     match rival {
         Rival::MappedFile => add("--mmap-file", &map),
         Rival::AdvisedFile => add("--advised-file", &map),
-        Rival::Dram | Rival::Nearfar | Rival::Swap => {}
+        Rival::Dram | Rival::Nearfar | Rival::Grain(_) | Rival::Swap => {}
     }
     arguments.push("--json".into());
     arguments

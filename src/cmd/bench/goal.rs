@@ -11,6 +11,8 @@ use serde::Serialize;
 pub enum Against {
     /// The rate of another system in the same run.
     Rival(Rival),
+    /// The best of the fixed grains in the same run.
+    BestGrain,
     /// What the device allows, measured in the same run.
     Bound,
 }
@@ -106,6 +108,7 @@ impl Goal {
     pub fn label(&self) -> String {
         let name = match self.against {
             Against::Rival(rival) => rival.name(),
+            Against::BestGrain => "best fixed grain",
             Against::Bound => "bound",
         };
         self.beside.map_or_else(|| name.to_owned(), |published| format!("{name}; {published}"))

@@ -1,8 +1,9 @@
-//! Programs that are not ours: numpy and LAMMPS, how they are started, and what they say, in the form of our own workloads' reports.
+//! Programs that are not ours: LAMMPS, and those in Python; how they are started, and what they say, in the form of our own workloads' reports.
 //!
 //! They time their own work, as our workloads do, so that starting them does not count. What is not installed is an obstacle with a
 //! reason. Does not judge.
 
+use super::scripts::Script;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,6 +17,8 @@ pub enum Program {
     NumpyLu,
     /// A Lennard-Jones melt by LAMMPS.
     Lammps,
+    /// One of the programs in Python.
+    Script(Script),
 }
 
 /// One timed repetition, as nearfar-kernel prints it.
@@ -52,6 +55,8 @@ pub struct Report {
 pub struct Outside {
     python: Result<PathBuf, String>,
     lammps: Result<PathBuf, String>,
+    /// Modules that the interpreter has, of those that scripts live on.
+    modules: Vec<String>,
 }
 
 /// Solves, times and checks itself. Arguments: bytes, repetitions.
@@ -94,34 +99,49 @@ impl Outside {
             if output.status.success() { Ok(text(&output.stdout)) } else { Err(format!("{program}: {}", why())) }
         };
         // The interpreter itself: a version manager's wrapper would be started under nearfar as well.
-        let python = said("python3", &["-c", "import sys, numpy; print(sys.executable)"]).map(PathBuf::from);
+        let python = said("python3", &["-c", "import sys; print(sys.executable)"]).map(PathBuf::from);
+        let look = "import importlib.util as u, sys; print(*[m for m in sys.argv[1:] if u.find_spec(m)])";
+        let wanted = [Script::Fft, Script::Sqlite, Script::Duckdb, Script::Pardiso].map(Script::module);
+        let modules = said("python3", &[&["-c", look][..], &wanted].concat()).unwrap_or_default();
+        let modules = modules.split_whitespace().map(str::to_owned).collect();
         let lammps = said("lmp", &["-help"]).map(|_| PathBuf::from("lmp"));
-        Self { python, lammps }
+        Self { python, lammps, modules }
     }
 
     /// None here, for tests.
     #[cfg(test)]
     pub fn nowhere() -> Self {
-        Self { python: Err("not here".to_owned()), lammps: Ok("lmp".into()) }
+        Self { python: Err("not here".to_owned()), lammps: Ok("lmp".into()), modules: Vec::new() }
     }
 
-    /// Where `program` is; `None` for nearfar-kernel.
-    pub fn path(&self, program: Program) -> Option<Result<&Path, &str>> {
-        let found = match program {
+    /// Where `program` is, or why it cannot be run; `None` for nearfar-kernel.
+    pub fn path(&self, program: Program) -> Option<Result<&Path, String>> {
+        let (found, module) = match program {
             Program::Kernel => return None,
-            Program::NumpyLu => &self.python,
-            Program::Lammps => &self.lammps,
+            Program::NumpyLu => (&self.python, Some("numpy")),
+            Program::Script(script) => (&self.python, Some(script.module())),
+            Program::Lammps => (&self.lammps, None),
         };
-        Some(found.as_deref().map_err(String::as_str))
+        let missing = module.filter(|&module| found.is_ok() && !self.modules.iter().any(|other| other == module));
+        Some(match missing {
+            Some(module) => Err(format!("python3 has no module {module} (pip install {module})")),
+            None => found.as_deref().map_err(String::clone),
+        })
     }
 }
 
 impl Program {
-    /// Its arguments for `data_bytes` and `repetitions`. `input`: where [`Program::input`] will lie.
-    pub fn arguments(self, data_bytes: u64, repetitions: usize, input: &Path) -> Vec<std::ffi::OsString> {
+    /// Its arguments for `data_bytes` and so many repetitions of at most so many seconds. `input`: where [`Program::input`] will lie.
+    pub fn arguments(
+        self,
+        data_bytes: u64,
+        (repetitions, seconds): (usize, Option<f64>),
+        input: &Path,
+    ) -> Vec<std::ffi::OsString> {
         match self {
             Program::Kernel => Vec::new(),
             Program::NumpyLu => ["-c", NUMPY_LU, &data_bytes.to_string(), &repetitions.to_string()].map(Into::into).to_vec(),
+            Program::Script(script) => script.arguments(data_bytes, repetitions, seconds),
             Program::Lammps => {
                 let mut arguments: Vec<std::ffi::OsString> = vec!["-in".into(), input.into()];
                 arguments.extend(["-log", "none", "-nocite"].map(Into::into));
@@ -150,7 +170,9 @@ impl Program {
     pub fn environment(self, threads: usize) -> Vec<(&'static str, String)> {
         match self {
             Program::Kernel => Vec::new(),
-            Program::NumpyLu => vec![("OPENBLAS_NUM_THREADS", threads.to_string()), ("OMP_NUM_THREADS", threads.to_string())],
+            Program::NumpyLu | Program::Script(_) => {
+                vec![("OPENBLAS_NUM_THREADS", threads.to_string()), ("OMP_NUM_THREADS", threads.to_string())]
+            }
             // A single process needs no network, and a container may have none.
             Program::Lammps => [
                 ("OMP_NUM_THREADS", "1"),
@@ -166,7 +188,7 @@ impl Program {
     /// The report in what it printed; `None` when there is none.
     pub fn report(self, stdout: &str) -> Option<Report> {
         match self {
-            Program::Kernel | Program::NumpyLu => serde_json::from_str(stdout.trim()).ok(),
+            Program::Kernel | Program::NumpyLu | Program::Script(_) => serde_json::from_str(stdout.trim()).ok(),
             Program::Lammps => lammps_report(stdout),
         }
     }

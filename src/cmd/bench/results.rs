@@ -8,7 +8,7 @@ use super::conditions::Conditions;
 use super::goal::{Against, Figure, Goal, Target, Verdict};
 use super::latency::Latency;
 use super::metadata::Metadata;
-use super::rival::Rival;
+use super::rival::{GRAINS, Rival};
 use super::runner::{Emulated, Run};
 use super::sample::{Outcome, Summary};
 use super::startup::Startup;
@@ -113,6 +113,7 @@ impl CaseResults {
         let verdict = |goal: &Goal| {
             let figure = match goal.against {
                 Against::Rival(rival) => self.ratio_to(rival),
+                Against::BestGrain => self.ratio_to(self.best_grain()),
                 Against::Bound => self.share_of_bound(),
             };
             Verdict::new(&case.title, goal.label(), figure, goal.unit, (Target::AtLeast, goal.least))
@@ -144,6 +145,16 @@ impl CaseResults {
                 Ok(Figure { median: ratio, ..spread })
             }
         }
+    }
+
+    /// The fixed grain with the highest median; without any, the first one, whose lack is told then.
+    fn best_grain(&self) -> Rival {
+        let rate = |rival: &Rival| match self.summary(*rival) {
+            Summary::Measured { median, .. } => median,
+            // A rate below this: one that ended in time is preferred.
+            Summary::Below { .. } | Summary::Nothing => 0.0,
+        };
+        GRAINS.into_iter().rev().max_by(|a, b| rate(a).total_cmp(&rate(b))).unwrap_or(Rival::Nearfar)
     }
 
     /// nearfar's rate as a share of the bound.

@@ -10,6 +10,8 @@ pub enum Rival {
     Dram,
     /// Under `nearfar run` with near as its budget.
     Nearfar,
+    /// The same with a fixed grain (`nearfar run --grain`) of so many KiB: the simplest rule, and nothing ahead.
+    Grain(u32),
     /// Data in a shared mapping of a file in the far directory; page cache limited to near by a cgroup.
     MappedFile,
     /// The same, and the program tells the kernel its access pattern with madvise: what a programmer who rewrites for mmap would do.
@@ -24,6 +26,7 @@ impl Rival {
         match self {
             Rival::Dram => "all-DRAM",
             Rival::Nearfar => "nearfar",
+            Rival::Grain(kib) => grain_name(kib),
             Rival::MappedFile => "mmap of a file",
             Rival::AdvisedFile => "mmap + madvise",
             Rival::Swap => "kernel swap",
@@ -37,6 +40,33 @@ impl Rival {
 
     /// Whether a failed run makes the bench fail. That others cannot do something is a result, not a fault.
     pub const fn must_succeed(self) -> bool {
-        matches!(self, Rival::Dram | Rival::Nearfar)
+        matches!(self, Rival::Dram | Rival::Nearfar | Rival::Grain(_))
+    }
+
+    /// The option `--grain` of `nearfar run`: what is not told is learned.
+    pub fn grain(self) -> Option<String> {
+        match self {
+            Rival::Grain(kib) => Some(format!("{kib}K")),
+            _ => None,
+        }
+    }
+
+    /// Whether it runs under `nearfar run`.
+    pub const fn is_nearfar(self) -> bool {
+        matches!(self, Rival::Nearfar | Rival::Grain(_))
+    }
+}
+
+/// The grains that are compared: every second power of two.
+pub const GRAINS: [Rival; 5] = [Rival::Grain(4), Rival::Grain(16), Rival::Grain(64), Rival::Grain(256), Rival::Grain(2048)];
+
+const fn grain_name(kib: u32) -> &'static str {
+    match kib {
+        4 => "grain 4K",
+        16 => "grain 16K",
+        64 => "grain 64K",
+        256 => "grain 256K",
+        2048 => "grain 2M",
+        _ => "fixed grain",
     }
 }

@@ -122,17 +122,17 @@ impl Runner {
     }
 
     /// Why `case` cannot run under `rival` here; `None` when it can.
-    pub fn obstacle(&self, case: &Case, rival: Rival) -> Option<&str> {
+    pub fn obstacle(&self, case: &Case, rival: Rival) -> Option<String> {
         if let Some(Err(why)) = self.places.outside.path(case.program) {
             return Some(why);
         }
         if case.far == Far::Emulated && self.places.emulated.is_none() {
-            return Some("the bandwidth of DRAM was not measured");
+            return Some("the bandwidth of DRAM was not measured".to_owned());
         }
         match rival {
-            Rival::Dram | Rival::Nearfar => None,
-            Rival::MappedFile | Rival::AdvisedFile => self.controller.as_ref().err().map(String::as_str),
-            Rival::Swap => self.swap.as_ref().err().map(String::as_str),
+            Rival::Dram | Rival::Nearfar | Rival::Grain(_) => None,
+            Rival::MappedFile | Rival::AdvisedFile => self.controller.as_ref().err().cloned(),
+            Rival::Swap => self.swap.as_ref().err().cloned(),
         }
     }
 
@@ -164,7 +164,7 @@ impl Runner {
             let _ = std::fs::remove_file(&self.places.input);
         }
         let report = case.program.report(&finished.stdout);
-        let stats = (rival == Rival::Nearfar).then(|| self.take_stats()).flatten();
+        let stats = rival.is_nearfar().then(|| self.take_stats()).flatten();
         let peak_bytes = group.as_ref().and_then(|group| group.peak_bytes());
         let mut outcome = judge(case, &finished, report.as_ref(), full_work);
         if let (Outcome::Failed(why), Some(kills @ 1..)) = (&mut outcome, group.as_ref().and_then(|group| group.oom_kills())) {

@@ -13,16 +13,17 @@ use nearfar_kernels::buffer::Placement;
 use nearfar_kernels::crew::Setting;
 use nearfar_kernels::report::{Report, Verified};
 use nearfar_kernels::route::Order;
-use nearfar_kernels::{chase, churn, columns, compute, gemm, latency, objects, random_updates, service, sweep, touch, triad};
+use nearfar_kernels::{btree, chase, churn, columns, compute, fft, gemm, join, latency, lu, objects};
+use nearfar_kernels::{random_updates, service, sort, sweep, touch, triad, trisolve};
 
 const USAGE: &str = "\
 usage: nearfar-kernel WORKLOAD [OPTION...]
 WORKLOAD: triad | strided | reverse | streams | columns | random | chase | objects | gemm | touch | churn | latency
-          | compute
+          | compute | fft | lu | trisolve | sort | join | btree
   --bytes SIZE         data, all arrays together (2400M)
   --threads N          threads (all CPUs)
   --sweeps K           timed repetitions (3)
-  --ops N              operations per repetition (random, chase, objects, churn, latency, compute: 1000000)
+  --ops N              operations per repetition (random, chase, objects, btree, churn, latency, compute: 1000000)
   --seconds S          longest time of one repetition
   --stride SIZE        bytes from one place to the next (strided, chase, latency: 4096)
   --streams N          streams that take turns (streams: 8)
@@ -80,6 +81,12 @@ fn main() -> ExitCode {
         "reverse" => sweep::sweep(&request.setting, Order::Reverse, request.update),
         "streams" => sweep::sweep(&request.setting, Order::Streams(request.streams), request.update),
         "columns" => columns::columns(&request.setting),
+        "fft" => fft::fft(&request.setting),
+        "lu" => lu::lu(&request.setting),
+        "trisolve" => trisolve::trisolve(&request.setting),
+        "sort" => sort::sort(&request.setting),
+        "join" => join::join(&request.setting),
+        "btree" => btree::btree(&request.setting, request.operations),
         "objects" => objects::objects(&request.setting, request.operations),
         "compute" => compute::compute(&request.setting, request.operations),
         "churn" => churn::churn(&request.setting, request.operations),

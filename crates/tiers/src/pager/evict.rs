@@ -1,11 +1,12 @@
 //! Takes units out of the program's view, finds out what of them far lacks, and writes that back.
 //!
 //! A page moved out cannot change any more, so one pass over it tells everything: all zero (nothing to keep), equal to its
-//! far copy (nothing to write), or dirty. No write faults are needed, and stores that change nothing cost no I/O.
+//! far copy (nothing to write), or dirty. No write faults are needed, and stores that change nothing cost no I/O. Where pages were changed
+//! the last time, a sample of them is looked at; if all of that is changed again, so are the others, and they are not looked at.
 
 use super::{Pager, page_addr};
 use crate::bits::Bits;
-use crate::block::{Frames, HoldId, PageState, Phase};
+use crate::block::{Block, Frames, HoldId, PageState, Phase, UNHASHED};
 use crate::far::Place;
 use crate::frame_bytes;
 use crate::log::Slot;
@@ -205,19 +206,40 @@ impl Pager {
         let mut fresh = [0u64; BLOCK_PAGES];
         let whole = frames.is_huge();
         let short = self.far.short().is_some();
+        let compare_all = self.job.settings().compare_all;
         let block = self.block(number);
-        for page in mask.iter() {
+        // Of the sample, those that changed the last time: how many did again, and how many did not.
+        let (mut again, mut calm) = (0, 0);
+        let sampled = |page: &usize| Block::is_sampled(number, *page);
+        for page in mask.iter().filter(sampled).chain(mask.iter().filter(|page| !sampled(page))) {
             let addr = frames.addr(page);
             // SAFETY: `take_stock` has seen that the page is there; it is in no view, so nobody changes it.
-            let (zero, hash) =
-                unsafe { if frame_bytes::is_zero(addr) { (true, 0) } else { (false, frame_bytes::page_hash(addr)) } };
-            if zero {
+            if unsafe { frame_bytes::is_zero(addr) } {
                 zeros.set(page);
                 continue;
             }
             let known = block.far_valid.get(page);
+            let before = known && block.changed.get(page);
+            if before && !sampled(&page) && again > 0 && calm == 0 && !compare_all {
+                changed += 1;
+                fresh[page] = UNHASHED;
+                dirty.set(page);
+                continue;
+            }
+            // SAFETY: as above.
+            let hash = unsafe { frame_bytes::page_hash(addr) };
             let equal = known && block.hashes.get(page) == hash;
-            changed += usize::from(known && !equal);
+            if known {
+                if equal {
+                    block.changed.clear(page)
+                } else {
+                    block.changed.set(page)
+                }
+                changed += usize::from(!equal);
+            }
+            if before && sampled(&page) {
+                if equal { calm += 1 } else { again += 1 }
+            }
             // A block that has come together leaves the log, so that it can be read in one piece.
             if equal && !(whole && !short && block.log_slot(page).is_some()) {
                 clean += 1;

@@ -65,12 +65,11 @@ pub fn measure(dir: &Path, pairs: u32, precise: bool, options: &[String], wanted
         let input = dir.join("input");
         std::fs::write(&input, program.input(bytes, repetitions).unwrap_or_default())?;
         let mut command = vec![path];
-        command.extend(program.arguments(bytes, repetitions, &input));
+        command.extend(program.arguments(bytes, (repetitions, None), &input));
         Ok(Started { command, environment: program.environment(2) })
     };
     let lammps = || {
-        let found =
-            outside::Outside::find().path(outside::Program::Lammps).map(|path| path.map(OsString::from).map_err(str::to_owned));
+        let found = outside::Outside::find().path(outside::Program::Lammps).map(|path| path.map(OsString::from));
         outside(outside::Program::Lammps, found.context("lmp")?.map_err(anyhow::Error::msg)?, LAMMPS)
     };
     let lu = || outside(outside::Program::NumpyLu, numpy().context("no python3 here has numpy")?.into(), NUMPY);

@@ -68,7 +68,7 @@ fn jobs(dir: &Path, wanted: &impl Fn(&str) -> bool) -> Vec<(&'static str, Result
         let input = dir.join("melt.in");
         std::fs::write(&input, program.input(LAMMPS.0, LAMMPS.1).unwrap_or_default())?;
         let mut command = vec![OsString::from(path)];
-        command.extend(program.arguments(LAMMPS.0, LAMMPS.1, &input));
+        command.extend(program.arguments(LAMMPS.0, (LAMMPS.1, None), &input));
         Ok(Job { name: "lammps", command, environment: program.environment(1), near: "64M" })
     };
     let all: [(&'static str, &dyn Fn() -> Result<Job>); 4] =

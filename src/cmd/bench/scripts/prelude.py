@@ -1,0 +1,40 @@
+# What each script begins with. Arguments: bytes of data, repetitions, longest seconds of one (0: any).
+import json, os, sys, threading, time
+
+BYTES, REPETITIONS, SECONDS = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+started = time.perf_counter()
+done, begun = [], None
+
+
+def tell(verified, checksum):
+    print(json.dumps({"setup_seconds": setup_seconds, "repetitions": done, "verified": verified, "checksum": checksum}), flush=True)
+
+
+def repetition(seconds, operations, complete):
+    done.append({"seconds": seconds, "bytes": 0, "operations": operations, "complete": complete})
+
+
+def watch(operations):
+    while SECONDS > 0:
+        time.sleep(0.1)
+        seconds = time.perf_counter() - begun
+        if seconds > SECONDS:
+            repetition(seconds, operations, False)
+            tell("skipped", "0")
+            os._exit(0)
+
+
+def run(work, operations):
+    """Times work(number), which returns (right, checksum of any type); `operations` is what one repetition does."""
+    global begun, setup_seconds
+    begun = time.perf_counter()
+    setup_seconds = begun - started
+    threading.Thread(target=watch, args=(operations,), daemon=True).start()
+    right, sums = True, []
+    for number in range(REPETITIONS):
+        begun = time.perf_counter()
+        good, checksum = work(number)
+        repetition(time.perf_counter() - begun, operations, True)
+        right, sums = right and good, sums + [checksum]
+    tell("right" if right else "wrong", str(sums))
+    os._exit(0)
