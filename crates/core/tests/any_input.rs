@@ -120,7 +120,7 @@ proptest! {
         holes.iter().for_each(|&(first, count)| far.retain(|page| !(first..first + count).contains(page)));
         let far = Far(far);
         let mut policy = StreamFetch::default();
-        let room = Room { near_pages: near, free_pages: near / 3, staging_pages: rate % 2000, staged_pages: staged, far_bytes_per_s: rate };
+        let room = Room { near_pages: near, free_pages: near / 3, data_pages: 6 * BLOCK_PAGES as u64, staging_pages: rate % 2000, staged_pages: staged, far_bytes_per_s: rate };
         for (index, &(thread, page)) in faults.iter().enumerate() {
             let kinds = [Found::Zero, Found::Far, Found::Late, Found::Staged, Found::Limbo];
             let found = kinds[(found + index) % 5];

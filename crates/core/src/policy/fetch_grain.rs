@@ -105,7 +105,8 @@ impl Prefetch for GrainFetch {
 mod tests {
     use super::*;
 
-    const ROOM: Room = Room { near_pages: 1 << 14, free_pages: 0, staging_pages: 0, staged_pages: 0, far_bytes_per_s: 0 };
+    const ROOM: Room =
+        Room { near_pages: 1 << 14, free_pages: 0, data_pages: 1 << 16, staging_pages: 0, staged_pages: 0, far_bytes_per_s: 0 };
 
     fn brought(pages: u32, page: u64, found: Found, room: &Room) -> (u64, u32) {
         let fault = Fault { page, thread: 1, found, write: false, now_ns: 0 };

@@ -1,8 +1,8 @@
-//! The prefetch policy: streams per thread in both directions and with strides, and the size of each transfer.
+//! The prefetch policy: streams per thread in both directions and with strides, crowds, and the size of each transfer.
 //!
 //! Owns a fixed pool of streams and short histories of the faults that belonged to none. A fault is matched against the pool
 //! first (own streams win over those of other threads, so that stolen work keeps its stream), then against the histories.
-//! One fault costs a scan of at most 256 windows and 32 history entries (0.2 us in a stream, 0.6 us at random) and allocates only when it returns
+//! One fault costs a scan of at most 256 windows and 96 history entries (0.2 us in a stream, 0.6 us at random) and allocates only when it returns
 //! something to bring ahead. It never sees hits, only faults; see [`crate::policy::Found`] for what a fault may find.
 
 mod history;
@@ -26,6 +26,8 @@ const TRACKS: usize = 256;
 const THREADS: usize = 64;
 /// Faults of one thread in which a progression is looked for.
 const OWN: usize = 16;
+/// Faults of all threads in which crowds are looked for.
+const ALL: usize = 64;
 /// Newest faults of all threads that may be the start of a stream that another thread goes on with.
 const SHARED: usize = 16;
 /// A unit is at most this share of near, so that small budgets are not swept out by one run.
@@ -69,7 +71,7 @@ pub struct StreamFetch {
     threads: Vec<ThreadLog>,
     /// Slot of the thread that asked last.
     hot: usize,
-    recent: History<SHARED>,
+    recent: History<ALL>,
     clock: u64,
     /// How well jumps of streams turned out lately: at 0 a jump brings one page until the stream goes on from there.
     trust: u8,
@@ -196,8 +198,8 @@ impl StreamFetch {
         Fetch { run, ahead, show: track.sure() }
     }
 
-    /// A fault that belongs to no known stream: it may start one.
-    fn unknown(&mut self, fault: &Fault, clock: &Clock, log: usize, limits: &Limits, view: &dyn View) -> Fetch {
+    /// A fault that belongs to no known stream: it may start one, or lie in a crowd.
+    fn unknown(&mut self, fault: &Fault, clock: &Clock, log: usize, room: &Room, limits: &Limits, view: &dyn View) -> Fetch {
         let page = fault.page;
         let own = &self.threads[log].history;
         let before = own.neighbour(page, OWN).or_else(|| self.recent.neighbour(page, SHARED));
@@ -206,7 +208,11 @@ impl StreamFetch {
             return self.follow(slot, Fit::Next, fault, clock, limits, view);
         }
         let progression = own.progression(page);
-        let run = (fault.found == Found::Zero).then(|| aligned(page, limits.floor));
+        let run = match fault.found {
+            Found::Zero | Found::Staged | Found::Late => None,
+            Found::Far | Found::Limbo => self.crowded(page, room, limits),
+        };
+        let run = if fault.found == Found::Zero { Some(aligned(page, limits.floor)) } else { run };
         let span = run.map_or((page, page + 1), |run| (run.first, run.first + u64::from(run.count)));
         if let Some(both) = progression {
             self.add(Track::strided(both < 0, page, both.unsigned_abs(), span, clock));
@@ -216,8 +222,30 @@ impl StreamFetch {
     }
 
     fn note(&mut self, page: u64, span: Span, log: usize) {
-        self.threads[log].history.push(page, span);
-        self.recent.push(page, span);
+        self.threads[log].history.push(page, span, self.clock);
+        self.recent.push(page, span, self.clock);
+    }
+
+    /// The block or chunk around `page` if recent faults crowd there more than chance explains.
+    fn crowded(&self, page: u64, room: &Room, limits: &Limits) -> Option<Run> {
+        let data = room.data_pages.max(BLOCK) as f64;
+        // Stream faults are not in the history; where they prevail, it reaches far back, and what is old is no crowd.
+        let since = self.clock.saturating_sub(4 * ALL as u64);
+        // Five standard deviations above the mean of a Poisson count; `least` covers means near zero. A wrong block costs
+        // 511 pages, a wrong chunk 15, hence the different floors.
+        let crowd = |pages: u64, least: f64| {
+            let mean = (ALL as u64 * pages) as f64 / data;
+            let enough = (mean + 5.0 * mean.sqrt() + least).ceil() as usize;
+            let count = self.recent.crowd(page, pages.ilog2(), since) + 1;
+            (count >= enough).then_some(count)
+        };
+        // Random order changes direction two times in three; a walk never does, and may step over most of what it passes.
+        let turns = |count: &usize| 4 * self.recent.turns(page, BLOCK.ilog2(), since) >= *count;
+        if crowd(BLOCK, 5.0).filter(turns).is_some() {
+            Some(aligned(page, limits.unit))
+        } else {
+            crowd(CHUNK, 3.0).map(|_| aligned(page, CHUNK.min(limits.unit)))
+        }
     }
 }
 
@@ -262,7 +290,7 @@ impl Prefetch for StreamFetch {
                 }
                 fetch
             }
-            None => self.unknown(fault, &clock, log, &limits, view),
+            None => self.unknown(fault, &clock, log, room, &limits, view),
         }
     }
 

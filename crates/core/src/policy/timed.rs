@@ -208,6 +208,7 @@ impl Sim<'_> {
         let room = Room {
             near_pages: self.near,
             free_pages: self.near.saturating_sub(used),
+            data_pages: self.blocks.0.len() as u64 * BLOCK_PAGES as u64,
             staging_pages: self.near / STAGED_SHARE,
             staged_pages: self.staged_pages,
             far_bytes_per_s: self.costs.bytes_per_s as u64,

@@ -43,6 +43,7 @@ impl Pager {
         Room {
             near_pages: self.capacity,
             free_pages: self.uncharged_room() + (huge + single) as u64,
+            data_pages: (self.blocks.len() * BLOCK_PAGES) as u64,
             staging_pages: self.aside.staging_limit(),
             staged_pages: (self.staged_pages + self.reading_ahead) as u64 + self.wished_pages(),
             far_bytes_per_s: self.meter.peak_bytes_per_s(),

@@ -1,4 +1,4 @@
-//! The last faults that belonged to no stream: neighbours and equal distances are found here. Fixed size.
+//! The last faults that belonged to no stream: neighbours, equal distances and crowds are found here. Fixed size.
 
 /// Pages brought by a fault: first and one past the last.
 pub(super) type Span = (u64, u64);
@@ -8,6 +8,7 @@ pub(super) type Span = (u64, u64);
 pub(super) struct History<const N: usize> {
     pages: [u64; N],
     spans: [Span; N],
+    times: [u64; N],
     next: usize,
 }
 
@@ -16,13 +17,14 @@ const NONE: u64 = u64::MAX;
 
 impl<const N: usize> History<N> {
     pub fn new() -> Self {
-        Self { pages: [NONE; N], spans: [(NONE, NONE); N], next: 0 }
+        Self { pages: [NONE; N], spans: [(NONE, NONE); N], times: [0; N], next: 0 }
     }
 
-    /// Adds a fault.
-    pub fn push(&mut self, page: u64, span: Span) {
+    /// Adds a fault at `time`, which never goes back.
+    pub fn push(&mut self, page: u64, span: Span, time: u64) {
         self.pages[self.next] = page;
         self.spans[self.next] = span;
+        self.times[self.next] = time;
         self.next = (self.next + 1) % N;
     }
 
@@ -55,5 +57,33 @@ impl<const N: usize> History<N> {
             }
         }
         best
+    }
+
+    /// How often the faults of `crowd` changed their direction. A walk in one direction never does; it says nothing of what it
+    /// steps over.
+    pub fn turns(&self, page: u64, shift: u32, since: u64) -> usize {
+        let mut before: Option<u64> = None;
+        let mut up: Option<bool> = None;
+        let mut turns = 0;
+        for back in (1..=N).rev() {
+            let slot = (self.next + N - back) % N;
+            let other = self.pages[slot];
+            if other >> shift != page >> shift || self.times[slot] <= since {
+                continue;
+            }
+            if let Some(last) = before
+                && last != other
+            {
+                turns += usize::from(up.is_some_and(|up| up != (other > last)));
+                up = Some(other > last);
+            }
+            before = Some(other);
+        }
+        turns
+    }
+
+    /// How many faults after `since` share `page`'s aligned group of 2^`shift` pages.
+    pub fn crowd(&self, page: u64, shift: u32, since: u64) -> usize {
+        self.pages.iter().zip(&self.times).filter(|&(&p, &time)| p >> shift == page >> shift && time > since).count()
     }
 }

@@ -32,6 +32,7 @@ pub(super) struct Tally {
 pub(super) struct Sim {
     policy: StreamFetch,
     pub near: u64,
+    data: u64,
     pages: HashMap<u64, State>,
     /// Pages that were written to far (all other pages are zero).
     pub in_far: std::ops::Range<u64>,
@@ -55,6 +56,7 @@ impl Sim {
         Self {
             policy,
             near,
+            data,
             pages,
             in_far,
             runs: vec![],
@@ -92,7 +94,7 @@ impl Sim {
         let room = Room {
             near_pages: self.near,
             free_pages: self.near.saturating_sub(self.pages.len() as u64),
-
+            data_pages: self.data,
             staging_pages: u64::MAX,
             staged_pages: self.staged,
             far_bytes_per_s: BYTES_PER_S,

@@ -205,6 +205,24 @@ fn random_after_a_sweep() {
 }
 
 #[test]
+fn random_with_a_hot_chunk() {
+    let mut sim = Sim::new(NEAR, DATA);
+    let (mut seed, mut hot_faults) = (3, 0);
+    for round in 0..2000 {
+        // Every so often another chunk is hot for a while.
+        let hot = (round / 40 * 7919) % (DATA / CHUNK) * CHUNK;
+        for i in 0..8 {
+            let any = random(&mut seed);
+            let before = sim.tally.far;
+            sim.access(1, if i % 2 == 0 { hot + any % CHUNK } else { any % DATA });
+            hot_faults += if i % 2 == 0 { sim.tally.far - before } else { 0 };
+        }
+    }
+    // Each of the 50 chunks has 16 pages.
+    assert!(hot_faults < 50 * 8, "a hot chunk is fetched whole after a few faults: {hot_faults}, {:?}", sim.finish());
+}
+
+#[test]
 fn streams_amid_random_faults_of_the_same_thread() {
     let mut sim = Sim::new(NEAR, 2 * DATA);
     let mut seed = 11;
@@ -238,7 +256,8 @@ fn first_touch_gives_blocks_then_streams_go_on_in_far() {
 
 #[test]
 fn scarce_room_makes_first_touch_small() {
-    let room = Room { near_pages: NEAR, free_pages: 10, staging_pages: u64::MAX, staged_pages: 0, far_bytes_per_s: 0 };
+    let room =
+        Room { near_pages: NEAR, free_pages: 10, data_pages: DATA, staging_pages: u64::MAX, staged_pages: 0, far_bytes_per_s: 0 };
     let mut policy = StreamFetch::new();
     let fault = |page| Fault { page: BASE + page, thread: 1, found: Found::Zero, write: true, now_ns: 0 };
     assert_eq!(policy.on_fault(&fault(21), &room, &()).run, Some(Run { first: BASE + 16, count: 16 }));
@@ -260,7 +279,8 @@ fn tiny_near_gets_small_units_and_little_ahead() {
 
 #[test]
 fn wasted_streams_are_muted() {
-    let room = Room { near_pages: NEAR, free_pages: 0, staging_pages: u64::MAX, staged_pages: 0, far_bytes_per_s: 0 };
+    let room =
+        Room { near_pages: NEAR, free_pages: 0, data_pages: DATA, staging_pages: u64::MAX, staged_pages: 0, far_bytes_per_s: 0 };
     let mut policy = StreamFetch::new();
     let fault = |policy: &mut StreamFetch, page| {
         policy.on_fault(&Fault { page: BASE + page, thread: 1, found: Found::Far, write: false, now_ns: 0 }, &room, &()).ahead
@@ -280,7 +300,14 @@ fn wasted_streams_are_muted() {
 /// a whole each time, not chunk by chunk.
 #[test]
 fn a_block_that_a_stream_comes_by_again_is_read_whole() {
-    let room = Room { near_pages: NEAR, free_pages: 0, staging_pages: u64::MAX, staged_pages: 0, far_bytes_per_s: 1 << 30 };
+    let room = Room {
+        near_pages: NEAR,
+        free_pages: 0,
+        data_pages: DATA,
+        staging_pages: u64::MAX,
+        staged_pages: 0,
+        far_bytes_per_s: 1 << 30,
+    };
     let mut policy = StreamFetch::new();
     let mut fault = |page| {
         let fault = Fault { page: BASE + page, thread: 1, found: Found::Far, write: false, now_ns: 0 };
@@ -303,6 +330,7 @@ proptest! {
     fn any_sequence_gives_valid_runs(
         faults in prop::collection::vec((0u64..1 << 21, 0u32..70, 0u8..5, any::<bool>()), 1..400),
         near in prop_oneof![Just(0u64), 1u64..64, 1u64..1 << 20],
+        data in 0u64..1 << 22,
         high in any::<bool>(),
     ) {
         let mut policy = StreamFetch::new();
@@ -312,7 +340,7 @@ proptest! {
             last = page;
             let page = if high { (1 << 52) - 1 - page } else { page };
             let found = [Found::Zero, Found::Far, Found::Late, Found::Staged, Found::Limbo][kind as usize];
-            let room = Room { near_pages: near, free_pages: raw % 1000, staging_pages: raw % 700, staged_pages: raw % 300, far_bytes_per_s: raw << 20 };
+            let room = Room { near_pages: near, free_pages: raw % 1000, data_pages: data, staging_pages: raw % 700, staged_pages: raw % 300, far_bytes_per_s: raw << 20 };
             let fetch = policy.on_fault(&Fault { page, thread, found, write: dense, now_ns: raw }, &room, &());
             check(&fetch, page);
             prop_assert!(found != Found::Zero || fetch.ahead.is_empty());
