@@ -45,6 +45,7 @@ pub(super) use runner::Runner;
 pub(super) use sample::{Outcome, Summary, show_ratio};
 pub(super) use settings::settle;
 
+use crate::exit::refuse;
 use anyhow::{Context, Result};
 use case::{Far, Length, Suite};
 use cases::cases;
@@ -92,6 +93,9 @@ pub struct BenchArgs {
     /// One tiny run of everything: shows that all parts work, not how fast they are
     #[arg(long)]
     smoke: bool,
+    /// Only works with this text in their title
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
     /// Save the results here [default: bench-results/bench-TIME.json]
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -125,7 +129,12 @@ pub fn run(args: BenchArgs) -> Result<ExitCode> {
     let everything = || Suite::value_variants().iter().copied().filter(|&suite| suite != Suite::Grain).collect();
     let suites = if args.suites.is_empty() { everything() } else { args.suites };
     let of_suite = |&suite: &Suite| if suite == Suite::Grain { grain_cases(settled.sizes) } else { cases(suite, settled.sizes) };
-    let all: Vec<Case> = suites.iter().flat_map(of_suite).collect();
+    let chosen = |case: &Case| args.only.as_ref().is_none_or(|text| case.title.contains(text));
+    let all: Vec<Case> = suites.iter().flat_map(of_suite).filter(chosen).collect();
+    if let Some(text) = args.only.as_ref().filter(|_| all.is_empty()) {
+        let titles: Vec<String> = suites.iter().flat_map(of_suite).map(|case| case.title).collect();
+        return Err(refuse(format!("--only {text}: no work has this in its title; there are: {}", titles.join("; "))));
+    }
     let threads = args.threads.unwrap_or(conditions.machine.cpus).max(1);
     let runner = Runner::new(&args.far, threads, PROGRAM_LIMIT, swap_bytes(&all))?;
     let runs = args.runs.unwrap_or(if effort == Effort::Full { 3 } else { 1 }).max(1);

@@ -35,7 +35,7 @@ enum Direction {
 /// Powers of two, at least [`BATCH`]; the first axis is the one along memory, and none is longer.
 struct Shape {
     edges: [usize; 3],
-    /// exp(-i TAU k / edges[0]) for the first half turn.
+    /// `exp(-i TAU k / edges[0])` for the first half turn.
     twiddles: Vec<(f64, f64)>,
 }
 

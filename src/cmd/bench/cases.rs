@@ -343,6 +343,7 @@ mod tests {
                 assert!(!case.goals.is_empty() || case.suite == Suite::Gemm, "{}", case.title);
                 assert!(case.goals.iter().all(|goal| match goal.against {
                     Against::Rival(rival) => case.rivals.contains(&rival),
+                    Against::BestGrain => case.rivals.iter().any(|rival| rival.grain().is_some()),
                     Against::Bound => case.limit != Limit::None,
                 }));
             }

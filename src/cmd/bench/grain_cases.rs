@@ -11,6 +11,8 @@ const RIVALS: &[Rival] =
     &[Rival::Dram, Rival::Nearfar, GRAINS[0], GRAINS[1], GRAINS[2], GRAINS[3], GRAINS[4], Rival::MappedFile, Rival::Swap];
 /// Programs that are not ours cannot place their data in a file.
 const WITHOUT_FILE: &[Rival] = &[Rival::Dram, Rival::Nearfar, GRAINS[0], GRAINS[1], GRAINS[2], GRAINS[3], GRAINS[4], Rival::Swap];
+/// What an interpreter with its libraries takes beside the data.
+const INTERPRETER: u64 = 48 << 20;
 /// For a tiny run of everything.
 const FEW: &[Rival] = &[Rival::Dram, Rival::Nearfar, GRAINS[1]];
 
@@ -92,7 +94,31 @@ fn real(sizes: Sizes, title: &str, script: Script, noun: &'static str) -> Case {
     let rivals = if sizes.effort == Effort::Smoke { FEW } else { WITHOUT_FILE };
     // Databases take minutes per GiB to fill where near is too small.
     let part = if sizes.effort == Effort::Full { 4 } else { 2 };
-    let near_bytes = runnable(sizes.near_bytes / part);
+    let near_bytes = runnable(sizes.near_bytes / part + INTERPRETER);
     let data_bytes = sizes.data_bytes / part;
     Case { program: Program::Script(script), rivals, goals: goals(rivals), data_bytes, near_bytes, ..case }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_work_is_compared_with_what_it_is_held_against() {
+        for (data, effort) in [(2400u64, Effort::Full), (720, Effort::Quick), (96, Effort::Smoke)] {
+            let works = grain_cases(Sizes { data_bytes: data << 20, near_bytes: data << 20 >> 2, effort });
+            assert!(works.len() >= 14);
+            for case in works {
+                assert!(case.program != Program::Kernel || case.data_bytes > case.near_bytes, "{}", case.title);
+                assert!(case.goals.iter().any(|goal| goal.against == Against::BestGrain), "{}", case.title);
+                for goal in &case.goals {
+                    match goal.against {
+                        Against::Rival(rival) => assert!(case.rivals.contains(&rival), "{}", case.title),
+                        Against::BestGrain => assert!(case.rivals.iter().any(|rival| GRAINS.contains(rival)), "{}", case.title),
+                        Against::Bound => panic!("{} has no bound", case.title),
+                    }
+                }
+            }
+        }
+    }
 }

@@ -247,7 +247,23 @@ impl Results {
 mod tests {
     use super::super::case::{Effort, Sizes};
     use super::super::cases::triad;
+    use super::super::grain_cases::grain_cases;
     use super::*;
+
+    /// A grain that was stopped is not the best, and one that alone came to an end is.
+    #[test]
+    fn the_best_grain_is_the_one_with_the_highest_rate() {
+        let case = grain_cases(Sizes { data_bytes: 720 << 20, near_bytes: 240 << 20, effort: Effort::Quick }).remove(0);
+        let mut results = CaseResults::new(&case);
+        let mut set =
+            |rival, outcome| results.rows.iter_mut().find(|row| row.rival == rival).expect("a row").runs = vec![run(outcome)];
+        set(Rival::Nearfar, Outcome::Value(19.0));
+        set(Rival::Grain(4), Outcome::Below(90.0));
+        set(Rival::Grain(64), Outcome::Value(20.0));
+        set(Rival::Grain(256), Outcome::Value(5.0));
+        let verdict = results.verdicts(&case).remove(0);
+        assert_eq!((verdict.figure.expect("measured").median, verdict.met), (0.95, Some(true)));
+    }
 
     fn run(outcome: Outcome) -> Run {
         Run { outcome, seconds: 1.0, peak_bytes: None, report: None, stats: None }
