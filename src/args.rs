@@ -127,8 +127,8 @@ pub struct RunArgs {
     #[arg(long)]
     pub encrypt: bool,
 
-    /// Compare every byte that comes back from far with a checksum of what was written. Without it: all of what is read in pieces of
-    /// up to 16 KiB, and an eighth of the pages of larger ones
+    /// Compare every byte that comes back from far with a checksum of what was written. Without it: what has a checksum of short reads,
+    /// and an eighth of the pages of those of 32 KiB and more (docs/limits.md)
     #[arg(long)]
     pub check: bool,
 

@@ -93,7 +93,7 @@ pub struct BenchArgs {
     /// One tiny run of everything: shows that all parts work, not how fast they are
     #[arg(long)]
     smoke: bool,
-    /// Only works with this text in their title
+    /// Only works with this text in their title, of the suites that are named or of all, grain included
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// Save the results here [default: bench-results/bench-TIME.json]
@@ -127,7 +127,11 @@ pub fn run(args: BenchArgs) -> Result<ExitCode> {
     };
     let settled = settle(args.data.as_deref(), args.near.as_deref(), effort, &args.far, &conditions)?;
     let everything = || Suite::value_variants().iter().copied().filter(|&suite| suite != Suite::Grain).collect();
-    let suites = if args.suites.is_empty() { everything() } else { args.suites };
+    let suites = match (args.suites.is_empty(), &args.only) {
+        (true, None) => everything(),
+        (true, Some(_)) => Suite::value_variants().to_vec(),
+        (false, _) => args.suites,
+    };
     let of_suite = |&suite: &Suite| if suite == Suite::Grain { grain_cases(settled.sizes) } else { cases(suite, settled.sizes) };
     let chosen = |case: &Case| args.only.as_ref().is_none_or(|text| case.title.contains(text));
     let all: Vec<Case> = suites.iter().flat_map(of_suite).filter(chosen).collect();
@@ -135,6 +139,10 @@ pub fn run(args: BenchArgs) -> Result<ExitCode> {
         let titles: Vec<String> = suites.iter().flat_map(of_suite).map(|case| case.title).collect();
         return Err(refuse(format!("--only {text}: no work has this in its title; there are: {}", titles.join("; "))));
     }
+    let suites: Vec<Suite> = match &args.only {
+        Some(_) => suites.into_iter().filter(|suite| all.iter().any(|case| case.suite == *suite)).collect(),
+        None => suites,
+    };
     let threads = args.threads.unwrap_or(conditions.machine.cpus).max(1);
     let runner = Runner::new(&args.far, threads, PROGRAM_LIMIT, swap_bytes(&all))?;
     let runs = args.runs.unwrap_or(if effort == Effort::Full { 3 } else { 1 }).max(1);

@@ -54,8 +54,9 @@ pub type HoldId = usize;
 
 /// In place of the hash of a page that was written without looking at it.
 pub const UNHASHED: u64 = u64::MAX;
-/// One page in so many, another one in each block, has a hash whatever is expected of it: the sample by which the others are judged.
-const SAMPLED: usize = 8;
+/// One page in so many has a hash whatever is expected of it: the sample by which the others are judged. The same pages of all blocks, since
+/// blocks move (mremap).
+pub const SAMPLED: usize = 8;
 
 /// One block. About 770 bytes; more once parts of it have been in far (8 bytes for each page, few or all), and while parts of it are in the
 /// log (8 bytes as well).
@@ -146,9 +147,9 @@ impl Block {
         (wanted != UNHASHED && (wanted == 0 || wanted != found)).then_some(wanted)
     }
 
-    /// Whether `page` of block `number` is one of the sample.
-    pub const fn is_sampled(number: usize, page: usize) -> bool {
-        page % SAMPLED == number % SAMPLED
+    /// Whether `page` is one of the sample.
+    pub const fn is_sampled(page: usize) -> bool {
+        page % SAMPLED == 3
     }
 
     fn is_blank_but_for_holds(&self) -> bool {

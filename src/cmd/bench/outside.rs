@@ -100,7 +100,7 @@ impl Outside {
         };
         // The interpreter itself: a version manager's wrapper would be started under nearfar as well.
         let python = said("python3", &["-c", "import sys; print(sys.executable)"]).map(PathBuf::from);
-        let look = "import importlib.util as u, sys; print(*[m for m in sys.argv[1:] if u.find_spec(m)])";
+        let look = "import sys; sys.path = [p for p in sys.path if p]; import importlib.util as u; print(*[m for m in sys.argv[1:] if u.find_spec(m)])";
         let wanted = [Script::Fft, Script::Sqlite, Script::Duckdb, Script::Pardiso].map(Script::module);
         let modules = said("python3", &[&["-c", look][..], &wanted].concat()).unwrap_or_default();
         let modules = modules.split_whitespace().map(str::to_owned).collect();
@@ -124,7 +124,7 @@ impl Outside {
         };
         let missing = module.filter(|&module| found.is_ok() && !self.modules.iter().any(|other| other == module));
         Some(match missing {
-            Some(module) => Err(format!("python3 has no module {module} (pip install {module})")),
+            Some(module) => Err(format!("python3 has no module {module}")),
             None => found.as_deref().map_err(String::clone),
         })
     }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// A way to run a program that needs more memory than near.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(into = "String")]
 pub enum Rival {
     /// No limit: all data in DRAM.
     Dram,
@@ -18,6 +18,20 @@ pub enum Rival {
     AdvisedFile,
     /// Memory limited to near by a cgroup, the rest in a swap file in the far directory.
     Swap,
+}
+
+/// Its name in files.
+impl From<Rival> for String {
+    fn from(rival: Rival) -> Self {
+        match rival {
+            Rival::Dram => "dram".to_owned(),
+            Rival::Nearfar => "nearfar".to_owned(),
+            Rival::Grain(kib) => format!("grain_{kib}k"),
+            Rival::MappedFile => "mapped_file".to_owned(),
+            Rival::AdvisedFile => "advised_file".to_owned(),
+            Rival::Swap => "swap".to_owned(),
+        }
+    }
 }
 
 impl Rival {
@@ -40,7 +54,7 @@ impl Rival {
 
     /// Whether a failed run makes the bench fail. That others cannot do something is a result, not a fault.
     pub const fn must_succeed(self) -> bool {
-        matches!(self, Rival::Dram | Rival::Nearfar | Rival::Grain(_))
+        matches!(self, Rival::Dram | Rival::Nearfar)
     }
 
     /// The option `--grain` of `nearfar run`: what is not told is learned.

@@ -7,7 +7,7 @@ use super::cgroup::Controller;
 use super::child::{self, Finished};
 use super::command::{self, Places};
 use super::janitor::Janitor;
-use super::outside::{Outside, Repetition, Report};
+use super::outside::{Outside, Program, Repetition, Report};
 use super::rival::Rival;
 use super::sample::{Outcome, median};
 use super::swap::{self, SwapFile};
@@ -16,6 +16,9 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+
+/// Why a run failed whose data was wrong.
+pub const WRONG: &str = "WRONG DATA";
 
 /// Everything needed to run cases.
 #[derive(Debug)]
@@ -201,7 +204,9 @@ pub fn find_kernel(nearfar: &Path) -> Result<PathBuf> {
 /// What a run is worth.
 fn judge(case: &Case, finished: &Finished, report: Option<&Report>, full_work: Option<f64>) -> Outcome {
     let Some(status) = finished.status else {
-        return match full_work.filter(|_| case.fixed_work) {
+        // A script ends itself at its limit: one that had to be killed had not begun to work.
+        let began = !matches!(case.program, Program::Script(_));
+        return match full_work.filter(|_| case.fixed_work && began) {
             Some(work) => Outcome::Below(work / finished.seconds),
             None => Outcome::Failed(format!("killed after {:.0} s", finished.seconds)),
         };
@@ -214,7 +219,7 @@ fn judge(case: &Case, finished: &Finished, report: Option<&Report>, full_work: O
     }
     let Some(report) = report else { return Outcome::Failed("its report cannot be read".to_owned()) };
     if report.verified == "wrong" {
-        return Outcome::Failed("WRONG DATA".to_owned());
+        return Outcome::Failed(WRONG.to_owned());
     }
     // The first repetition warms up: it meets the state that initialisation left.
     let measured = if report.repetitions.len() > 1 { &report.repetitions[1..] } else { &report.repetitions[..] };

@@ -208,9 +208,9 @@ impl Pager {
         let short = self.far.short().is_some();
         let compare_all = self.job.settings().compare_all;
         let block = self.block(number);
-        // Of the sample, those that changed the last time: how many did again, and how many did not.
+        // Of the sample: how many changed the last time and did again, and how many did not change.
         let (mut again, mut calm) = (0, 0);
-        let sampled = |page: &usize| Block::is_sampled(number, *page);
+        let sampled = |page: &usize| Block::is_sampled(*page);
         for page in mask.iter().filter(sampled).chain(mask.iter().filter(|page| !sampled(page))) {
             let addr = frames.addr(page);
             // SAFETY: `take_stock` has seen that the page is there; it is in no view, so nobody changes it.
@@ -229,16 +229,18 @@ impl Pager {
             // SAFETY: as above.
             let hash = unsafe { frame_bytes::page_hash(addr) };
             let equal = known && block.hashes.get(page) == hash;
-            if known {
+            if known && block.hashes.get(page) == UNHASHED {
+                // Whether it changed is not known; the next time it will be.
+                block.changed.clear(page);
+            } else if known {
                 if equal {
                     block.changed.clear(page)
                 } else {
                     block.changed.set(page)
                 }
                 changed += usize::from(!equal);
-            }
-            if before && sampled(&page) {
-                if equal { calm += 1 } else { again += 1 }
+                calm += usize::from(equal && sampled(&page));
+                again += usize::from(!equal && before && sampled(&page));
             }
             // A block that has come together leaves the log, so that it can be read in one piece.
             if equal && !(whole && !short && block.log_slot(page).is_some()) {

@@ -3,7 +3,7 @@
 use super::Pager;
 use super::retry::REREADS;
 use crate::bits::Bits;
-use crate::block::{Block, Frames, HoldId, PageState, Phase};
+use crate::block::{Block, Frames, HoldId, PageState, Phase, SAMPLED, UNHASHED};
 use crate::frame_bytes;
 use nearfar_core::addr::{BLOCK_PAGES, PAGE, block_of};
 use nearfar_core::policy::{Arrival, Run, aside};
@@ -16,9 +16,9 @@ use std::ops::Range;
 const STALE_ROUNDS: u64 = 3;
 /// Pages that a read counts for at least: a disk reads some tens at once in the time of one page alone.
 const LEAST_ASKED: usize = 64;
-/// Reads of so many pages are compared whole: 2 us, in 50 or more that they take. Of longer ones the sample of the block is: lost and
-/// misdirected writes are found all the same, and hashing all would take a quarter off the rate of a sweep over a fast device.
-const COMPARED: usize = 4;
+/// Reads of so many pages are compared whole: 3 us, in 60 or more that they take. Longer ones have a page of the sample at least, which is
+/// compared: hashing all would take a quarter off the rate of a sweep over a fast device.
+const COMPARED: usize = SAMPLED - 1;
 
 impl Pager {
     /// Starts reading the pages of `run` in block `number` that are in far; with `page`, at least that one. `None`: no
@@ -117,7 +117,7 @@ impl Pager {
         let compare = |all: bool| {
             let mut wrong = Bits::default();
             let mut first = None;
-            let chosen = |page: usize| all || Block::is_sampled(number, page);
+            let chosen = |page: usize| all || Block::is_sampled(page);
             for page in mask.iter().filter(|&page| block.far_valid.get(page) && chosen(page)) {
                 // SAFETY: the reads into this frame have ended; nobody else uses the frame.
                 let found = unsafe { frame_bytes::page_hash(frames.addr(page)) };
@@ -132,6 +132,10 @@ impl Pager {
         let (mut wrong, mut first) = compare(all);
         if first.is_some() && !all {
             (wrong, first) = compare(true);
+        }
+        if first.is_some() {
+            // What came with them and has no hash may be wrong too.
+            mask.iter().filter(|&page| block.hashes.get(page) == UNHASHED).for_each(|page| wrong.set(page));
         }
         let Some((page, expected, found)) = first else { return false };
         let at = block.far_at(page);

@@ -93,6 +93,11 @@ pub(super) fn mirror(flip: bool, page: u64) -> u64 {
     if flip { LIMIT - 1 - page } else { page }
 }
 
+/// End of a piece of `size` pages, which does not reach beyond the block.
+fn piece_end(at: u64, size: u64) -> u64 {
+    (at + size).min(at - at % BLOCK + BLOCK)
+}
+
 impl Track {
     /// A stream that was seen to go on right behind `before` (first, end; real pages), upwards or, when `flip`, downwards.
     pub fn sequential(flip: bool, before: (u64, u64), clock: &Clock) -> Self {
@@ -314,10 +319,10 @@ impl Track {
             && let Some(pace) = &mut self.pace
         {
             let steps = (self.run_end - self.origin).div_ceil(pace.length());
-            let part = limits.near / WALK_SHARE;
-            if x == self.origin + self.size && 2 * self.size <= WALK_MAX && steps * 2 * self.size <= part {
+            let (part, brought) = (limits.near / WALK_SHARE, self.origin..piece_end(self.origin, self.size));
+            if x == brought.end && 2 * self.size <= WALK_MAX && steps * 2 * self.size <= part {
                 self.size *= 2;
-            } else if (self.origin..self.origin + self.size).contains(&x) {
+            } else if brought.contains(&x) || steps * self.size > part {
                 self.size = (self.size / 2).max(1);
             }
             pace.restart(x);
@@ -417,7 +422,7 @@ impl Track {
 
     /// End of the piece brought at a step: `size` pages, within the block.
     fn piece_end(&self, at: u64) -> u64 {
-        (at + self.size).min(at - at % BLOCK + BLOCK)
+        piece_end(at, self.size)
     }
 
     fn real(&self, first: u64, count: u64) -> Run {

@@ -12,7 +12,7 @@ impl Track {
         if x == self.run_end && self.size < u64::from(WIDTH_MAX) && self.confirmed() && live {
             return Some(Fit::Widen);
         }
-        if x.abs_diff(self.origin) < CHUNK && live && self.conf >= CONF_JUMP {
+        if x.abs_diff(self.origin) < CHUNK.max(self.size + 1) && live && self.conf >= CONF_JUMP {
             // The next column starts where this one did or a few pages beside.
             return Some(Fit::Restart);
         }
