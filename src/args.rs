@@ -127,8 +127,8 @@ pub struct RunArgs {
     #[arg(long)]
     pub encrypt: bool,
 
-    /// Compare every byte that comes back from far with a checksum of what was written. Without it: what has a checksum of short reads,
-    /// and an eighth of the pages of those of 32 KiB and more (docs/limits.md)
+    /// Compare every byte that comes back from far with a checksum of what was written. Without it: short reads, and an
+    /// eighth of the pages of those of 32 KiB and more (docs/limits.md)
     #[arg(long)]
     pub check: bool,
 

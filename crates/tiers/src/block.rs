@@ -52,23 +52,18 @@ impl PackedSlot {
 /// Index of a hold in the pager's table.
 pub type HoldId = usize;
 
-/// In place of the hash of a page that was written without looking at it.
-pub const UNHASHED: u64 = u64::MAX;
-/// One page in so many has a hash whatever is expected of it: the sample by which the others are judged. The same pages of all blocks, since
-/// blocks move (mremap).
+/// Of long reads one page in so many is compared with its hash.
 pub const SAMPLED: usize = 8;
 
-/// One block. About 770 bytes; more once parts of it have been in far (8 bytes for each page, few or all), and while parts of it are in the
+/// One block. About 700 bytes; more once parts of it have been in far (8 bytes for each page, few or all), and while parts of it are in the
 /// log (8 bytes as well).
 pub struct Block {
     /// State of each page.
     pub state: [PageState; BLOCK_PAGES],
     /// Pages whose far copy is what the page held when it was last written or read.
     pub far_valid: Bits,
-    /// Hash of each valid far copy; [`UNHASHED`] where none was taken, 0 where there is no copy.
+    /// Hash of each valid far copy; 0 where none is known.
     pub hashes: PageMap<u64>,
-    /// Pages that were found changed when they left near the last time.
-    pub changed: Bits,
     /// Far space of the block, laid out as in memory.
     pub place: Option<Place>,
     /// Pages whose far copy is in the log instead, and how many they are.
@@ -96,7 +91,6 @@ impl Default for Block {
             state: [PageState::Empty; BLOCK_PAGES],
             far_valid: Bits::default(),
             hashes: PageMap::None,
-            changed: Bits::default(),
             place: None,
             scattered: PageMap::None,
             in_log: 0,
@@ -141,10 +135,10 @@ impl Block {
         run
     }
 
-    /// The hash that the far copy of `page` must have, if `found` is another one. 0 where there should be one, which nothing is equal to.
+    /// The hash that the far copy of `page` must have, if `found` is another one. 0 where none is known, which nothing is equal to.
     pub fn differs(&self, page: usize, found: u64) -> Option<u64> {
         let wanted = self.hashes.get(page);
-        (wanted != UNHASHED && (wanted == 0 || wanted != found)).then_some(wanted)
+        (wanted == 0 || wanted != found).then_some(wanted)
     }
 
     /// Whether `page` is one of the sample.

@@ -1,12 +1,11 @@
 //! Takes units out of the program's view, finds out what of them far lacks, and writes that back.
 //!
 //! A page moved out cannot change any more, so one pass over it tells everything: all zero (nothing to keep), equal to its
-//! far copy (nothing to write), or dirty. No write faults are needed, and stores that change nothing cost no I/O. Where pages were changed
-//! the last time, a sample of them is looked at; if all of that is changed again, so are the others, and they are not looked at.
+//! far copy (nothing to write), or dirty. No write faults are needed, and stores that change nothing cost no I/O.
 
 use super::{Pager, page_addr};
 use crate::bits::Bits;
-use crate::block::{Block, Frames, HoldId, PageState, Phase, UNHASHED};
+use crate::block::{Frames, HoldId, PageState, Phase};
 use crate::far::Place;
 use crate::frame_bytes;
 use crate::log::Slot;
@@ -206,42 +205,19 @@ impl Pager {
         let mut fresh = [0u64; BLOCK_PAGES];
         let whole = frames.is_huge();
         let short = self.far.short().is_some();
-        let compare_all = self.job.settings().compare_all;
         let block = self.block(number);
-        // Of the sample: how many changed the last time and did again, and how many did not change.
-        let (mut again, mut calm) = (0, 0);
-        let sampled = |page: &usize| Block::is_sampled(*page);
-        for page in mask.iter().filter(sampled).chain(mask.iter().filter(|page| !sampled(page))) {
+        for page in mask.iter() {
             let addr = frames.addr(page);
             // SAFETY: `take_stock` has seen that the page is there; it is in no view, so nobody changes it.
-            if unsafe { frame_bytes::is_zero(addr) } {
+            let (zero, hash) =
+                unsafe { if frame_bytes::is_zero(addr) { (true, 0) } else { (false, frame_bytes::page_hash(addr)) } };
+            if zero {
                 zeros.set(page);
                 continue;
             }
             let known = block.far_valid.get(page);
-            let before = known && block.changed.get(page);
-            if before && !sampled(&page) && again > 0 && calm == 0 && !compare_all {
-                changed += 1;
-                fresh[page] = UNHASHED;
-                dirty.set(page);
-                continue;
-            }
-            // SAFETY: as above.
-            let hash = unsafe { frame_bytes::page_hash(addr) };
             let equal = known && block.hashes.get(page) == hash;
-            if known && block.hashes.get(page) == UNHASHED {
-                // Whether it changed is not known; the next time it will be.
-                block.changed.clear(page);
-            } else if known {
-                if equal {
-                    block.changed.clear(page)
-                } else {
-                    block.changed.set(page)
-                }
-                changed += usize::from(!equal);
-                calm += usize::from(equal && sampled(&page));
-                again += usize::from(!equal && before && sampled(&page));
-            }
+            changed += usize::from(known && !equal);
             // A block that has come together leaves the log, so that it can be read in one piece.
             if equal && !(whole && !short && block.log_slot(page).is_some()) {
                 clean += 1;

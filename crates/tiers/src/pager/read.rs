@@ -3,7 +3,7 @@
 use super::Pager;
 use super::retry::REREADS;
 use crate::bits::Bits;
-use crate::block::{Block, Frames, HoldId, PageState, Phase, SAMPLED, UNHASHED};
+use crate::block::{Block, Frames, HoldId, PageState, Phase, SAMPLED};
 use crate::frame_bytes;
 use nearfar_core::addr::{BLOCK_PAGES, PAGE, block_of};
 use nearfar_core::policy::{Arrival, Run, aside};
@@ -132,10 +132,6 @@ impl Pager {
         let (mut wrong, mut first) = compare(all);
         if first.is_some() && !all {
             (wrong, first) = compare(true);
-        }
-        if first.is_some() {
-            // What came with them and has no hash may be wrong too.
-            mask.iter().filter(|&page| block.hashes.get(page) == UNHASHED).for_each(|page| wrong.set(page));
         }
         let Some((page, expected, found)) = first else { return false };
         let at = block.far_at(page);
