@@ -190,6 +190,11 @@ impl StreamFetch {
         }
         let mut ahead = Vec::new();
         let track = &mut self.tracks[slot];
+        if track.disproved(fault.page, fit) {
+            self.trust = 0;
+            self.windows[slot] = Window::of(track);
+            return Fetch::default();
+        }
         if track.proves(fit) {
             self.trust = (self.trust + 2).min(TRUST_MAX);
         }

@@ -39,6 +39,8 @@ const STEPS_START: u32 = 4;
 const STEPS_MAX: u32 = 64;
 /// Units that a sequential stream prefetches at first.
 const UNITS_START: u32 = 2;
+/// After a jump so small a part of a unit is shown; the rest waits to be asked for.
+const PROBE: u64 = 8;
 /// A strided stream's pieces grow to this many pages; a longer one is a stream in its own right.
 const WIDTH_MAX: u32 = 16;
 /// Pieces of a walk by columns grow to this many pages, while those of all its rows take at most this share of near.
@@ -205,9 +207,21 @@ impl Track {
 
     /// True once when a stream goes on from where it had jumped.
     pub fn proves(&mut self, fit: Fit) -> bool {
-        let proven = self.trial && matches!(fit, Fit::Next | Fit::Entry);
+        let proven = self.trial && fit == Fit::Next;
         self.trial &= !proven;
         proven
+    }
+
+    /// True when `page` shows that a jump was chance, since what comes right behind was brought and is passed over: the program takes
+    /// large steps there. The stream ends then.
+    pub fn disproved(&mut self, page: u64, fit: Fit) -> bool {
+        let beyond = matches!(fit, Fit::Entry | Fit::Inside) && mirror(self.flip, page) > self.run_end + self.slack;
+        let disproved = self.trial && beyond && self.due.front().is_some_and(|&(first, _)| first == self.run_end);
+        if disproved {
+            (self.conf, self.muted, self.frontier) = (0, 8, self.run_end);
+            self.due.clear();
+        }
+        disproved
     }
 
     fn live(&self, clock: &Clock) -> bool {
@@ -373,6 +387,7 @@ impl Track {
         let size = match fit {
             Fit::Next if stale => self.size.min(limits.floor.max(4)),
             _ if std::mem::take(&mut self.timid) => limits.floor,
+            Fit::Jump | Fit::Restart if found == Found::Far => (unit / PROBE).max(limits.floor),
             _ => self.size,
         };
         let unit_first = x - x % size;
@@ -380,7 +395,7 @@ impl Track {
         let first = if whole || fit == Fit::Entry { unit_first } else { x };
         (self.run_first, self.run_end) = (first, unit_first + size);
         self.frontier = self.frontier.max(self.run_end);
-        let may = size == unit && self.confirmed() && self.muted == 0 && found != Found::Zero;
+        let may = self.size == unit && self.confirmed() && self.muted == 0 && found != Found::Zero;
         if may {
             self.depth = self.depth.clamp(1, limits.units_ahead.max(1));
             let wanted = u64::from(self.depth) * unit;
