@@ -395,7 +395,7 @@ impl Track {
         let first = if whole || fit == Fit::Entry { unit_first } else { x };
         (self.run_first, self.run_end) = (first, unit_first + size);
         self.frontier = self.frontier.max(self.run_end);
-        let may = self.size == unit && self.confirmed() && self.muted == 0 && found != Found::Zero;
+        let may = (size == unit || self.trial && self.size == unit) && self.confirmed() && self.muted == 0 && found != Found::Zero;
         if may {
             self.depth = self.depth.clamp(1, limits.units_ahead.max(1));
             let wanted = u64::from(self.depth) * unit;
