@@ -371,3 +371,34 @@ fn column_walk_with_rows_of_odd_length() {
         assert!(4 * faults < tally.pages_in, "most are shown without a fault: {tally:?}");
     }
 }
+
+/// The last axis of a Fourier transform after its first: every step is as long as the units of the sweep before.
+#[test]
+fn steps_of_whole_units_after_a_sweep_are_no_stream() {
+    let (rows, columns) = (64, 48);
+    let mut sim = Sim::new(16 * BLOCK, rows * BLOCK);
+    (0..2 * rows * BLOCK).for_each(|page| sim.access(1, page % (rows * BLOCK)));
+    let before = sim.tally.pages_in;
+    // A page is wide: several columns of numbers lie in it.
+    for column in 0..4 * columns {
+        (0..rows).for_each(|row| sim.access(1, row * BLOCK + column / 4));
+    }
+    let read = sim.tally.pages_in - before;
+    // The first column may be taken for another sweep.
+    assert!(read < 2 * rows * BLOCK, "{read} pages for {}: {:?}", rows * columns, sim.tally);
+}
+
+/// Block columns of a matrix in tiles: steps of seven pages through two MiB, column beside column, then the next two MiB.
+#[test]
+fn short_walks_beside_each_other_bring_all_that_they_span() {
+    let (data, step) = (64 * BLOCK, 7);
+    let mut sim = Sim::new(data / 3, data);
+    for part in 0..data / BLOCK {
+        for column in 0..step {
+            (column..BLOCK).step_by(step as usize).for_each(|page| sim.access(1, part * BLOCK + page));
+        }
+    }
+    let tally = &sim.tally;
+    assert!(tally.far + tally.late + tally.staged < data / 8, "{tally:?}");
+    assert!(tally.pages_in < data * 5 / 4, "{tally:?}");
+}

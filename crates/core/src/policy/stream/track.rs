@@ -171,7 +171,7 @@ impl Track {
     }
 
     /// Pages between two steps; 0 for a sequential stream.
-    fn step(&self) -> u64 {
+    pub fn step(&self) -> u64 {
         self.pace.as_ref().map_or(0, Pace::length)
     }
 
@@ -183,7 +183,10 @@ impl Track {
     /// Distance of `page` from where the stream is expected; a stream of another thread counts as further away.
     pub fn distance(&self, page: u64, clock: &Clock) -> u64 {
         let stale = if self.live(clock) { 0 } else { 1 << 59 };
-        mirror(self.flip, page).abs_diff(self.run_end) * 2 + u64::from(clock.thread != self.owner) + stale
+        let off = mirror(self.flip, page).abs_diff(self.run_end);
+        // Every so many steps of a walk are a walk as well; the short steps are the true ones.
+        let off = if self.kind == Kind::Strided { off.min(self.step()) } else { off };
+        off * 2 + u64::from(clock.thread != self.owner) + stale
     }
 
     /// The stream as it would be after a jump to `page`; `None` when `fit` is no jump of a sequential stream. The less `trust`
@@ -319,11 +322,16 @@ impl Track {
         if issued && found == Found::Staged {
             self.wasted = 0;
         }
-        if self.kind == Kind::Strided && self.step() < limits.span && self.confirmed() {
+        // A short walk that comes by again beside itself works through all that it spans.
+        let again = fit == Fit::Restart && self.run_end.saturating_sub(self.origin) <= BLOCK.min(limits.near / WALK_SHARE);
+        if self.kind == Kind::Strided && self.confirmed() && (self.step() < limits.span || again) {
             // From here on what lies between is read as well.
             self.kind = Kind::Sequential;
-            self.size = self.step().next_power_of_two().max(4);
-            self.slack = self.step();
+            (self.size, self.slack) = (self.step().next_power_of_two().max(4), self.step());
+            if again {
+                (self.size, self.slack, self.bound) = (limits.unit, 0, self.run_end);
+                (self.origin, self.run_first, self.run_end) = (x, x, x);
+            }
             self.pace = None;
             self.depth = UNITS_START;
             self.frontier = self.run_end;
