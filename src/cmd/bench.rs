@@ -13,11 +13,13 @@ mod cgroup;
 mod swap;
 mod rival;
 mod goal;
+mod apps;
 mod scripts;
 mod outside;
 mod case;
 mod cases;
 mod grain_cases;
+mod app_cases;
 mod command;
 mod runner;
 mod bound;
@@ -47,6 +49,7 @@ pub(super) use settings::settle;
 
 use crate::exit::refuse;
 use anyhow::{Context, Result};
+use app_cases::app_cases;
 use case::{Far, Length, Suite};
 use cases::cases;
 use clap::ValueEnum;
@@ -69,7 +72,7 @@ const PROGRAM_LIMIT: Duration = Duration::from_secs(180);
 pub struct BenchArgs {
     #[command(subcommand)]
     apart: Option<Apart>,
-    /// What to measure [default: everything but grain]
+    /// What to measure [default: everything but grain and apps]
     #[arg(value_enum, value_name = "SUITE")]
     suites: Vec<Suite>,
     /// Near memory, as an amount or a share of the data [default: a third of the data]
@@ -96,6 +99,9 @@ pub struct BenchArgs {
     /// Only works with this text in their title, of the suites that are named or of all, grain included
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
+    /// For apps: install the Python programs first, into a folder of their own (~/.cache/nearfar/apps, or $NEARFAR_APPS; about 1.5 GB)
+    #[arg(long)]
+    install: bool,
     /// Save the results here [default: bench-results/bench-TIME.json]
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -119,6 +125,9 @@ pub fn run(args: BenchArgs) -> Result<ExitCode> {
         Some(Apart::Profile(args)) => return profile::run(args),
         None => {}
     }
+    if args.install {
+        apps::install()?;
+    }
     let conditions = Conditions::here(&args.far);
     let effort = match (args.smoke, args.quick) {
         (true, _) => Effort::Smoke,
@@ -126,13 +135,17 @@ pub fn run(args: BenchArgs) -> Result<ExitCode> {
         _ => Effort::Full,
     };
     let settled = settle(args.data.as_deref(), args.near.as_deref(), effort, &args.far, &conditions)?;
-    let everything = || Suite::value_variants().iter().copied().filter(|&suite| suite != Suite::Grain).collect();
+    let everything = || Suite::value_variants().iter().copied().filter(|suite| ![Suite::Grain, Suite::Apps].contains(suite)).collect();
     let suites = match (args.suites.is_empty(), &args.only) {
         (true, None) => everything(),
         (true, Some(_)) => Suite::value_variants().to_vec(),
         (false, _) => args.suites,
     };
-    let of_suite = |&suite: &Suite| if suite == Suite::Grain { grain_cases(settled.sizes) } else { cases(suite, settled.sizes) };
+    let of_suite = |&suite: &Suite| match suite {
+        Suite::Grain => grain_cases(settled.sizes),
+        Suite::Apps => app_cases(settled.sizes),
+        _ => cases(suite, settled.sizes),
+    };
     let chosen = |case: &Case| args.only.as_ref().is_none_or(|text| case.title.contains(text));
     let all: Vec<Case> = suites.iter().flat_map(of_suite).filter(chosen).collect();
     if let Some(text) = args.only.as_ref().filter(|_| all.is_empty()) {

@@ -41,7 +41,7 @@ pub fn cases(suite: Suite, sizes: Sizes) -> Vec<Case> {
         ],
         Suite::Placed => vec![placed(fits_numpy(sizes)), placed(fits_lammps(sizes)), placed(fits_churn(sizes))],
         Suite::Emu => vec![emu_triad(sizes, 2, 0.22), emu_triad(sizes, 4, 0.15), emu_gemm(sizes)],
-        Suite::Grain | Suite::Startup | Suite::Latency | Suite::Metadata => Vec::new(),
+        Suite::Grain | Suite::Apps | Suite::Startup | Suite::Latency | Suite::Metadata => Vec::new(),
     }
 }
 

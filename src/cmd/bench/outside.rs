@@ -3,6 +3,7 @@
 //! They time their own work, as our workloads do, so that starting them does not count. What is not installed is an obstacle with a
 //! reason. Does not judge.
 
+use super::apps;
 use super::scripts::Script;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -99,10 +100,12 @@ impl Outside {
             if output.status.success() { Ok(text(&output.stdout)) } else { Err(format!("{program}: {}", why())) }
         };
         // The interpreter itself: a version manager's wrapper would be started under nearfar as well.
-        let python = said("python3", &["-c", "import sys; print(sys.executable)"]).map(PathBuf::from);
+        let own = apps::python();
+        let start = own.as_ref().and_then(|path| path.to_str()).unwrap_or("python3");
+        let python = said(start, &["-c", "import sys; print(sys.executable)"]).map(PathBuf::from);
         let look = "import sys; sys.path = [p for p in sys.path if p]; import importlib.util as u; print(*[m for m in sys.argv[1:] if u.find_spec(m)])";
-        let wanted = [Script::Fft, Script::Sqlite, Script::Duckdb, Script::Pardiso].map(Script::module);
-        let modules = said("python3", &[&["-c", look][..], &wanted].concat()).unwrap_or_default();
+        let wanted = [Script::Fft, Script::Sqlite, Script::Duckdb, Script::Pardiso, Script::MklFft, Script::Pyscf].map(Script::module);
+        let modules = said(start, &[&["-c", look][..], &wanted].concat()).unwrap_or_default();
         let modules = modules.split_whitespace().map(str::to_owned).collect();
         let lammps = said("lmp", &["-help"]).map(|_| PathBuf::from("lmp"));
         Self { python, lammps, modules }
@@ -124,7 +127,7 @@ impl Outside {
         };
         let missing = module.filter(|&module| found.is_ok() && !self.modules.iter().any(|other| other == module));
         Some(match missing {
-            Some(module) => Err(format!("python3 has no module {module}")),
+            Some(module) => Err(format!("python3 has no module {module} (nearfar bench apps --install)")),
             None => found.as_deref().map_err(String::clone),
         })
     }

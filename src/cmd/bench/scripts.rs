@@ -1,4 +1,4 @@
-//! Real programs in Python that `bench grain` runs: what they need, and their text. They time and check themselves, and print the report
+//! Real programs in Python that `bench grain` and `bench apps` run: what they need, and their text. They time and check themselves, and print the report
 //! of our own workloads. They stop themselves at the limit of a repetition.
 
 use std::ffi::OsString;
@@ -16,6 +16,12 @@ pub enum Script {
     Duckdb,
     /// Factors of a three-dimensional Laplacian, and a solution with them, by MKL's PARDISO.
     Pardiso,
+    /// Three-dimensional transforms in place by MKL.
+    MklFft,
+    /// LU factors of a dense matrix, and a solution with them, by MKL.
+    MklLu,
+    /// Hartree-Fock by PySCF, with all integrals in memory.
+    Pyscf,
 }
 
 impl Script {
@@ -26,6 +32,9 @@ impl Script {
             Script::Sqlite => "sqlite3",
             Script::Duckdb => "duckdb",
             Script::Pardiso => "pypardiso",
+            // It brings MKL with it.
+            Script::MklFft | Script::MklLu => "mkl_fft",
+            Script::Pyscf => "pyscf",
         }
     }
 
@@ -36,6 +45,9 @@ impl Script {
             Script::Sqlite => include_str!("scripts/sqlite.py"),
             Script::Duckdb => include_str!("scripts/duckdb.py"),
             Script::Pardiso => include_str!("scripts/pardiso.py"),
+            Script::MklFft => include_str!("scripts/mkl_fft.py"),
+            Script::MklLu => include_str!("scripts/mkl_lu.py"),
+            Script::Pyscf => include_str!("scripts/pyscf.py"),
         };
         let numbers = [data_bytes.to_string(), repetitions.to_string(), seconds.unwrap_or(0.0).to_string()];
         // The current directory may hold anything, modules of the same names included; option -P is new in 3.11.

@@ -117,6 +117,7 @@ fn notes(case: &Case, results: &CaseResults) -> Vec<String> {
     {
         lines.push(format!("it did not fit in near: {} were read from far", Bytes(bytes)));
     }
+    lines.extend((case.suite == Suite::Apps).then(|| results.where_time_went()).flatten());
     for verdict in results.verdicts(case) {
         let [measured, spread, target, outcome] = verdict.cells();
         lines.push(format!("of {}: {measured} ({spread}), target {target}: {outcome}", verdict.against));

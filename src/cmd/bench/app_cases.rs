@@ -1,0 +1,57 @@
+//! The works of `bench apps`: real programs with a third of the memory that they need, and what share of all-DRAM is wanted of each.
+
+use super::case::{Case, Effort, Length, Limit, Metric, Sizes, Suite};
+use super::cases::{runnable, triad};
+use super::goal::{Against, Goal};
+use super::outside::Program;
+use super::rival::Rival;
+use super::scripts::Script;
+
+/// What an interpreter with its libraries takes beside the data.
+const INTERPRETER: u64 = 48 << 20;
+
+/// All of them.
+pub fn app_cases(sizes: Sizes) -> Vec<Case> {
+    let app = |title: &str, program, noun, wanted| app(sizes, title, program, noun, wanted);
+    let imdt = |case: Case, published| Case { goals: case.goals.into_iter().map(|goal| beside(goal, published)).collect(), ..case };
+    vec![
+        imdt(app("MKL 3-D FFT", Program::Script(Script::MklFft), "points", 0.50), "Intel Memory Drive: 40 %"),
+        imdt(app("MKL PARDISO", Program::Script(Script::Pardiso), "points", 0.50), "Intel Memory Drive: 120-140 %"),
+        app("DuckDB", Program::Script(Script::Duckdb), "rows", 0.60),
+        app("SQLite", Program::Script(Script::Sqlite), "rows", 0.60),
+        imdt(app("numpy 3-D FFT", Program::Script(Script::Fft), "points", 0.70), "Intel Memory Drive: 40 %"),
+        imdt(app("MKL LU", Program::Script(Script::MklLu), "flop", 0.75), "Intel Memory Drive: 30-60 %"),
+        app("PySCF, in core", Program::Script(Script::Pyscf), "integrals", 0.75),
+        imdt(app("LAMMPS, Lennard-Jones", Program::Lammps, "atom-steps", 0.80), "Intel Memory Drive: 50-70 %"),
+    ]
+}
+
+fn beside(goal: Goal, published: &'static str) -> Goal {
+    if goal.against == Against::Rival(Rival::Dram) { goal.beside(published) } else { goal }
+}
+
+fn app(sizes: Sizes, title: &str, program: Program, noun: &'static str, wanted: f64) -> Case {
+    let seconds = match sizes.effort {
+        Effort::Smoke => 10.0,
+        Effort::Quick => 30.0,
+        Effort::Full => 75.0,
+    };
+    // Databases take minutes per GiB to fill where near is too small.
+    let part = if sizes.effort == Effort::Full { 4 } else { 2 };
+    let length = Length { repetitions: 2, seconds: Some(seconds), runs: usize::MAX };
+    Case {
+        suite: Suite::Apps,
+        title: title.to_owned(),
+        program,
+        arguments: Vec::new(),
+        data_bytes: sizes.data_bytes / part,
+        near_bytes: runnable(sizes.near_bytes / part + if matches!(program, Program::Script(_)) { INTERPRETER } else { 0 }),
+        rivals: &[Rival::Dram, Rival::Nearfar, Rival::Swap],
+        metric: if noun == "flop" { Metric::FlopPerS } else { Metric::OperationsPerS(noun) },
+        limit: Limit::None,
+        length,
+        swap_length: Length { runs: 2, ..length },
+        goals: vec![Goal::share(Against::Rival(Rival::Dram), wanted), Goal::share(Against::Rival(Rival::Swap), 0.95)],
+        ..triad(sizes)
+    }
+}
