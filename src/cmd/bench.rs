@@ -96,7 +96,7 @@ pub struct BenchArgs {
     /// One tiny run of everything: shows that all parts work, not how fast they are
     #[arg(long)]
     smoke: bool,
-    /// Only works with this text in their title, of the suites that are named or of all, grain included
+    /// Only works with this text in their title, of the suites that are named or of all, grain and apps included
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// For apps: install the Python programs first, into a folder of their own (~/.cache/nearfar/apps, or $NEARFAR_APPS; about 1.5 GB)
@@ -125,8 +125,8 @@ pub fn run(args: BenchArgs) -> Result<ExitCode> {
         Some(Apart::Profile(args)) => return profile::run(args),
         None => {}
     }
-    if args.install {
-        apps::install()?;
+    if args.install && !args.suites.contains(&Suite::Apps) {
+        return Err(refuse("--install is for apps: nearfar bench apps --install"));
     }
     let conditions = Conditions::here(&args.far);
     let effort = match (args.smoke, args.quick) {
@@ -135,7 +135,8 @@ pub fn run(args: BenchArgs) -> Result<ExitCode> {
         _ => Effort::Full,
     };
     let settled = settle(args.data.as_deref(), args.near.as_deref(), effort, &args.far, &conditions)?;
-    let everything = || Suite::value_variants().iter().copied().filter(|suite| ![Suite::Grain, Suite::Apps].contains(suite)).collect();
+    let everything =
+        || Suite::value_variants().iter().copied().filter(|suite| ![Suite::Grain, Suite::Apps].contains(suite)).collect();
     let suites = match (args.suites.is_empty(), &args.only) {
         (true, None) => everything(),
         (true, Some(_)) => Suite::value_variants().to_vec(),
@@ -156,6 +157,9 @@ pub fn run(args: BenchArgs) -> Result<ExitCode> {
         Some(_) => suites.into_iter().filter(|suite| all.iter().any(|case| case.suite == *suite)).collect(),
         None => suites,
     };
+    if args.install {
+        apps::install()?;
+    }
     let threads = args.threads.unwrap_or(conditions.machine.cpus).max(1);
     let runner = Runner::new(&args.far, threads, PROGRAM_LIMIT, swap_bytes(&all))?;
     let runs = args.runs.unwrap_or(if effort == Effort::Full { 3 } else { 1 }).max(1);

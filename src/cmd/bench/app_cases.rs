@@ -1,28 +1,28 @@
-//! The works of `bench apps`: real programs with a third of the memory that they need, and what share of all-DRAM is wanted of each.
+//! The works of `bench apps`: real programs with a third of the memory that they need, and what share of all-DRAM is wanted of each,
+//! beside what is published of Intel's Memory Drive (MCHPC 2018).
 
 use super::case::{Case, Effort, Length, Limit, Metric, Sizes, Suite};
 use super::cases::{runnable, triad};
 use super::goal::{Against, Goal};
+use super::grain_cases::INTERPRETER;
 use super::outside::Program;
 use super::rival::Rival;
 use super::scripts::Script;
 
-/// What an interpreter with its libraries takes beside the data.
-const INTERPRETER: u64 = 48 << 20;
-
 /// All of them.
 pub fn app_cases(sizes: Sizes) -> Vec<Case> {
     let app = |title: &str, program, noun, wanted| app(sizes, title, program, noun, wanted);
-    let imdt = |case: Case, published| Case { goals: case.goals.into_iter().map(|goal| beside(goal, published)).collect(), ..case };
+    let imdt =
+        |case: Case, published| Case { goals: case.goals.into_iter().map(|goal| beside(goal, published)).collect(), ..case };
     vec![
-        imdt(app("MKL 3-D FFT", Program::Script(Script::MklFft), "points", 0.50), "Intel Memory Drive: 40 %"),
-        imdt(app("MKL PARDISO", Program::Script(Script::Pardiso), "points", 0.50), "Intel Memory Drive: 120-140 %"),
+        imdt(app("MKL 3-D FFT", Program::Script(Script::MklFft), "points", 0.50), "IMDT 40 %"),
+        imdt(app("MKL PARDISO", Program::Script(Script::Pardiso), "points", 0.50), "IMDT 120-140 %"),
         app("DuckDB", Program::Script(Script::Duckdb), "rows", 0.60),
         app("SQLite", Program::Script(Script::Sqlite), "rows", 0.60),
-        imdt(app("numpy 3-D FFT", Program::Script(Script::Fft), "points", 0.70), "Intel Memory Drive: 40 %"),
-        imdt(app("MKL LU", Program::Script(Script::MklLu), "flop", 0.75), "Intel Memory Drive: 30-60 %"),
+        imdt(app("numpy 3-D FFT", Program::Script(Script::Fft), "points", 0.70), "IMDT 40 %"),
+        imdt(app("MKL LU", Program::Script(Script::MklLu), "flop", 0.75), "IMDT 30-60 %"),
         app("PySCF, in core", Program::Script(Script::Pyscf), "integrals", 0.75),
-        imdt(app("LAMMPS, Lennard-Jones", Program::Lammps, "atom-steps", 0.80), "Intel Memory Drive: 50-70 %"),
+        imdt(app("LAMMPS, Lennard-Jones", Program::Lammps, "atom-steps", 0.80), "IMDT 50-70 %"),
     ]
 }
 
@@ -53,5 +53,21 @@ fn app(sizes: Sizes, title: &str, program: Program, noun: &'static str, wanted: 
         swap_length: Length { runs: 2, ..length },
         goals: vec![Goal::share(Against::Rival(Rival::Dram), wanted), Goal::share(Against::Rival(Rival::Swap), 0.95)],
         ..triad(sizes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_program_is_short_of_memory_and_held_against_dram_and_swap() {
+        let works = app_cases(Sizes { data_bytes: 720 << 20, near_bytes: 240 << 20, effort: Effort::Quick });
+        assert_eq!(works.len(), 8);
+        for case in works {
+            assert!(case.near_bytes * 2 < case.data_bytes, "{}", case.title);
+            let against: Vec<Against> = case.goals.iter().map(|goal| goal.against).collect();
+            assert_eq!(against, [Against::Rival(Rival::Dram), Against::Rival(Rival::Swap)], "{}", case.title);
+        }
     }
 }

@@ -12,7 +12,7 @@ const RIVALS: &[Rival] =
 /// Programs that are not ours cannot place their data in a file.
 const WITHOUT_FILE: &[Rival] = &[Rival::Dram, Rival::Nearfar, GRAINS[0], GRAINS[1], GRAINS[2], GRAINS[3], GRAINS[4], Rival::Swap];
 /// What an interpreter with its libraries takes beside the data.
-const INTERPRETER: u64 = 48 << 20;
+pub const INTERPRETER: u64 = 48 << 20;
 /// For a tiny run of everything.
 const FEW: &[Rival] = &[Rival::Dram, Rival::Nearfar, GRAINS[1]];
 

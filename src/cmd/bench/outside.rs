@@ -104,7 +104,8 @@ impl Outside {
         let start = own.as_ref().and_then(|path| path.to_str()).unwrap_or("python3");
         let python = said(start, &["-c", "import sys; print(sys.executable)"]).map(PathBuf::from);
         let look = "import sys; sys.path = [p for p in sys.path if p]; import importlib.util as u; print(*[m for m in sys.argv[1:] if u.find_spec(m)])";
-        let wanted = [Script::Fft, Script::Sqlite, Script::Duckdb, Script::Pardiso, Script::MklFft, Script::Pyscf].map(Script::module);
+        let wanted =
+            [Script::Fft, Script::Sqlite, Script::Duckdb, Script::Pardiso, Script::MklFft, Script::Pyscf].map(Script::module);
         let modules = said(start, &[&["-c", look][..], &wanted].concat()).unwrap_or_default();
         let modules = modules.split_whitespace().map(str::to_owned).collect();
         let lammps = said("lmp", &["-help"]).map(|_| PathBuf::from("lmp"));
@@ -174,7 +175,7 @@ impl Program {
         match self {
             Program::Kernel => Vec::new(),
             Program::NumpyLu | Program::Script(_) => {
-                vec![("OPENBLAS_NUM_THREADS", threads.to_string()), ("OMP_NUM_THREADS", threads.to_string())]
+                ["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"].map(|name| (name, threads.to_string())).to_vec()
             }
             // A single process needs no network, and a container may have none.
             Program::Lammps => [

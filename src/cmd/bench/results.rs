@@ -13,7 +13,6 @@ use super::runner::{Emulated, Run, WRONG};
 use super::sample::{Outcome, Summary};
 use super::startup::Startup;
 use anyhow::{Context, Result};
-use nearfar_core::units::Bytes;
 use serde::Serialize;
 use std::path::Path;
 
@@ -107,24 +106,6 @@ impl CaseResults {
     /// Most bytes that a run of nearfar read from far; `None` without counters.
     pub fn most_read(&self) -> Option<u64> {
         self.row(Rival::Nearfar)?.runs.iter().filter_map(|run| run.counter("bytes_in")).max()
-    }
-
-    /// What the last run of nearfar moved and waited for, start and setup of the program included.
-    pub fn where_time_went(&self) -> Option<String> {
-        let run = self.row(Rival::Nearfar)?.runs.last()?;
-        let [read, written, waited, far] =
-            ["bytes_in", "bytes_out", "stall_ns", "stall_far_ns"].map(|name| run.counter(name).unwrap_or(0));
-        let best = run.counter("far_peak_bytes_per_s").filter(|&rate| rate > 0)?;
-        Some(format!(
-            "nearfar, the last run as a whole: {:.1} s; {} read and {} written ({:.1} s at the best rate seen); threads waited {:.1} s \
-             in sum, {:.1} s of that for far",
-            run.seconds,
-            Bytes(read),
-            Bytes(written),
-            (read + written) as f64 / best as f64,
-            waited as f64 / 1e9,
-            far as f64 / 1e9
-        ))
     }
 
     /// Each goal of `case` and what came out.

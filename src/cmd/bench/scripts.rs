@@ -1,5 +1,5 @@
-//! Real programs in Python that `bench grain` and `bench apps` run: what they need, and their text. They time and check themselves, and print the report
-//! of our own workloads. They stop themselves at the limit of a repetition.
+//! Real programs in Python that `bench grain` and `bench apps` run: what they need, and their text. They time and check themselves, and
+//! print the report of our own workloads. They stop themselves at the limit of a repetition.
 
 use std::ffi::OsString;
 

@@ -117,7 +117,7 @@ fn notes(case: &Case, results: &CaseResults) -> Vec<String> {
     {
         lines.push(format!("it did not fit in near: {} were read from far", Bytes(bytes)));
     }
-    lines.extend((case.suite == Suite::Apps).then(|| results.where_time_went()).flatten());
+    lines.extend((case.suite == Suite::Apps).then(|| moved(results)).flatten());
     for verdict in results.verdicts(case) {
         let [measured, spread, target, outcome] = verdict.cells();
         lines.push(format!("of {}: {measured} ({spread}), target {target}: {outcome}", verdict.against));
@@ -130,6 +130,24 @@ fn notes(case: &Case, results: &CaseResults) -> Vec<String> {
     lines.extend(results.failures_of_rivals().into_iter().map(|failure| format!("failed: {failure}")));
     lines.extend(results.faults(case).into_iter().map(|fault| format!("FAULT: {fault}")));
     lines
+}
+
+/// What the last run of nearfar moved and waited for, start and setup of the program included.
+fn moved(results: &CaseResults) -> Option<String> {
+    let run = results.row(Rival::Nearfar)?.runs.last()?;
+    let [read, written, waited, far] =
+        ["bytes_in", "bytes_out", "stall_ns", "stall_far_ns"].map(|name| run.counter(name).unwrap_or(0));
+    let best = run.counter("far_peak_bytes_per_s").filter(|&rate| rate > 0)?;
+    Some(format!(
+        "nearfar, the last run as a whole: {:.1} s; {} read and {} written ({:.1} s at the best rate seen); threads waited {:.1} s \
+         in sum, {:.1} s of that for far",
+        run.seconds,
+        Bytes(read),
+        Bytes(written),
+        (read + written) as f64 / best as f64,
+        waited as f64 / 1e9,
+        far as f64 / 1e9
+    ))
 }
 
 /// All goals in one table.

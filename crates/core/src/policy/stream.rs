@@ -191,7 +191,7 @@ impl StreamFetch {
         }
         let mut ahead = Vec::new();
         let track = &mut self.tracks[slot];
-        if track.disproved(fault.page, fit) {
+        if track.disproved(fault.page, fit, fault.thread) {
             self.trust = 0;
             self.windows[slot] = Window::of(track);
             return Fetch::default();

@@ -22,8 +22,8 @@ def work(number):
     for plane in a:
         plane /= n**1.5
     some = np.ascontiguousarray(a[:: max(n // 16, 1), :: max(n // 16, 1)])
-    # Parseval: with this scale the transform keeps the energy.
-    return number < REPETITIONS - 1 or abs(energy() / first - 1) < 1e-9, zlib.crc32(some.tobytes())
+    # MKL's last bits depend on where the array lies. Parseval: with this scale the transform keeps the energy.
+    return number < REPETITIONS - 1 or abs(energy() / first - 1) < 1e-9, zlib.crc32((np.round(some, 6) + 0).tobytes())
 
 
 run(work, n**3)

@@ -83,6 +83,8 @@ pub(super) struct Track {
     trial: bool,
     /// Its next run is one page.
     timid: bool,
+    /// Strided: pages from end to end of the longest column so far.
+    longest: u64,
     /// Pages that a sequential stream may leave out between runs.
     slack: u64,
     /// End and size of the piece that was brought anew last, because it had left since the stream came by.
@@ -141,6 +143,7 @@ impl Track {
             patient: false,
             trial: false,
             timid: false,
+            longest: 0,
             slack: 0,
             anew: (LIMIT, 0),
             seen_all: clock.all,
@@ -215,16 +218,24 @@ impl Track {
         proven
     }
 
-    /// True when `page` shows that a jump was chance, since what comes right behind was brought and is passed over: the program takes
-    /// large steps there. The stream ends then.
-    pub fn disproved(&mut self, page: u64, fit: Fit) -> bool {
+    /// True when `page` shows that a jump was chance: what comes right behind was brought, and the same thread passes over it, since it
+    /// takes large steps there. The stream is worth nothing then.
+    pub fn disproved(&mut self, page: u64, fit: Fit, thread: u32) -> bool {
         let beyond = matches!(fit, Fit::Entry | Fit::Inside) && mirror(self.flip, page) > self.run_end + self.slack;
-        let disproved = self.trial && beyond && self.due.front().is_some_and(|&(first, _)| first == self.run_end);
+        // Where threads share the work, another one may be further on.
+        let disproved =
+            self.trial && thread == self.owner && beyond && self.due.front().is_some_and(|&(first, _)| first == self.run_end);
         if disproved {
-            (self.conf, self.muted, self.frontier) = (0, 8, self.run_end);
+            (self.conf, self.muted, self.trial, self.frontier) = (0, 8, false, self.run_end);
             self.due.clear();
         }
         disproved
+    }
+
+    /// Whether the columns of a walk lie within a block and are a small part of near, and this one has come further than its first steps.
+    fn is_short(&self, near: u64) -> bool {
+        let column = self.run_end.saturating_sub(self.origin);
+        column >= u64::from(CONF_JUMP) * self.step() && self.longest.max(column) <= BLOCK.min(near / WALK_SHARE)
     }
 
     fn live(&self, clock: &Clock) -> bool {
@@ -323,14 +334,14 @@ impl Track {
             self.wasted = 0;
         }
         // A short walk that comes by again beside itself works through all that it spans.
-        let again = fit == Fit::Restart && self.run_end.saturating_sub(self.origin) <= BLOCK.min(limits.near / WALK_SHARE);
+        let again = fit == Fit::Restart && self.is_short(limits.near);
         if self.kind == Kind::Strided && self.confirmed() && (self.step() < limits.span || again) {
             // From here on what lies between is read as well.
             self.kind = Kind::Sequential;
             (self.size, self.slack) = (self.step().next_power_of_two().max(4), self.step());
             if again {
                 (self.size, self.slack, self.bound) = (limits.unit, 0, self.run_end);
-                (self.origin, self.run_first, self.run_end) = (x, x, x);
+                (self.origin, self.run_first, self.run_end) = (x - x % limits.unit, x, x);
             }
             self.pace = None;
             self.depth = UNITS_START;
@@ -403,7 +414,8 @@ impl Track {
         let first = if whole || fit == Fit::Entry { unit_first } else { x };
         (self.run_first, self.run_end) = (first, unit_first + size);
         self.frontier = self.frontier.max(self.run_end);
-        let may = (size == unit || self.trial && self.size == unit) && self.confirmed() && self.muted == 0 && found != Found::Zero;
+        let may =
+            (size == unit || self.trial && self.size == unit) && self.confirmed() && self.muted == 0 && found != Found::Zero;
         if may {
             self.depth = self.depth.clamp(1, limits.units_ahead.max(1));
             let wanted = u64::from(self.depth) * unit;

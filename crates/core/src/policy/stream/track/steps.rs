@@ -49,6 +49,7 @@ impl Track {
         let pace = pace.clone();
         let first = x - x % limits.floor;
         (self.run_first, self.run_end) = (first, self.piece_end(x).max(first + limits.floor));
+        self.longest = self.longest.max(self.run_end.saturating_sub(self.origin));
         self.frontier = self.frontier.max(self.run_end);
         if self.confirmed() && self.muted == 0 && found != Found::Zero {
             self.depth = self.depth.clamp(1, STEPS_MAX);
