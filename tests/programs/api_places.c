@@ -48,13 +48,15 @@ int main(int argc, char **argv) {
     }
     must(nearfar_capacity(NEARFAR_NEAR, &before) == 0);
     must(before.free_bytes <= before.total_bytes && before.total_bytes < 2048 * MIB);
-    char *held = nearfar_malloc(32 * MIB, NEARFAR_NEAR);
+    // Much, since the kernel keeps tens of MiB of freed pages in lists of each CPU, which it does not count as free, and gives from these.
+    size_t much = before.free_bytes / 4 > 32 * MIB ? before.free_bytes / 4 : 32 * MIB;
+    char *held = nearfar_malloc(much, NEARFAR_NEAR);
     must(held != NULL);
-    memset(held, 1, 32 * MIB);
+    memset(held, 1, much);
     must(nearfar_capacity(NEARFAR_NEAR, &after) == 0);
-    fprintf(stderr, "free %lu, then %lu; used %lu\n", before.free_bytes, after.free_bytes, after.used_bytes);
-    must(after.used_bytes >= 32 * MIB);
-    int told = after.free_bytes + 24 * MIB < before.free_bytes;
+    fprintf(stderr, "free %lu, then %lu; used %lu of %zu\n", before.free_bytes, after.free_bytes, after.used_bytes, much);
+    must(after.used_bytes >= much);
+    int told = after.free_bytes + much / 2 < before.free_bytes;
     must(told);
     // A child writes its own copies to near too.
     pid_t child = fork();
