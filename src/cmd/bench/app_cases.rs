@@ -1,4 +1,4 @@
-//! The works of `bench apps`: real programs with a third of the memory that they need, and what share of all-DRAM is wanted of each,
+//! The works of `bench apps`: real programs with near memory for a third of their data (Python has 48 MiB more), what share of all-DRAM is wanted of each,
 //! beside what is published of Intel's Memory Drive (MCHPC 2018).
 
 use super::case::{Case, Effort, Length, Limit, Metric, Sizes, Suite};

@@ -33,8 +33,8 @@ pub enum Suite {
     /// Every fixed grain beside the learned one, on works of all kinds and on real programs: does learning cost anything? Not part of
     /// everything, since it takes hours.
     Grain,
-    /// Real programs (MKL, PARDISO, DuckDB, SQLite, numpy, PySCF, LAMMPS) with a third of the memory they need: how much of all-DRAM
-    /// is left, and where did the time go? Not part of everything.
+    /// Real programs (MKL, PARDISO, DuckDB, SQLite, numpy, PySCF, LAMMPS) with near memory for a third of their data: how much of
+    /// all-DRAM is left, and where did the time go? Not part of everything.
     Apps,
     /// Single faults, without I/O and from the disk: what does the pager add to the device?
     Latency,
