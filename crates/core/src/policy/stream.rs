@@ -154,7 +154,6 @@ impl StreamFetch {
             let Some(fit) = track.fit(page, found, clock, limits) else { continue };
             let weak = match fit {
                 Fit::Next => 0,
-                Fit::Entry if track.step() > 0 => 0,
                 Fit::Entry | Fit::Again | Fit::Widen => 1 << 60,
                 Fit::Jump | Fit::Restart => 2 << 60,
                 Fit::Inside => 3 << 60,

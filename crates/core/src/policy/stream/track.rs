@@ -187,8 +187,6 @@ impl Track {
     pub fn distance(&self, page: u64, clock: &Clock) -> u64 {
         let stale = if self.live(clock) { 0 } else { 1 << 59 };
         let off = mirror(self.flip, page).abs_diff(self.run_end);
-        // Every so many steps of a walk are a walk as well; the short steps are the true ones.
-        let off = if self.kind == Kind::Strided { off.min(self.step()) } else { off };
         off * 2 + u64::from(clock.thread != self.owner) + stale
     }
 
