@@ -302,9 +302,12 @@ impl Track {
                 let end = match found {
                     Found::Zero => x - x % limits.unit + limits.unit,
                     Found::Far | Found::Limbo => {
-                        let end = self.again(x, limits.unit);
-                        (self.seen_all, self.seen_own) = (clock.all, clock.own);
-                        end
+                        // Whatever is asked for in any order there would else keep the stream alive for ever.
+                        let goes_on = x == self.run_first || (self.anew.0..self.anew.0 + 2 * CHUNK).contains(&x);
+                        if goes_on {
+                            (self.seen_all, self.seen_own) = (clock.all, clock.own);
+                        }
+                        self.again(x, limits.unit)
                     }
                     _ => return None,
                 };
