@@ -4,7 +4,7 @@ use crate::exit::STOPPED_BY_NEARFAR;
 use crate::outcome::{Derived, End, Outcome};
 use crate::residence::Residence;
 use nearfar_core::placement::{NodeSet, Order};
-use nearfar_core::stats::Counter;
+use nearfar_core::stats::{Counter, GRAINS};
 use nearfar_core::units::Bytes;
 use std::fmt::Write;
 
@@ -92,6 +92,7 @@ fn paged(outcome: &Outcome, peak: Bytes, near: u64, far: &str, wall: f64, line: 
         Bytes(get(Counter::BytesOut)),
         get(Counter::StallNs) as f64 / 1e9,
     ));
+    grains(outcome, line);
     match (derived.bound_s, derived.bound_far_s) {
         (Some(bound), Some(far_s)) => line(format_args!(
             "efficiency {} of the bound, {bound:.1} s: the larger of {far_s:.1} s to move these bytes at the best rate seen ({}/s over 64 MiB) \
@@ -102,6 +103,24 @@ fn paged(outcome: &Outcome, peak: Bytes, near: u64, far: &str, wall: f64, line: 
         )),
         _ => line(format_args!("too few bytes were moved to say what the bound is")),
     }
+}
+
+/// How much misses brought.
+fn grains(outcome: &Outcome, line: &mut impl FnMut(std::fmt::Arguments<'_>)) {
+    let get = |counter| outcome.counters.get(counter);
+    let misses: u64 = GRAINS.iter().map(|&(_, counter)| get(counter)).sum();
+    if misses == 0 {
+        return;
+    }
+    let share = |counter| 100.0 * get(counter) as f64 / misses as f64;
+    let told = GRAINS.iter().filter(|&&(_, counter)| share(counter) >= 0.5);
+    let words: Vec<_> = told.map(|&(grain, counter)| format!("{grain} {:.0} %", share(counter))).collect();
+    let ahead = get(Counter::PrefetchBytes) as f64 / get(Counter::BytesIn).max(1) as f64;
+    line(format_args!(
+        "misses brought up to {}; {} of what was read came ahead of demand",
+        words.join(", "),
+        percent(Some(ahead))
+    ));
 }
 
 /// Why near may read above its budget.
@@ -242,8 +261,11 @@ mod tests {
                 (Counter::EvictedBytes, 4 << 30),
                 (Counter::BytesIn, 3 << 30),
                 (Counter::BytesOut, 1 << 30),
-                (Counter::FaultsDemand, 1),
-                (Counter::FaultsStaged, 3),
+                (Counter::FaultsDemand, 4),
+                (Counter::Demand4K, 3),
+                (Counter::Demand256K, 1),
+                (Counter::PrefetchBytes, 1 << 30),
+                (Counter::FaultsStaged, 12),
                 (Counter::StallNs, 7_000_000_000),
                 (Counter::FarPeakBps, 1 << 30),
             ]),
@@ -251,9 +273,12 @@ mod tests {
             "/var/tmp",
             false,
         );
-        for part in
-            ["near 799.0 MiB at peak of 800.0 MiB; 75.0 %", "3.0 GiB in, 1.0 GiB out", "efficiency 40.0 % of the bound, 4.0 s"]
-        {
+        for part in [
+            "near 799.0 MiB at peak of 800.0 MiB; 75.0 %",
+            "3.0 GiB in, 1.0 GiB out",
+            "misses brought up to 4K 75 %, 256K 25 %; 33.3 % of what was read came ahead of demand",
+            "efficiency 40.0 % of the bound, 4.0 s",
+        ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
         assert!(text.lines().all(|line| line.starts_with("nearfar: ")));

@@ -68,6 +68,8 @@ fn data_that_nearly_fills_near_stays() {
     assert!(under.counter("bytes_in") < 4 * 58 * MIB, "{} bytes read", under.counter("bytes_in"));
     let again = under.counter("faults_demand") + under.counter("faults_staged") + under.counter("faults_rescued");
     assert!(again < 30_000, "{again} faults on what had been there");
+    let sizes: u64 = ["demand_4k", "demand_64k", "demand_256k", "demand_2m"].map(|name| under.counter(name)).iter().sum();
+    assert_eq!(sizes, under.counter("faults_demand"), "each miss has a size");
 }
 
 /// A small run of everything without one facility of the kernel: the fallback must be as right as the fast path.

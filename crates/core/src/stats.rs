@@ -48,6 +48,10 @@ counters! {
     Faults, "faults", "count", Sum, "Page faults that the pager served, of every kind.";
     FaultsZero, "faults_zero", "count", Sum, "Faults on memory that was never touched (or was discarded): zeros given, no I/O.";
     FaultsDemand, "faults_demand", "count", Sum, "Faults that had to wait for a read from far that nothing had started yet.";
+    Demand4K, "demand_4k", "count", Sum, "Of faults_demand, those that brought the page alone.";
+    Demand64K, "demand_64k", "count", Sum, "Of faults_demand, those that brought 8K to 64K in one piece.";
+    Demand256K, "demand_256k", "count", Sum, "Of faults_demand, those that brought more than 64K, up to 256K.";
+    Demand2M, "demand_2m", "count", Sum, "Of faults_demand, those that brought more than 256K, up to 2M.";
     FaultsLate, "faults_late", "count", Sum, "Faults on data whose read from far was under way already (prefetched late, or asked for by another thread).";
     FaultsStaged, "faults_staged", "count", Sum, "Faults on data that prefetch had brought to near in time.";
     FaultsRescued, "faults_rescued", "count", Sum, "Faults on evicted data still in limbo: moved back without I/O.";
@@ -97,6 +101,22 @@ counters! {
     ReleasedBytes, "released_bytes", "bytes", Sum, "Memory that the program registered with a userfaultfd of its own: it is not paged, and what was in it counts as near.";
     SitesAsked, "sites_asked", "count", Sum, "Allocations whose call stack was compared with the plan.";
     SitesMatched, "sites_matched", "count", Sum, "Of these, the ones that the plan names.";
+}
+
+/// What a demand read may bring at most, in words, and the counter of those that brought so much.
+pub const GRAINS: [(&str, Counter); 4] =
+    [("4K", Counter::Demand4K), ("64K", Counter::Demand64K), ("256K", Counter::Demand256K), ("2M", Counter::Demand2M)];
+
+impl Counter {
+    /// The counter of demand reads that bring `pages` pages of 4 KiB.
+    pub const fn of_grain(pages: usize) -> Self {
+        match pages {
+            0..=1 => Self::Demand4K,
+            2..=16 => Self::Demand64K,
+            17..=64 => Self::Demand256K,
+            _ => Self::Demand2M,
+        }
+    }
 }
 
 /// Number of counters.

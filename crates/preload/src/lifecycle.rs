@@ -145,7 +145,12 @@ fn attach() -> Option<(CString, Job)> {
     match Job::attach(&path) {
         Ok(job) => Some((path, job)),
         Err(errno) => {
-            unmanaged(&format_args!("the job segment {} cannot be used ({errno})", path.to_string_lossy()));
+            let why = if errno == Errno::EINVAL {
+                "it is of another version of nearfar than this library"
+            } else {
+                "it cannot be opened"
+            };
+            unmanaged(&format_args!("the job segment {} cannot be used: {why} ({errno})", path.to_string_lossy()));
             None
         }
     }

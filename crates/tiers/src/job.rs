@@ -17,7 +17,8 @@ use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const MAGIC: u64 = u64::from_le_bytes(*b"nearfar6");
+/// The sizes are part of it: a command and a library that count different things do not understand each other.
+const MAGIC: u64 = u64::from_le_bytes(*b"nearfar6") ^ (size_of::<Header>() << 16 ^ size_of::<Slot>()) as u64;
 /// Processes that can be under one job at a time.
 pub const SLOT_COUNT: usize = ACCOUNTS;
 const PATH_BYTES: usize = 1024;

@@ -37,6 +37,7 @@ impl Pager {
                     unsafe { frame_bytes::zero(frames.addr(page), PAGE) };
                 }
             }
+            self.count_demand(page, far.count());
             return Some(self.start_read(number, Bits::of(0..BLOCK_PAGES), far, frames));
         }
         let first = match page {
@@ -46,7 +47,16 @@ impl Pager {
         let span = block.run_around(first, run, PageState::Far);
         let (span, pages) = self.get_pages_for(first, span, page.is_some())?;
         let mask = Bits::of(span.clone());
+        self.count_demand(page, span.len());
         Some(self.start_read(number, mask, mask, Frames::Single { first: span.start, pages }))
+    }
+
+    /// Counts a read of `pages` pages for the fault on `page`, if it is for one.
+    fn count_demand(&self, page: Option<usize>, pages: usize) {
+        if page.is_some() {
+            self.count(Counter::of_grain(pages), 1);
+            self.count(Counter::ReadAroundBytes, (pages.saturating_sub(1) * PAGE) as u64);
+        }
     }
 
     fn start_read(&mut self, number: usize, mask: Bits, far: Bits, frames: Frames) -> HoldId {
