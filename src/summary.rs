@@ -21,7 +21,7 @@ pub fn summary(outcome: &Outcome, near: u64, far: &str, by_kernel: bool) -> Stri
     };
     end(outcome, &mut line);
     if outcome.processes == 0 {
-        line(format_args!("no process was managed: the library was not loaded into the program"));
+        line(format_args!("no process was managed: the library was not loaded into the program, or said why it could not serve"));
         return text;
     }
     if outcome.unmanaged > 0 {
@@ -105,7 +105,7 @@ fn paged(outcome: &Outcome, peak: Bytes, near: u64, far: &str, wall: f64, line: 
     }
 }
 
-/// How much misses brought.
+/// How much came at a time.
 fn grains(outcome: &Outcome, line: &mut impl FnMut(std::fmt::Arguments<'_>)) {
     let get = |counter| outcome.counters.get(counter);
     let misses: u64 = GRAINS.iter().map(|&(_, counter)| get(counter)).sum();
@@ -114,10 +114,10 @@ fn grains(outcome: &Outcome, line: &mut impl FnMut(std::fmt::Arguments<'_>)) {
     }
     let share = |counter| 100.0 * get(counter) as f64 / misses as f64;
     let told = GRAINS.iter().filter(|&&(_, counter)| share(counter) >= 0.5);
-    let words: Vec<_> = told.map(|&(grain, counter)| format!("{grain} {:.0} %", share(counter))).collect();
+    let words: Vec<_> = told.map(|&(grain, counter)| format!("{grain} ({:.0} %)", share(counter))).collect();
     let ahead = get(Counter::PrefetchBytes) as f64 / get(Counter::BytesIn).max(1) as f64;
     line(format_args!(
-        "misses brought up to {}; {} of what was read came ahead of demand",
+        "reads that a thread had to ask for brought {}; {} of what was read came ahead of demand",
         words.join(", "),
         percent(Some(ahead))
     ));
@@ -158,7 +158,7 @@ pub fn on_nodes(outcome: &Outcome, residence: &Residence, order: &Order, preload
     end(outcome, &mut line);
     if preloaded && outcome.processes == 0 {
         line(format_args!(
-            "no process was managed: the library was not loaded into the program, and the kernel placed its memory"
+            "no process was managed: the library was not loaded into the program, or said why it could not serve; the kernel placed its memory"
         ));
     }
     let (peak, wall) = (&residence.peak, outcome.wall.as_secs_f64());
@@ -276,7 +276,7 @@ mod tests {
         for part in [
             "near 799.0 MiB at peak of 800.0 MiB; 75.0 %",
             "3.0 GiB in, 1.0 GiB out",
-            "misses brought up to 4K 75 %, 256K 25 %; 33.3 % of what was read came ahead of demand",
+            "reads that a thread had to ask for brought 4K (75 %), 64K to 256K (25 %); 33.3 % of what was read came ahead of demand",
             "efficiency 40.0 % of the bound, 4.0 s",
         ] {
             assert!(text.contains(part), "{part}\n{text}");

@@ -48,7 +48,7 @@ counters! {
     Faults, "faults", "count", Sum, "Page faults that the pager served, of every kind.";
     FaultsZero, "faults_zero", "count", Sum, "Faults on memory that was never touched (or was discarded): zeros given, no I/O.";
     FaultsDemand, "faults_demand", "count", Sum, "Faults that had to wait for a read from far that nothing had started yet.";
-    Demand4K, "demand_4k", "count", Sum, "Of faults_demand, those that brought the page alone.";
+    Demand4K, "demand_4k", "count", Sum, "Of faults_demand, those that brought the page alone (0, as the next three, where the kernel pages).";
     Demand64K, "demand_64k", "count", Sum, "Of faults_demand, those that brought 8K to 64K in one piece.";
     Demand256K, "demand_256k", "count", Sum, "Of faults_demand, those that brought more than 64K, up to 256K.";
     Demand2M, "demand_2m", "count", Sum, "Of faults_demand, those that brought more than 256K, up to 2M.";
@@ -103,9 +103,29 @@ counters! {
     SitesMatched, "sites_matched", "count", Sum, "Of these, the ones that the plan names.";
 }
 
-/// What a demand read may bring at most, in words, and the counter of those that brought so much.
-pub const GRAINS: [(&str, Counter); 4] =
-    [("4K", Counter::Demand4K), ("64K", Counter::Demand64K), ("256K", Counter::Demand256K), ("2M", Counter::Demand2M)];
+/// A number that is another one whenever the counters are others, or in another order (FNV-1a of their names).
+pub const FINGERPRINT: u64 = {
+    let (mut hash, mut index) = (0xcbf2_9ce4_8422_2325_u64, 0);
+    while index < COUNTERS.len() {
+        let (name, mut at) = (COUNTERS[index].name().as_bytes(), 0);
+        while at <= name.len() {
+            // A zero ends each name.
+            let byte = if at < name.len() { name[at] } else { 0 };
+            hash = (hash ^ byte as u64).wrapping_mul(0x0100_0000_01b3);
+            at += 1;
+        }
+        index += 1;
+    }
+    hash
+};
+
+/// What a demand read may bring, in words, and the counter of those that brought so much.
+pub const GRAINS: [(&str, Counter); 4] = [
+    ("4K", Counter::Demand4K),
+    ("8K to 64K", Counter::Demand64K),
+    ("64K to 256K", Counter::Demand256K),
+    ("256K to 2M", Counter::Demand2M),
+];
 
 impl Counter {
     /// The counter of demand reads that bring `pages` pages of 4 KiB.
@@ -185,6 +205,12 @@ mod tests {
             assert!(COUNTERS.iter().filter(|c| c.name() == counter.name()).count() == 1);
             assert!(counter.doc().ends_with('.') || counter.doc().ends_with(')'));
         }
+    }
+
+    #[test]
+    fn reads_are_counted_by_their_size() {
+        let sizes = [1, 2, 16, 17, 64, 65, 512].map(Counter::of_grain).map(Counter::name);
+        assert_eq!(sizes, ["demand_4k", "demand_64k", "demand_64k", "demand_256k", "demand_256k", "demand_2m", "demand_2m"]);
     }
 
     #[test]

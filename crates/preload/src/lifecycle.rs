@@ -146,7 +146,7 @@ fn attach() -> Option<(CString, Job)> {
         Ok(job) => Some((path, job)),
         Err(errno) => {
             let why = if errno == Errno::EINVAL {
-                "it is of another version of nearfar than this library"
+                "nearfar and libnearfar.so are of different builds; install both from one"
             } else {
                 "it cannot be opened"
             };

@@ -9,7 +9,7 @@ use crate::health::{Health, Stalled};
 use crate::ledger::{ACCOUNTS, Account, Accounts, Ledger};
 use nearfar_core::faults::Faults;
 use nearfar_core::placement::Order;
-use nearfar_core::stats::{COUNTER_COUNT, COUNTERS, Combine, Counter, Snapshot};
+use nearfar_core::stats::{COUNTER_COUNT, COUNTERS, Combine, Counter, FINGERPRINT, Snapshot};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::process;
 use nearfar_sys::shared::Shared;
@@ -17,8 +17,8 @@ use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The sizes are part of it: a command and a library that count different things do not understand each other.
-const MAGIC: u64 = u64::from_le_bytes(*b"nearfar6") ^ (size_of::<Header>() << 16 ^ size_of::<Slot>()) as u64;
+/// A command and a library with other counters or other sizes do not understand each other.
+const MAGIC: u64 = u64::from_le_bytes(*b"nearfar6") ^ FINGERPRINT ^ (size_of::<Header>() << 16 ^ size_of::<Slot>()) as u64;
 /// Processes that can be under one job at a time.
 pub const SLOT_COUNT: usize = ACCOUNTS;
 const PATH_BYTES: usize = 1024;
@@ -416,5 +416,7 @@ mod tests {
         assert!(!job.is_starving(), "nobody is left who could starve");
         assert_eq!((job.charged_pages(), job.snapshot().1), (0, 1));
         assert_eq!(job.snapshot().0.get(Counter::Faults), 3);
+        job.header().magic.store(MAGIC + 1, Ordering::Release);
+        assert_eq!(Job::attach(&path).err(), Some(Errno::EINVAL), "that of another version");
     }
 }

@@ -399,7 +399,7 @@ impl Pager {
             // A whole block is read with its never-touched pages, which are zeros in the frame.
             block.state[page] = if block.far_valid.get(page) { PageState::Far } else { PageState::Empty };
         }
-        self.count(Counter::PrefetchWastedBytes, (hold.mask.count() * PAGE) as u64);
+        self.count(Counter::PrefetchWastedBytes, self.bytes_of_far(hold.block, &hold.mask));
         self.aside.wasted(hold.mask.count() as u64);
         let runs = hold.mask.runs(0, |_| false);
         self.recycle(&hold);

@@ -51,6 +51,12 @@ impl Pager {
         Some(self.start_read(number, mask, mask, Frames::Single { first: span.start, pages }))
     }
 
+    /// Bytes of the pages of `mask` that far has; a whole block comes with those that were never touched.
+    pub(super) fn bytes_of_far(&self, number: usize, mask: &Bits) -> u64 {
+        let Some(block) = self.blocks.get(&number) else { return 0 };
+        (mask.iter().filter(|&page| block.far_valid.get(page)).count() * PAGE) as u64
+    }
+
     /// Counts a read of `pages` pages for the fault on `page`, if it is for one.
     fn count_demand(&self, page: Option<usize>, pages: usize) {
         if page.is_some() {
@@ -161,7 +167,7 @@ impl Pager {
         self.count_phase(before, pages, false);
         let hold = self.end_hold(id);
         if hold.prefetch {
-            self.count(Counter::PrefetchUsedBytes, (hold.mask.count() * PAGE) as u64);
+            self.count(Counter::PrefetchUsedBytes, self.bytes_of_far(hold.block, &hold.mask));
             self.aside.used(hold.mask.count() as u64, now_ns().saturating_sub(hold.begun_ns));
         }
         if hold.mask.count() == BLOCK_PAGES && hold.frames.is_huge() {
@@ -266,7 +272,8 @@ impl Pager {
         hold.prefetch = true;
         let pages = hold.populated.count();
         self.reading_ahead += pages;
-        self.count(Counter::PrefetchBytes, (pages * PAGE) as u64);
+        let mask = self.hold(id).mask;
+        self.count(Counter::PrefetchBytes, self.bytes_of_far(number, &mask));
         true
     }
 }

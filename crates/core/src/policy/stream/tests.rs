@@ -326,7 +326,8 @@ fn a_block_that_a_stream_comes_by_again_is_read_whole() {
     assert_eq!(pieces, [(7 * BLOCK + 100, 12), (7 * BLOCK + 112, 64), (7 * BLOCK + 176, 256)]);
 }
 
-/// Where a stream ended pages are asked for at random, now and then: that does not keep it alive, and pages come alone.
+/// Where a stream ended pages are asked for at random, now and then: that does not keep it alive, not even one that is known to
+/// be slow, and pages come alone.
 #[test]
 fn random_where_a_stream_ended() {
     let room = Room {
@@ -337,25 +338,32 @@ fn random_where_a_stream_ended() {
         staged_pages: 0,
         far_bytes_per_s: 1 << 30,
     };
-    let mut policy = StreamFetch::new();
-    let mut fault = |page| {
-        let fault = Fault { page: BASE + page, thread: 1, found: Found::Far, write: false, now_ns: 0 };
-        policy.on_fault(&fault, &room, &()).run.map_or(1, |run| run.count)
-    };
-    for page in [0, 1, 4, 16, 64, BLOCK, 2 * BLOCK] {
-        fault(page);
-    }
-    let (mut seed, mut brought, mut hits) = (9, 0, 0);
-    for i in 0..8000 {
-        let any = random(&mut seed);
-        if i % 16 > 0 {
-            fault(any % DATA);
-        } else {
-            let count = fault(2 * BLOCK + any % BLOCK);
-            (brought, hits) = (brought + count, hits + 1);
+    for slow in [false, true] {
+        let mut policy = StreamFetch::new();
+        let mut fault = |page| {
+            let fault = Fault { page: BASE + page, thread: 1, found: Found::Far, write: false, now_ns: 0 };
+            policy.on_fault(&fault, &room, &()).run.map_or(1, |run| run.count)
+        };
+        for page in [0, 1, 4, 16, 64, BLOCK] {
+            fault(page);
         }
+        let mut seed = 9;
+        for _ in 0..if slow { 100 } else { 0 } {
+            fault(8 * BLOCK + random(&mut seed) % (DATA - 8 * BLOCK));
+        }
+        fault(2 * BLOCK);
+        let (mut brought, mut hits) = (0, 0);
+        for i in 0..32_000 {
+            let any = random(&mut seed);
+            if i % 16 > 0 {
+                fault(any % DATA);
+            } else {
+                let count = fault(2 * BLOCK + any % BLOCK);
+                (brought, hits) = if i >= 16_000 { (brought + count, hits + 1) } else { (0, 0) };
+            }
+        }
+        assert!(brought < 2 * hits, "{brought} pages in {hits} faults, slow: {slow}");
     }
-    assert!(brought < 2 * hits, "{brought} pages in {hits} faults");
 }
 
 proptest! {

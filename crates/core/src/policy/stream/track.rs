@@ -11,7 +11,6 @@ use super::pace::Pace;
 use crate::addr::{BLOCK_PAGES, CHUNK_PAGES};
 use crate::policy::{Found, Run, View};
 use std::collections::VecDeque;
-
 mod steps;
 
 /// Page numbers stay below this (57-bit addresses have 45 bits of page); a multiple of a block, so mirroring keeps alignment.
@@ -28,6 +27,8 @@ const SPAN: u64 = 64;
 const SPAN_PATIENT: u64 = 4096;
 /// Pages that a stream may skip where it enters what follows; more, and random faults nearby pass for it.
 const SLACK: u64 = 4;
+/// What has left of a run comes back in order when at most so many pages between two pieces did not leave.
+const HOLES: u64 = 2 * CHUNK;
 /// Jumps over resident data are followed this far.
 const JUMP: u64 = 256 * BLOCK;
 /// Units that are looked at per fault to find what is in far.
@@ -236,12 +237,14 @@ impl Track {
         column >= u64::from(CONF_JUMP) * self.step() && self.longest.max(column) <= BLOCK.min(near / WALK_SHARE)
     }
 
+    /// Faults since the stream was last followed: of its thread, or of all when another one asks.
+    fn silent(&self, clock: &Clock) -> u64 {
+        let (now, seen) = if clock.thread == self.owner { (clock.own, self.seen_own) } else { (clock.all, self.seen_all) };
+        now.saturating_sub(seen)
+    }
+
     fn live(&self, clock: &Clock) -> bool {
-        let silent = match clock.thread == self.owner {
-            true => clock.own.saturating_sub(self.seen_own),
-            false => clock.all.saturating_sub(self.seen_all),
-        };
-        silent <= if self.patient { SPAN_PATIENT } else { SPAN }
+        self.silent(clock) <= if self.patient { SPAN_PATIENT } else { SPAN }
     }
 
     /// How a fault on `page` relates to this stream; `None` when it does not.
@@ -303,9 +306,10 @@ impl Track {
                     Found::Zero => x - x % limits.unit + limits.unit,
                     Found::Far | Found::Limbo => {
                         // Whatever is asked for in any order there would else keep the stream alive for ever.
-                        let goes_on = x == self.run_first || (self.anew.0..self.anew.0 + 2 * CHUNK).contains(&x);
-                        if goes_on {
-                            (self.seen_all, self.seen_own) = (clock.all, clock.own);
+                        let in_order = (self.anew.0..self.anew.0 + HOLES).contains(&x);
+                        if x == self.run_first || in_order && self.silent(clock) <= SPAN {
+                            self.seen_all = clock.all;
+                            self.seen_own = if clock.thread == self.owner { clock.own } else { self.seen_own };
                         }
                         self.again(x, limits.unit)
                     }
