@@ -55,6 +55,11 @@ impl Bits {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
+    /// Number of members that `other` has too.
+    pub fn common(&self, other: &Self) -> usize {
+        self.0.iter().zip(other.0).map(|(mine, theirs)| (mine & theirs).count_ones() as usize).sum()
+    }
+
     /// True without members.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|&word| word == 0)
@@ -100,5 +105,6 @@ mod tests {
         assert_eq!(bits.runs(2, |i| i != 7), [3..6, 8..9, 511..512]);
         bits.clear(8);
         assert_eq!((bits.count(), bits.get(8), bits.get(5)), (4, false, true));
+        assert_eq!(bits.common(&Bits::of(5..512)), 2);
     }
 }

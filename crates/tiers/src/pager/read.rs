@@ -53,8 +53,7 @@ impl Pager {
 
     /// Bytes of the pages of `mask` that far has; a whole block comes with those that were never touched.
     pub(super) fn bytes_of_far(&self, number: usize, mask: &Bits) -> u64 {
-        let Some(block) = self.blocks.get(&number) else { return 0 };
-        (mask.iter().filter(|&page| block.far_valid.get(page)).count() * PAGE) as u64
+        self.blocks.get(&number).map_or(0, |block| (mask.common(&block.far_valid) * PAGE) as u64)
     }
 
     /// Counts a read of `pages` pages for the fault on `page`, if it is for one.

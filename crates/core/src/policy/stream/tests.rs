@@ -7,6 +7,14 @@ use proptest::prelude::*;
 
 const NEAR: u64 = 64 * BLOCK;
 const DATA: u64 = 256 * BLOCK;
+const ROOM: Room = Room {
+    near_pages: NEAR,
+    free_pages: 0,
+    data_pages: DATA,
+    staging_pages: u64::MAX,
+    staged_pages: 0,
+    far_bytes_per_s: 1 << 30,
+};
 
 fn random(state: &mut u64) -> u64 {
     *state ^= *state << 13;
@@ -301,18 +309,10 @@ fn wasted_streams_are_muted() {
 /// a whole each time, not chunk by chunk.
 #[test]
 fn a_block_that_a_stream_comes_by_again_is_read_whole() {
-    let room = Room {
-        near_pages: NEAR,
-        free_pages: 0,
-        data_pages: DATA,
-        staging_pages: u64::MAX,
-        staged_pages: 0,
-        far_bytes_per_s: 1 << 30,
-    };
     let mut policy = StreamFetch::new();
     let mut fault = |page| {
         let fault = Fault { page: BASE + page, thread: 1, found: Found::Far, write: false, now_ns: 0 };
-        policy.on_fault(&fault, &room, &()).run.map(|run| (run.first - BASE, run.count))
+        policy.on_fault(&fault, &ROOM, &()).run.map(|run| (run.first - BASE, run.count))
     };
     for page in [0, 1, 4, 16, 64] {
         fault(page);
@@ -330,19 +330,11 @@ fn a_block_that_a_stream_comes_by_again_is_read_whole() {
 /// be slow, and pages come alone.
 #[test]
 fn random_where_a_stream_ended() {
-    let room = Room {
-        near_pages: NEAR,
-        free_pages: 0,
-        data_pages: DATA,
-        staging_pages: u64::MAX,
-        staged_pages: 0,
-        far_bytes_per_s: 1 << 30,
-    };
     for slow in [false, true] {
         let mut policy = StreamFetch::new();
         let mut fault = |page| {
             let fault = Fault { page: BASE + page, thread: 1, found: Found::Far, write: false, now_ns: 0 };
-            policy.on_fault(&fault, &room, &()).run.map_or(1, |run| run.count)
+            policy.on_fault(&fault, &ROOM, &()).run.map_or(1, |run| run.count)
         };
         for page in [0, 1, 4, 16, 64, BLOCK] {
             fault(page);
