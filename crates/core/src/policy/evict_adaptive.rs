@@ -16,7 +16,9 @@
 //!
 //! Of two units that come back equally soon, the one that is written each time costs twice: ghosts that were are taken into
 //! MAIN in exchange for units that are not known to be. A loop that reads two arrays and writes a third keeps the third. When
-//! MAIN must give for what is better than it, written units do so when they have been there much longer than the others.
+//! MAIN must give for what is better than it, written units do so when they have been there much longer than the others. This
+//! is so of whole blocks only: where chunks come and go, all are written sooner or later and what is read would have no place.
+//! (Six nears of eighteen recorded programs: a hash table 10 %, LU 21 to 25 % faster than with the rule for chunks as well.)
 //!
 //! While IN is large its hits are worth knowing too: a few of its units are drawn at random and let go early. Those that come
 //! back before they would have left are hits that IN would have had. IN does not shrink while that rate is as good as
@@ -478,7 +480,7 @@ impl Evict for Adaptive {
         if let Some((list, node)) = self.lists.find(unit)
             && list >= GHOSTS
         {
-            let written = written > 0 && written >= node.pages / WRITTEN_SHARE;
+            let written = unit.chunk_index().is_none() && written > 0 && written >= node.pages / WRITTEN_SHARE;
             self.lists.set_written(unit, written);
         }
     }
