@@ -17,15 +17,13 @@
 //! Of two units that come back equally soon, the one that is written each time costs twice: ghosts that were are taken into
 //! MAIN in exchange for units that are not known to be. A loop that reads two arrays and writes a third keeps the third. When
 //! MAIN must give for what is better than it, written units do so when they have been there much longer than the others. This
-//! is so of whole blocks only: where chunks come and go, all are written sooner or later and what is read would have no place.
-//! (Six nears of eighteen recorded programs: a hash table 10 %, LU 21 to 25 % faster than with the rule for chunks as well.)
+//! is so of whole blocks only: where chunks come and go, nearly all are written at some time (docs/policies.md has figures).
 //!
 //! While IN is large its hits are worth knowing too: a few of its units are drawn at random and let go early. Those that come
 //! back before they would have left are hits that IN would have had. IN does not shrink while that rate is as good as
 //! MAIN's. Victims that are to tell MAIN's rate are drawn at random as well: its oldest may be just what a sweep comes to next.
 //!
 //! Limbo is a ghost that costs no I/O: a newcomer rescued from limbo makes IN a little longer, one rescued twice goes to MAIN.
-//! Rejected: set duelling between S3-FIFO and freezing; with a few hundred 2 MiB units, leader sets are too small to tell.
 
 use crate::policy::evict_random::xorshift;
 use crate::policy::rates::{Known, Pair, Rate};
@@ -59,7 +57,7 @@ const SOONER: f64 = 0.25;
 /// A ghost that is written each time goes to MAIN, in exchange for one that is not, when it was away for less than this multiple of
 /// the mean absence from MAIN: in a loop it is two.
 const NO_LATER: f64 = 2.5;
-/// A unit is written when this share of its pages was.
+/// A block is written when this share of its pages was.
 const WRITTEN_SHARE: u32 = 4;
 /// Written units give when they have been in MAIN this many times as long as the oldest of the others.
 const LONGER: u64 = 8;

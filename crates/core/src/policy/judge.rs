@@ -193,6 +193,28 @@ fn adaptive_moves_few_bytes() {
     assert!(above.is_empty(), "{above:?}");
 }
 
+/// What is written is kept where it is a whole block; of chunks the policy takes no notice of it.
+#[test]
+fn chunks_are_not_kept_for_being_written() {
+    let victims = |unit: fn(u64) -> Unit, pages: u32, written: u32| {
+        let mut policy = policy("adaptive");
+        policy.set_capacity(100 * u64::from(pages));
+        let mut gone = Vec::new();
+        for i in 0..3000 {
+            policy.insert(unit(i % 300), pages, Arrival::Demanded);
+            while policy.resident_pages() > 100 * u64::from(pages) {
+                let victim = policy.victim().unwrap();
+                policy.left(victim, if victim.block_number().is_multiple_of(3) { written } else { 0 });
+                gone.push(victim);
+            }
+        }
+        gone
+    };
+    let (chunk, block) = (|i: u64| Unit::chunk(i as usize, 3), |i: u64| Unit::block(i as usize));
+    assert_eq!(victims(chunk, 16, 16), victims(chunk, 16, 0));
+    assert_ne!(victims(block, 512, 512), victims(block, 512, 0));
+}
+
 /// Units that the kernel holds come back at once: others must leave in their stead, whatever part of near they are in.
 #[test]
 fn what_cannot_leave_does_not_keep_the_others() {
