@@ -76,11 +76,11 @@ pub fn touches(sizes: Sizes, title: &str, options: &[(&str, u64)], length: Lengt
     }
 }
 
-/// Pages in use that near holds, but not all of them in the program's view: the pager keeps a 32nd of near (at least 8 MiB, at most
-/// 128 MiB) for limbo and free frames, and half of that is left to be free. Its tables take about a 256th.
+/// Pages in use that near holds, but not all of them in the program's view: the pager keeps a 32nd of near (at most 128 MiB) for limbo
+/// and free frames while single pages are touched, and half of that is left to be free. Its tables take about a 256th.
 fn rescue_case(sizes: Sizes, length: Length) -> Case {
     let near = sizes.near_bytes;
-    let slack = (near / 32).clamp(8 << 20, 128 << 20).min(near / 4);
+    let slack = (near / 32).min(128 << 20);
     let working = near - near / 256 - slack / 2;
     let endless = 1_000_000_000_000;
     // Twice near is allocated, so that the pager comes to work; only the pages in use are touched.
