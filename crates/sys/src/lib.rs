@@ -67,3 +67,4 @@ pub mod io_uring;
 pub mod io_threads;
 pub mod awake;
 pub mod kernel;
+pub mod usage;

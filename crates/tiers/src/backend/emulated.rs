@@ -97,11 +97,13 @@ impl Emulated {
 fn work(common: &Common) -> ! {
     // A device would not need a CPU.
     thread::be_prompt();
+    let mut said = 0;
     let mut queue = common.lock();
     loop {
         if let Some(copy) = queue.todo.pop_front() {
             drop(queue);
             let bytes = carry_out(&copy);
+            said = nearfar_sys::usage::is_helper(said);
             queue = common.lock();
             queue.done.push(Reverse((copy.due_ns, copy.token, bytes)));
             if copy.due_ns < queue.armed_ns || queue.armed_ns == 0 {

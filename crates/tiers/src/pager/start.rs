@@ -12,6 +12,7 @@ use crate::region::Regions;
 use nearfar_core::addr::{CHUNK_PAGES, Extent, block_extent};
 use nearfar_core::policy;
 use nearfar_core::policy::Prefetch;
+use nearfar_core::policy::contest::Contest;
 use nearfar_core::policy::fetch_grain::GrainFetch;
 use nearfar_core::policy::stream::StreamFetch;
 use nearfar_sys::aside;
@@ -85,6 +86,7 @@ impl Pager {
             // Each visit to a piece is to be seen.
             pages if recording => Box::new(GrainFetch::exact(if pages == 0 { CHUNK_PAGES as u32 } else { pages })),
             0 => Box::new(StreamFetch::default()),
+            u32::MAX => Box::new(Contest::new()),
             pages => Box::new(GrainFetch::new(pages)),
         };
         let mut pager = Pager {
@@ -103,6 +105,7 @@ impl Pager {
             serial: 0,
             evict,
             fetch,
+            progress: Default::default(),
             capacity,
             aside: Default::default(),
             kept: 0,
