@@ -17,8 +17,9 @@ use crate::{exit, library, ranks, say, summary};
 use anyhow::Context;
 use nearfar_core::addr::PAGE;
 use nearfar_core::stats::Counter;
-use nearfar_sys::child::{self, Signals};
+use nearfar_sys::child::Signals;
 use nearfar_sys::root::Root;
+use nearfar_sys::usage::{Whose, used};
 use nearfar_tiers::job::{ENV_JOB, Job};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -121,7 +122,7 @@ impl Watch {
         }
         self.job.bury_dead();
         let (counters, processes) = self.job.snapshot();
-        let used = child::waited();
+        let used = used(Whose::Children);
         Outcome {
             wall,
             cpu_user: used.user,

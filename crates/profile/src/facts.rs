@@ -2,6 +2,7 @@
 
 use crate::settings::Settings;
 use nearfar_core::profile::record::{Record, Start};
+use nearfar_sys::usage::{Whose, used};
 use nearfar_sys::{event, process};
 
 /// The pairs of variables by which launchers of MPI tell rank and number. Slurm's are those of a step: a batch script has the number
@@ -64,16 +65,12 @@ pub fn start(settings: &Settings, parent: u32) -> Start {
 
 /// The last record.
 pub fn end() -> Record {
-    // SAFETY: plain integers.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: writes into the local.
-    unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
-    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+    let used = used(Whose::Process);
     Record::End {
         at: event::now_ns(),
-        cpu_user_ns: ns(usage.ru_utime),
-        cpu_system_ns: ns(usage.ru_stime),
-        peak_resident: usage.ru_maxrss as u64 * 1024,
+        cpu_user_ns: used.user.as_nanos() as u64,
+        cpu_system_ns: used.system.as_nanos() as u64,
+        peak_resident: used.resident_peak,
     }
 }
 

@@ -7,7 +7,6 @@ use crate::errno::Errno;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
-use std::time::Duration;
 
 /// Signals that are passed on to the child when somebody sends them to the parent. Stop signals are not among them: parent
 /// and child stop and go on together with their process group.
@@ -140,26 +139,6 @@ pub const KILL: i32 = libc::SIGKILL;
 pub fn send_group(child: &Child, signal: i32) {
     // SAFETY: integers only.
     unsafe { libc::kill(-(child.id() as libc::pid_t), signal) };
-}
-
-/// What all children that have been waited for used, their own waited-for children included. For a command that starts one program.
-pub struct Waited {
-    /// Processor time in user mode.
-    pub user: Duration,
-    /// Processor time in the kernel.
-    pub system: Duration,
-    /// The largest resident set of one of them, in bytes.
-    pub resident_peak: u64,
-}
-
-/// What the children used so far.
-pub fn waited() -> Waited {
-    // SAFETY: all zeros is a valid value of this structure of integers.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: writes into the local; this request cannot fail.
-    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage) };
-    let duration = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
-    Waited { user: duration(usage.ru_utime), system: duration(usage.ru_stime), resident_peak: usage.ru_maxrss as u64 * 1024 }
 }
 
 /// Ends the calling process by `signal`, so that whoever waits for it sees what its child died of; leaves no core of its own.

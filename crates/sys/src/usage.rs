@@ -1,27 +1,62 @@
-//! CPU time that threads spend outside of the kernel.
+//! What threads and processes used of the CPUs and of memory (getrusage), and what of it is the program's own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-fn of(who: libc::c_int) -> u64 {
-    // SAFETY: plain integers.
+/// Whose use is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Whose {
+    /// Of all threads of this process.
+    Process,
+    /// Of the calling thread.
+    Thread,
+    /// Of all children that have been waited for, their own waited-for children included.
+    Children,
+}
+
+/// What was used so far.
+#[derive(Clone, Copy, Debug)]
+pub struct Used {
+    /// Processor time in user mode.
+    pub user: Duration,
+    /// Processor time in the kernel.
+    pub system: Duration,
+    /// The largest resident set, of children that of one of them, in bytes.
+    pub resident_peak: u64,
+}
+
+/// What was used so far.
+pub fn used(whose: Whose) -> Used {
+    let who = match whose {
+        Whose::Process => libc::RUSAGE_SELF,
+        Whose::Thread => libc::RUSAGE_THREAD,
+        Whose::Children => libc::RUSAGE_CHILDREN,
+    };
+    // SAFETY: all zeros is a valid value of this structure of integers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel fills in a local structure.
-    match unsafe { libc::getrusage(who, &raw mut usage) } {
-        0 => usage.ru_utime.tv_sec as u64 * 1_000_000_000 + usage.ru_utime.tv_usec as u64 * 1000,
-        _ => 0,
-    }
+    // SAFETY: writes into the local; these requests cannot fail.
+    unsafe { libc::getrusage(who, &raw mut usage) };
+    let duration = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
+    Used { user: duration(usage.ru_utime), system: duration(usage.ru_stime), resident_peak: usage.ru_maxrss as u64 * 1024 }
 }
 
-static OF_HELPERS: AtomicU64 = AtomicU64::new(0);
+/// User time of threads of this process that are not the program's, ns, as far as they have said.
+static HELPERS_NS: AtomicU64 = AtomicU64::new(0);
 
-/// That of the program's threads, ns: all of this process but the calling one and those that say what is theirs.
+/// User time of the program's threads, ns: all of this process but the calling one and helpers.
 pub fn program_user_ns() -> u64 {
-    of(libc::RUSAGE_SELF).saturating_sub(of(libc::RUSAGE_THREAD) + OF_HELPERS.load(Ordering::Relaxed))
+    let of = |whose| used(whose).user.as_nanos() as u64;
+    of(Whose::Process).saturating_sub(of(Whose::Thread) + HELPERS_NS.load(Ordering::Relaxed))
 }
 
-/// The calling thread is not the program's. Takes what it said the last time and returns what it says now.
-pub fn is_helper(said: u64) -> u64 {
-    let now = of(libc::RUSAGE_THREAD);
-    OF_HELPERS.fetch_add(now.saturating_sub(said), Ordering::Relaxed);
+/// The calling thread is a helper. Takes what this returned the last time, 0 at first.
+pub fn helper_worked(before_ns: u64) -> u64 {
+    let now = used(Whose::Thread).user.as_nanos() as u64;
+    HELPERS_NS.fetch_add(now.saturating_sub(before_ns), Ordering::Relaxed);
     now
+}
+
+/// In the child of a fork, whose times begin at 0 and which has no helpers yet.
+pub fn after_fork() {
+    HELPERS_NS.store(0, Ordering::Relaxed);
 }

@@ -11,6 +11,7 @@ use nearfar_core::node::CpuList;
 use nearfar_core::sensitivity::{Evidence, Packing, Pairs, Spread, Trial};
 use nearfar_sys::child::{self, Signals};
 use nearfar_sys::event::wait_readable;
+use nearfar_sys::usage::{Used, Whose, used};
 use nearfar_sys::{affinity, process};
 use std::ffi::OsString;
 use std::fmt;
@@ -216,7 +217,7 @@ impl Session {
             command.stdout(Stdio::null()).stderr(Stdio::null());
         }
         let used = || {
-            let child::Waited { user, system, .. } = child::waited();
+            let Used { user, system, .. } = used(Whose::Children);
             (user + system).as_secs_f64()
         };
         let (before, start) = (used(), Instant::now());

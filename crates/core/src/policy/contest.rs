@@ -31,8 +31,9 @@ const LEAST_COST_NS: f64 = 20e6;
 const TRIAL_SHARE: u64 = 16;
 /// A rule that brings pieces of more than so many times those of the champion is not tried, nor one of less than such a part.
 const REACH: f64 = 10.0;
-/// It wins when the program runs so much more of the time.
+/// It wins when the program runs so much more of the time, and by so much, in CPUs: where next to nothing runs, differences are chance.
 const BETTER: f64 = 1.1;
+const LEAST_GAIN: f64 = 0.02;
 /// Periods of the champion until a rule that lost is tried again: at first, and at most.
 const REST: u32 = 2;
 const REST_MAX: u32 = 64;
@@ -150,10 +151,19 @@ impl Prefetch for Contest {
         self.streams.on_wasted(run);
     }
 
+    fn wants_progress(&self) -> bool {
+        true
+    }
+
     fn on_progress(&mut self, progress: &Progress, near_pages: u64) {
         if self.began_ns == 0 {
             self.began_ns = progress.now_ns;
             (self.trial_ended_ns, self.since) = (progress.now_ns, *progress);
+        }
+        if progress.user_ns < self.since.user_ns {
+            // The child of a fork: what was measured before is the parent's.
+            self.trial = None;
+            self.begin(progress, false);
         }
         let ns = progress.now_ns.saturating_sub(self.since.now_ns);
         let pages = progress.pages.saturating_sub(self.since.pages);
@@ -179,7 +189,7 @@ impl Prefetch for Contest {
             return;
         }
         if let Some(index) = self.trial {
-            self.end_trial(index, rate > BETTER * self.rate, progress);
+            self.end_trial(index, rate > (BETTER * self.rate).max(self.rate + LEAST_GAIN), progress);
             return;
         }
         let pieces = progress.pieces.saturating_sub(self.since.pieces).max(1);
@@ -241,6 +251,21 @@ mod tests {
         assert_eq!(contest.champion, 0);
         assert!(held[0] > 120.0 * (1.0 - 1.2 / TRIAL_SHARE as f64), "{held:?}");
         assert!(held[1..].iter().sum::<f64>() > 0.5, "something was tried: {held:?}");
+    }
+
+    #[test]
+    fn where_nothing_runs_chance_does_not_win() {
+        let (_, held) = held(120, 16, |pages, _| if pages == 0 { 0.01 } else { 0.02 });
+        assert!(held[0] > 120.0 * (1.0 - 1.2 / TRIAL_SHARE as f64), "{held:?}");
+    }
+
+    #[test]
+    fn a_trial_that_a_fork_interrupts_decides_nothing() {
+        let (mut contest, _) = held(5, 16, |_, _| 0.5);
+        contest.trial = Some(4);
+        let child = Progress { now_ns: contest.since.now_ns + 10_000_000, ..Progress::default() };
+        contest.on_progress(&child, NEAR);
+        assert_eq!((contest.trial, contest.champion, contest.lost_ns), (None, 0, 0));
     }
 
     #[test]

@@ -189,7 +189,11 @@ pub trait Prefetch: Send {
     fn on_fault(&mut self, fault: &Fault, room: &Room, view: &dyn View) -> Fetch;
     /// A prefetched run was given up without being asked for.
     fn on_wasted(&mut self, run: Run);
-    /// What has come of it so far, told now and then.
+    /// True when it wants to be told of progress.
+    fn wants_progress(&self) -> bool {
+        false
+    }
+    /// What has come of it so far, told some hundred times a second while there are faults.
     fn on_progress(&mut self, progress: &Progress, near_pages: u64) {
         let _ = (progress, near_pages);
     }

@@ -219,10 +219,10 @@ impl Pager {
 
     /// Tells the fetch policy what has come of it.
     fn tell_progress(&mut self) {
-        /// CPU time is counted in ticks, and asking costs a microsecond.
+        /// CPU time is counted in ticks, and asking costs a microsecond or, with many threads, some.
         const EVERY_NS: u64 = 10_000_000;
         let now = now_ns();
-        if now - self.progress.now_ns >= EVERY_NS {
+        if self.fetch.wants_progress() && now - self.progress.now_ns >= EVERY_NS {
             self.progress.now_ns = now;
             self.progress.user_ns = nearfar_sys::usage::program_user_ns();
             self.fetch.on_progress(&self.progress, self.capacity);

@@ -13,7 +13,7 @@ use nearfar_core::addr::{CHUNK_PAGES, Extent, block_extent};
 use nearfar_core::policy;
 use nearfar_core::policy::Prefetch;
 use nearfar_core::policy::contest::Contest;
-use nearfar_core::policy::fetch_grain::GrainFetch;
+use nearfar_core::policy::fetch_grain::{Grain, GrainFetch};
 use nearfar_core::policy::stream::StreamFetch;
 use nearfar_sys::aside;
 use nearfar_sys::errno::Errno;
@@ -82,12 +82,14 @@ impl Pager {
         let Some(evict) = policy::evict_by_name(if recording { "fifo" } else { "adaptive" }, capacity) else {
             return Err((regions, Start::Space(Errno::EINVAL)));
         };
-        let fetch: Box<dyn Prefetch> = match job.settings().grain_pages {
+        let grain = Grain::of_number(job.settings().grain_pages);
+        let fetch: Box<dyn Prefetch> = match grain {
             // Each visit to a piece is to be seen.
-            pages if recording => Box::new(GrainFetch::exact(if pages == 0 { CHUNK_PAGES as u32 } else { pages })),
-            0 => Box::new(StreamFetch::default()),
-            u32::MAX => Box::new(Contest::new()),
-            pages => Box::new(GrainFetch::new(pages)),
+            Grain::Pages(pages) if recording => Box::new(GrainFetch::exact(pages)),
+            _ if recording => Box::new(GrainFetch::exact(CHUNK_PAGES as u32)),
+            Grain::Pages(pages) => Box::new(GrainFetch::new(pages)),
+            Grain::Auto => Box::new(StreamFetch::default()),
+            Grain::Contest => Box::new(Contest::new()),
         };
         let mut pager = Pager {
             job,
