@@ -92,9 +92,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 
-    /// How much is brought around a page that is asked for: auto, or always 4K, 64K, 256K or 2M (any power of two), and nothing ahead. With
-    /// contest, auto and some of these are tried by turns, and the one under which the program runs most is kept: for runs of a minute
-    /// or more (docs/policies.md)
+    /// How much is brought around a page that is asked for: auto, or always 4K, 64K, 256K or 2M (any power of two), and nothing ahead
     #[arg(long, value_name = "GRAIN", default_value = "auto", allow_hyphen_values = true)]
     pub grain: String,
 

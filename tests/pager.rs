@@ -141,15 +141,6 @@ fn two_programs_page_side_by_side() {
     TestProgram::command(["bash"]).args(arguments).same().ok().paged();
 }
 
-/// Long enough for some rules to be tried.
-#[test]
-fn a_contest_of_grains_gives_the_same() {
-    let mix = verify_mix(&["bytes=96M", "threads=3", "seconds=9"]).near("40M").options(["--grain", "contest"]);
-    let under = mix.nearfar().ok();
-    assert_eq!(under.stdout, "OK\n");
-    assert_eq!(under.run_file()["grain"], "contest");
-}
-
 /// Whatever is brought at once, results are the same, and the run file says what was asked for.
 #[test]
 fn any_grain_gives_the_same() {

@@ -3,9 +3,8 @@
 
 use nearfar_core::addr::{BLOCK_PAGES, Extent, PAGE, round_down, round_up};
 use nearfar_core::mode::Mode;
-use nearfar_core::policy::contest::Contest;
 use nearfar_core::policy::stream::StreamFetch;
-use nearfar_core::policy::{Fault, Found, Prefetch, Progress, Room, Run, View};
+use nearfar_core::policy::{Fault, Found, Prefetch, Room, Run, View};
 use nearfar_core::tier::{FarSpec, NearSpec};
 use nearfar_core::units::Bytes;
 use proptest::prelude::*;
@@ -116,23 +115,16 @@ proptest! {
         staged in 0u64..2000,
         rate in prop_oneof![Just(0u64), 1u64..1 << 40],
         found in 0usize..5,
-        contest in any::<bool>(),
     ) {
         let mut far: HashSet<u64> = (0..6 * BLOCK_PAGES as u64).collect();
         holes.iter().for_each(|&(first, count)| far.retain(|page| !(first..first + count).contains(page)));
         let far = Far(far);
-        let mut policy: Box<dyn Prefetch> = if contest { Box::new(Contest::new()) } else { Box::new(StreamFetch::default()) };
-        let mut progress = Progress::default();
+        let mut policy = StreamFetch::default();
         let room = Room { near_pages: near, free_pages: near / 3, data_pages: 6 * BLOCK_PAGES as u64, staging_pages: rate % 2000, staged_pages: staged, far_bytes_per_s: rate };
         for (index, &(thread, page)) in faults.iter().enumerate() {
             let kinds = [Found::Zero, Found::Far, Found::Late, Found::Staged, Found::Limbo];
             let found = kinds[(found + index) % 5];
             let fault = Fault { page, thread, found, write: index % 3 == 0, now_ns: index as u64 * 5000 };
-            // Rules change every few faults.
-            progress.now_ns += 200_000_000;
-            progress.user_ns += rate * index as u64 % 200_000_000;
-            (progress.pages, progress.pieces) = (progress.pages + rate % 600, progress.pieces + 1);
-            policy.on_progress(&progress, near);
             let fetch = policy.on_fault(&fault, &room, &far);
             if let Some(run) = fetch.run {
                 prop_assert!(in_one_block(run) && (run.first..run.first + u64::from(run.count)).contains(&page), "{:?} for {}", run, page);

@@ -21,27 +21,20 @@ pub enum Grain {
     Auto,
     /// Always so many pages: a power of two up to a block.
     Pages(u32),
-    /// Auto or one of several sizes, by turns: see [`crate::policy::contest`].
-    Contest,
 }
 
 impl Grain {
-    /// As a plain number: pages, 0 for [`Grain::Auto`], the greatest for [`Grain::Contest`].
+    /// As a plain number: pages, 0 for [`Grain::Auto`].
     pub const fn number(self) -> u32 {
         match self {
             Self::Auto => 0,
             Self::Pages(pages) => pages,
-            Self::Contest => u32::MAX,
         }
     }
 
     /// The grain of that number.
     pub const fn of_number(number: u32) -> Self {
-        match number {
-            0 => Self::Auto,
-            u32::MAX => Self::Contest,
-            pages => Self::Pages(pages),
-        }
+        if number == 0 { Self::Auto } else { Self::Pages(number) }
     }
 }
 
@@ -49,15 +42,12 @@ impl FromStr for Grain {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        match text {
-            "auto" => return Ok(Self::Auto),
-            "contest" => return Ok(Self::Contest),
-            _ => {}
+        if text == "auto" {
+            return Ok(Self::Auto);
         }
         let known = |bytes: &u64| bytes.is_power_of_two() && (PAGE as u64..=BLOCK as u64).contains(bytes);
         let bytes = text.parse::<Bytes>().ok().map(|bytes| bytes.0).filter(known);
-        let bytes =
-            bytes.ok_or(Error::Size { input: text.to_owned(), why: "write auto, contest, or a power of two from 4K to 2M" })?;
+        let bytes = bytes.ok_or(Error::Size { input: text.to_owned(), why: "write auto, or a power of two from 4K to 2M" })?;
         Ok(Self::Pages((bytes / PAGE as u64) as u32))
     }
 }
@@ -66,7 +56,6 @@ impl fmt::Display for Grain {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Auto => formatter.write_str("auto"),
-            Self::Contest => formatter.write_str("contest"),
             Self::Pages(pages) => formatter.write_str(&Bytes(u64::from(*pages) * PAGE as u64).exact()),
         }
     }
@@ -142,16 +131,11 @@ mod tests {
 
     #[test]
     fn grains_that_people_write() {
-        for (text, grain) in [
-            ("auto", Grain::Auto),
-            ("contest", Grain::Contest),
-            ("4K", Grain::Pages(1)),
-            ("256k", Grain::Pages(64)),
-            ("2M", Grain::Pages(512)),
-        ] {
+        for (text, grain) in
+            [("auto", Grain::Auto), ("4K", Grain::Pages(1)), ("256k", Grain::Pages(64)), ("2M", Grain::Pages(512))]
+        {
             assert_eq!(text.parse(), Ok(grain));
             assert_eq!(grain.to_string().parse(), Ok(grain));
-            assert_eq!(Grain::of_number(grain.number()), grain);
         }
         for text in ["", "3K", "12K", "4M", "1K", "all", "5%"] {
             assert!(text.parse::<Grain>().is_err(), "{text}");

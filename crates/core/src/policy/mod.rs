@@ -16,7 +16,6 @@ pub mod evict_adaptive;
 pub mod fetch_grain;
 pub mod merging;
 pub mod stream;
-pub mod contest;
 pub mod replay;
 pub mod step;
 pub mod timed;
@@ -170,33 +169,12 @@ impl View for () {
     }
 }
 
-/// What a fetch policy has led to since the beginning.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Progress {
-    /// Time, monotonic.
-    pub now_ns: u64,
-    /// CPU time that the program's own threads spent in the program itself.
-    pub user_ns: u64,
-    /// Pages that reads brought, on demand and ahead.
-    pub pages: u64,
-    /// Pieces in which they were brought.
-    pub pieces: u64,
-}
-
 /// Which pages to bring when one is asked for, and which ahead of demand. Adapts from 4 KiB (random) to 2 MiB (streams).
 pub trait Prefetch: Send {
     /// A thread asked for a page. For `Found::Zero` the run says how much fresh memory to give at once.
     fn on_fault(&mut self, fault: &Fault, room: &Room, view: &dyn View) -> Fetch;
     /// A prefetched run was given up without being asked for.
     fn on_wasted(&mut self, run: Run);
-    /// True when it wants to be told of progress.
-    fn wants_progress(&self) -> bool {
-        false
-    }
-    /// What has come of it so far, told some hundred times a second while there are faults.
-    fn on_progress(&mut self, progress: &Progress, near_pages: u64) {
-        let _ = (progress, near_pages);
-    }
     /// Short name for tables.
     fn name(&self) -> &'static str;
 }

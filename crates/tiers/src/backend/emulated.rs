@@ -13,7 +13,6 @@ use nearfar_sys::io::{Done, Piece};
 use nearfar_sys::map::{self, OwnedMap};
 use nearfar_sys::thread;
 use nearfar_sys::timer::Timer;
-use nearfar_sys::usage;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::os::fd::{AsRawFd, RawFd};
@@ -98,13 +97,11 @@ impl Emulated {
 fn work(common: &Common) -> ! {
     // A device would not need a CPU.
     thread::be_prompt();
-    let mut worked_ns = 0;
     let mut queue = common.lock();
     loop {
         if let Some(copy) = queue.todo.pop_front() {
             drop(queue);
             let bytes = carry_out(&copy);
-            worked_ns = usage::helper_worked(worked_ns);
             queue = common.lock();
             queue.done.push(Reverse((copy.due_ns, copy.token, bytes)));
             if copy.due_ns < queue.armed_ns || queue.armed_ns == 0 {

@@ -95,7 +95,6 @@ impl Pager {
             self.uffd.deny_move();
         }
         self.log.after_fork();
-        nearfar_sys::usage::after_fork();
         self.renew_recorder();
         self.hollow = 0;
         self.awake = super::stats::Waking::new(nearfar_sys::kernel::Denied(self.job.settings().denied));

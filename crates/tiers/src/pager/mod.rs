@@ -44,7 +44,7 @@ use crate::region::Regions;
 use nearfar_core::addr::{BLOCK, Extent, PAGE, block_start};
 use nearfar_core::policy::aside::Aside;
 use nearfar_core::policy::merging::Merging;
-use nearfar_core::policy::{Evict, Prefetch, Progress, Run};
+use nearfar_core::policy::{Evict, Prefetch, Run};
 use nearfar_core::stats::Counter;
 use nearfar_sys::aside::Spare;
 use nearfar_sys::event::now_ns;
@@ -98,8 +98,6 @@ pub struct Pager {
     serial: u64,
     evict: Box<dyn Evict>,
     fetch: Box<dyn Prefetch>,
-    /// What it has led to.
-    progress: Progress,
     merging: Merging,
     capacity: u64,
     aside: Aside,
@@ -210,22 +208,9 @@ impl Pager {
             self.postponed = woke;
             let more = self.pump();
             if !faults && !completions && !more {
-                self.tell_progress();
                 self.check_now_and_then();
                 return;
             }
-        }
-    }
-
-    /// Tells the fetch policy what has come of it.
-    fn tell_progress(&mut self) {
-        /// CPU time is counted in ticks, and asking costs a microsecond or, with many threads, some.
-        const EVERY_NS: u64 = 10_000_000;
-        let now = now_ns();
-        if self.fetch.wants_progress() && now - self.progress.now_ns >= EVERY_NS {
-            self.progress.now_ns = now;
-            self.progress.user_ns = nearfar_sys::usage::program_user_ns();
-            self.fetch.on_progress(&self.progress, self.capacity);
         }
     }
 

@@ -66,8 +66,6 @@ impl Pager {
 
     fn start_read(&mut self, number: usize, mask: Bits, far: Bits, frames: Frames) -> HoldId {
         let id = self.new_hold(number, mask, frames.clone(), Phase::Reading);
-        self.progress.pages += far.count() as u64;
-        self.progress.pieces += 1;
         // Small reads take longer for each page, and what is staged beside them grows stale as time goes by.
         self.asked_for += mask.count().max(LEAST_ASKED) as u64;
         (self.hold(id).begun, self.hold(id).begun_ns) = (self.asked_for, now_ns());

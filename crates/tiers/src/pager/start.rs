@@ -12,8 +12,7 @@ use crate::region::Regions;
 use nearfar_core::addr::{CHUNK_PAGES, Extent, block_extent};
 use nearfar_core::policy;
 use nearfar_core::policy::Prefetch;
-use nearfar_core::policy::contest::Contest;
-use nearfar_core::policy::fetch_grain::{Grain, GrainFetch};
+use nearfar_core::policy::fetch_grain::GrainFetch;
 use nearfar_core::policy::stream::StreamFetch;
 use nearfar_sys::aside;
 use nearfar_sys::errno::Errno;
@@ -82,14 +81,11 @@ impl Pager {
         let Some(evict) = policy::evict_by_name(if recording { "fifo" } else { "adaptive" }, capacity) else {
             return Err((regions, Start::Space(Errno::EINVAL)));
         };
-        let grain = Grain::of_number(job.settings().grain_pages);
-        let fetch: Box<dyn Prefetch> = match grain {
+        let fetch: Box<dyn Prefetch> = match job.settings().grain_pages {
             // Each visit to a piece is to be seen.
-            Grain::Pages(pages) if recording => Box::new(GrainFetch::exact(pages)),
-            _ if recording => Box::new(GrainFetch::exact(CHUNK_PAGES as u32)),
-            Grain::Pages(pages) => Box::new(GrainFetch::new(pages)),
-            Grain::Auto => Box::new(StreamFetch::default()),
-            Grain::Contest => Box::new(Contest::new()),
+            pages if recording => Box::new(GrainFetch::exact(if pages == 0 { CHUNK_PAGES as u32 } else { pages })),
+            0 => Box::new(StreamFetch::default()),
+            pages => Box::new(GrainFetch::new(pages)),
         };
         let mut pager = Pager {
             job,
@@ -107,7 +103,6 @@ impl Pager {
             serial: 0,
             evict,
             fetch,
-            progress: Default::default(),
             capacity,
             aside: Default::default(),
             kept: 0,
