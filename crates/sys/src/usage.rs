@@ -1,13 +1,13 @@
-//! What threads and processes used of the CPUs and of memory (getrusage).
+//! What this process and its children used of the CPUs and of memory (getrusage).
 
 use std::time::Duration;
 
 /// Whose use is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Whose {
-    /// Of all threads of this process.
+    /// All threads of this process.
     Process,
-    /// Of all children that have been waited for, their own waited-for children included.
+    /// All children that have been waited for, their own waited-for children included.
     Children,
 }
 
@@ -18,11 +18,11 @@ pub struct Used {
     pub user: Duration,
     /// Processor time in the kernel.
     pub system: Duration,
-    /// The largest resident set, of children that of one of them, in bytes.
+    /// The largest resident set, in bytes; of children, that of the largest one.
     pub resident_peak: u64,
 }
 
-/// What was used so far.
+/// What `whose` used so far.
 pub fn used(whose: Whose) -> Used {
     let who = match whose {
         Whose::Process => libc::RUSAGE_SELF,
