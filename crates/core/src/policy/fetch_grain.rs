@@ -136,6 +136,7 @@ mod tests {
         {
             assert_eq!(text.parse(), Ok(grain));
             assert_eq!(grain.to_string().parse(), Ok(grain));
+            assert_eq!(Grain::of_number(grain.number()), grain);
         }
         for text in ["", "3K", "12K", "4M", "1K", "all", "5%"] {
             assert!(text.parse::<Grain>().is_err(), "{text}");
