@@ -1,9 +1,9 @@
 //! What was advised, and what came of it: predicted beside measured run times, in total and by routine.
 
-use super::html::{Cell, heading, method, paragraph, table};
-use crate::advice_file::{AdviceFile, Item, Row, Verified};
-use crate::by_routine::Key;
-use crate::chart::verified;
+use crate::files::advice::{AdviceFile, Item, Row, Verified};
+use crate::files::routine::Key;
+use crate::ui::chart::verified;
+use crate::ui::html::{Cell, heading, method, paragraph, table};
 use nearfar_core::node::words;
 use nearfar_core::profile::summary::Estimate;
 
@@ -112,7 +112,7 @@ fn by_routine(verified: &Verified) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chart::verified::tests::row;
+    use crate::ui::chart::verified::tests::row;
 
     #[test]
     fn advice_is_a_part_of_a_page() {

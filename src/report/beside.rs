@@ -1,6 +1,6 @@
 //! Machines side by side: what one reaches of what another does, and where two of the same kind differ.
 
-use super::html::{Cell, heading, method, table};
+use crate::ui::html::{Cell, heading, method, table};
 use nearfar_core::node::{Node, Ratio, Side, compare, diff, words};
 
 /// Medians of machines of one kind may differ by so much without a line.
@@ -79,11 +79,11 @@ pub fn differences(a: &Node, b: &Node) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::presets;
+    use crate::files::preset;
 
     #[test]
     fn machines_side_by_side() {
-        let (knl, max) = (presets::find("knl-flat").expect("found"), presets::find("xeon-max-9480-flat").expect("found"));
+        let (knl, max) = (preset::find("knl-flat").expect("found"), preset::find("xeon-max-9480-flat").expect("found"));
         let html = ratios(&knl, &[&max]);
         assert!(html.contains("triad from near memory (HBM)") && html.contains("560 GB/s") && html.contains("one site"));
         assert!(differences(&knl, &max).is_empty(), "presets are not of a fleet");

@@ -1,6 +1,6 @@
 //! What a machine is: its parts, the conclusions drawn from them with their evidence, and how quiet it was.
 
-use super::html::{Cell, heading, method, paragraph, table};
+use crate::ui::html::{Cell, heading, method, paragraph, table};
 use nearfar_core::node::{CacheKind, Certainty, Finding, MemoryNode, Node, Subject, Topology, words};
 
 /// The sections on the machine itself.
@@ -228,11 +228,11 @@ fn noise(node: &Node) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::presets;
+    use crate::files::preset;
 
     #[test]
     fn says_what_the_machine_is() {
-        let html = sections(&presets::find("knl-flat").expect("found"));
+        let html = sections(&preset::find("knl-flat").expect("found"));
         for words in ["Xeon Phi", "HBM (detected)", "near memory", "16 GiB", "distance 31", "none", "from 1", "32 tiles"] {
             assert!(html.contains(words), "no \"{words}\"");
         }

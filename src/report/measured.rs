@@ -1,6 +1,6 @@
 //! What was measured on a machine: a table for each kind of row, and below it how the figures were got.
 
-use super::html::{Cell, heading, method, table};
+use crate::ui::html::{Cell, heading, method, table};
 use nearfar_core::node::{Bandwidth, LoadedLatency, Memory, Node, Operation, words};
 
 /// The sections on measurements.
@@ -335,13 +335,13 @@ fn missing(node: &Node) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::presets;
+    use crate::files::preset;
     use nearfar_core::node::{Figure, LoadPoint, Stores};
 
     #[test]
     fn every_preset_has_its_tables() {
-        for name in presets::names() {
-            let node = presets::find(name).expect("found");
+        for name in preset::names() {
+            let node = preset::find(name).expect("found");
             let html = sections(&node);
             for row in &node.bandwidth {
                 assert!(html.contains(&words::rate(row.rate.median)), "{name}");

@@ -1,139 +1,143 @@
-//! The report: one HTML page from machine descriptions, run files, profiles and advice. Pure: text in, text out.
+//! `nearfar report`: one HTML page from what other commands wrote.
 //!
-//! The page needs nothing but itself (no scripts, no fonts, no network), so that it can be mailed and kept.
+//! Modules are listed lowest first.
 
-pub mod html;
 mod machine;
 mod measured;
 mod beside;
 mod run;
 mod profile;
 mod advice;
+mod page;
 
-use crate::chart;
-use crate::node_file::Document;
-use html::{escape, page};
+use crate::cli::ReportArgs;
+use crate::exit::refuse;
+use crate::files::document::{self, Document};
+use crate::files::output::OutputFile;
+use crate::files::{nfprof, preset};
+use crate::profile::table;
+use crate::ui::{chart, message};
 use nearfar_core::node::Node;
+use std::ffi::OsStr;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
-/// The page for `documents`; the first machine is also compared with `published` (a preset), if there is one.
-pub fn render(documents: &[Document], published: Option<&Node>) -> String {
+/// Reads the files, writes the page.
+pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
+    let documents: Vec<Document> = args.files.iter().map(|path| document(path)).collect::<anyhow::Result<_>>()?;
+    let published = args.compare.as_deref().map(preset::find).transpose()?;
+    if published.is_some() && !documents.iter().any(|document| matches!(document, Document::Node(_))) {
+        return Err(refuse("--compare needs a machine description (node.json) to compare with; there are only run files"));
+    }
+    let target = target(&args)?;
+    for document in &documents {
+        if let Document::Profile(summary) = document {
+            message::raw(&table::table(summary, std::io::stderr().is_terminal()));
+        }
+    }
+    let page = page::render(&documents, published.as_ref());
+    match target {
+        None => {
+            // A reader that closed the pipe has seen enough.
+            let _ = std::io::stdout().write_all(page.as_bytes());
+        }
+        Some(target) => {
+            target.write(&page)?;
+            message::line(format_args!("wrote {}", target.path().display()));
+        }
+    }
+    if let Some(dir) = &args.svg {
+        write_charts(dir, &documents, published.as_ref())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A file of any kind that has a place on the page.
+fn document(path: &Path) -> anyhow::Result<Document> {
+    if nfprof::is_one(path) {
+        return Ok(Document::Profile(Box::new(nfprof::read(&[path.to_owned()])?)));
+    }
+    document::read(path)
+}
+
+/// Where the page goes; `None` for standard output.
+fn target(args: &ReportArgs) -> anyhow::Result<Option<OutputFile>> {
+    let path = match &args.output {
+        Some(output) if output.as_os_str() == OsStr::new("-") => return Ok(None),
+        Some(output) => output.clone(),
+        None => default_name(args.files.first().map_or(Path::new("report"), PathBuf::as_path)),
+    };
+    if args.files.iter().any(|input| is_same(input, &path)) {
+        return Err(refuse(format_args!(
+            "{} is read for this report and would be overwritten: name another file with -o",
+            path.display()
+        )));
+    }
+    OutputFile::new("-o", path).map(Some)
+}
+
+/// The input with .html for its extension, beside it.
+fn default_name(input: &Path) -> PathBuf {
+    input.with_extension("html")
+}
+
+fn is_same(a: &Path, b: &Path) -> bool {
+    match (a.canonicalize(), b.canonicalize()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    }
+}
+
+/// Every chart of the machines as a file of its own in `dir`; with several machines their number comes first.
+fn write_charts(dir: &Path, documents: &[Document], other: Option<&Node>) -> anyhow::Result<()> {
+    std::fs::create_dir_all(dir).map_err(|error| refuse(format_args!("--svg {}: {error}", dir.display())))?;
     let nodes: Vec<&Node> =
         documents.iter().filter_map(|document| if let Document::Node(node) = document { Some(&**node) } else { None }).collect();
-    let mut others: Vec<&Node> = nodes.iter().skip(1).copied().collect();
-    others.extend(published);
-    let titles: Vec<String> = documents.iter().map(title).collect();
-    let heading = titles.join(", ");
-    let mut body = format!("<h1>{}</h1>\n", escape(&heading));
-    body += &format!("<p class=\"method\">Written by nearfar {}.</p>\n", env!("CARGO_PKG_VERSION"));
-    if titles.len() > 1 {
-        body += "<nav>";
-        for (number, title) in titles.iter().enumerate() {
-            body += &format!("<a href=\"#part{number}\">{}</a>", escape(title));
-        }
-        body += "</nav>\n";
-    }
-    if let Some((first, rest)) = nodes.split_first()
-        && !others.is_empty()
-    {
-        body += "<h2>Side by side</h2>\n";
-        body += &beside::ratios(first, &others);
-        body += &rest.iter().map(|other| beside::differences(first, other)).collect::<String>();
-    }
-    let first = nodes.first().copied();
-    for (number, (document, title)) in documents.iter().zip(&titles).enumerate() {
-        body += &format!("<h2 id=\"part{number}\">{}</h2>\n", escape(title));
-        match document {
-            // The first machine's roofline has the roofs of the next beside its own.
-            Document::Node(node) => {
-                let beside = others.first().copied().filter(|_| first.is_some_and(|first| std::ptr::eq(first, &**node)));
-                body += &machine_part(number, node, beside);
-            }
-            Document::Run(value) => body += &run::sections(value),
-            Document::Advice(file) => body += &advice::sections(file),
-            Document::Profile(summary) => body += &profile::sections(summary, first),
+    for (number, node) in nodes.iter().enumerate() {
+        for chart in chart::all(node, other) {
+            let Some(svg) = chart.svg else { continue };
+            let first = if nodes.len() > 1 { format!("{}-", number + 1) } else { String::new() };
+            let path = dir.join(format!("{first}{}.svg", chart.name));
+            OutputFile::new("--svg", path)?.write(&svg)?;
         }
     }
-    page(&format!("nearfar: {heading}"), &body)
-}
-
-fn title(document: &Document) -> String {
-    match document {
-        Document::Node(node) if node.name.is_empty() => "A machine without a name".to_owned(),
-        Document::Node(node) => node.name.clone(),
-        Document::Run(value) => run::title(value),
-        Document::Profile(summary) => profile::title(summary),
-        Document::Advice(file) => advice::title(file),
-    }
-}
-
-fn machine_part(number: usize, node: &Node, beside: Option<&Node>) -> String {
-    let mut body = String::new();
-    if !node.about.is_empty() {
-        body += &html::paragraph(&node.about);
-    }
-    body += &machine::sections(node);
-    let mut wanting: Vec<&str> = Vec::new();
-    let mut charts = String::new();
-    for chart in chart::all(node, beside) {
-        match chart.svg {
-            Some(svg) => charts += &format!("<figure id=\"part{number}-{}\">{svg}</figure>\n", chart.name),
-            None if !wanting.contains(&chart.wants) => wanting.push(chart.wants),
-            None => {}
-        }
-    }
-    body += &html::heading("Charts");
-    body += &charts;
-    if !wanting.is_empty() {
-        body += &html::method(&format!("No chart of: {} (not measured).", wanting.join(", ")));
-    }
-    body + &measured::sections(node)
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::presets;
-    use nearfar_core::node::{Finding, Missing};
 
-    fn document(node: Node) -> Document {
-        Document::Node(Box::new(node))
-    }
-
-    #[test]
-    fn a_page_for_each_preset_alone_and_for_all_together() {
-        let all: Vec<Document> = presets::names().map(|name| document(presets::find(name).expect("found"))).collect();
-        for one in &all {
-            let html = render(std::slice::from_ref(one), None);
-            assert!(html.starts_with("<!DOCTYPE html>") && html.ends_with("</html>\n"));
-            assert!(html.contains("<svg") && !html.contains("<script"));
+    fn args(files: &[&Path], output: Option<&Path>) -> ReportArgs {
+        ReportArgs {
+            files: files.iter().map(|path| path.to_path_buf()).collect(),
+            output: output.map(Path::to_path_buf),
+            compare: None,
+            svg: None,
         }
-        let together = render(&all, None);
-        assert!(together.contains("Side by side") && together.matches("<h2").count() == all.len() + 1);
     }
 
     #[test]
-    fn nothing_from_a_file_becomes_markup() {
-        let evil = "\"><script>alert('x')</script><img src=x onerror=y>";
-        let mut node = presets::find("knl-flat").expect("found");
-        node.name = evil.to_owned();
-        node.about = evil.to_owned();
-        node.topology.cpu_model = evil.to_owned();
-        node.topology.kernel = evil.to_owned();
-        node.findings.push(Finding { value: evil.to_owned(), evidence: vec![evil.to_owned()], ..Finding::default() });
-        node.missing.push(Missing { what: evil.to_owned(), why: evil.to_owned() });
-        for row in &mut node.bandwidth {
-            row.rate.source = Some(evil.to_owned());
-            row.rate.why = evil.to_owned();
+    fn the_input_is_never_overwritten() {
+        let dir = std::env::temp_dir().join(format!("nearfar-report-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).expect("temporary directory");
+        let (input, link, page) = (dir.join("node.json"), dir.join("link.html"), dir.join("node.html"));
+        std::fs::write(&input, "{\"format\": 1, \"name\": \"x\"}").expect("written");
+        std::os::unix::fs::symlink(&input, &link).expect("a link");
+        for output in [&input, &link, &dir] {
+            assert!(run(args(&[&input], Some(output))).is_err(), "{}", output.display());
         }
-        let run = serde_json::json!({ "program": evil, "args": [evil], "far": evil, "derived": { evil: evil }, "counters": { evil: 1 } });
-        let html = render(&[document(node), document(presets::find("imdt").expect("found")), Document::Run(run)], None);
-        assert!(!html.contains("<script") && !html.contains("<img"));
-        assert!(html.contains("&lt;script&gt;"));
-    }
-
-    #[test]
-    fn a_machine_with_nothing_measured_is_a_page_too() {
-        let html = render(&[document(Node::default())], None);
-        assert!(html.contains("A machine without a name") && html.contains("No chart of: bandwidth, latency under load"));
+        run(args(&[&input], None)).expect("a page");
+        let charts = dir.join("charts");
+        run(ReportArgs { svg: Some(charts.clone()), ..args(&[&input], None) }).expect("a page and charts");
+        std::fs::remove_dir_all(&charts).expect("made, though there was nothing to draw");
+        assert!(std::fs::read_to_string(&page).expect("beside the input").starts_with("<!DOCTYPE html>"));
+        assert!(std::fs::read_to_string(&input).expect("as it was").starts_with('{'));
+        // An input that is called .html already.
+        std::fs::write(&page, "{\"format\": 1}").expect("written");
+        assert!(run(args(&[&page], None)).is_err());
+        assert_eq!(std::fs::read_dir(&dir).expect("list").count(), 3, "nothing else is left");
+        std::fs::remove_dir_all(&dir).expect("clean up");
     }
 }

@@ -1,10 +1,10 @@
 //! What a profile says, as part of the page: objects with their traffic, routines, how much near memory is worth what, and where the
 //! program stands on the roofline of a machine, if one is described beside it.
 
-use super::html::{Cell, heading, method, paragraph, table};
-use crate::chart::profile::{live, misses, traffic};
-use crate::chart::roofline::{self, Application};
-use crate::chart::roofs;
+use crate::ui::chart::profile::{live, misses, traffic};
+use crate::ui::chart::roofline::{self, Application};
+use crate::ui::chart::roofs;
+use crate::ui::html::{Cell, heading, method, paragraph, table};
 use nearfar_core::node::{Node, words};
 use nearfar_core::profile::record::{Kind, Method};
 use nearfar_core::profile::roofline::{Counted, brackets};
@@ -188,12 +188,12 @@ fn on_roofline(summary: &Summary, node: &Node) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chart::profile::tests::summary;
-    use crate::presets;
+    use crate::files::preset;
+    use crate::ui::chart::profile::tests::summary;
 
     #[test]
     fn a_profile_is_a_part_of_a_page() {
-        let node = presets::find("knl-flat").expect("found");
+        let node = preset::find("knl-flat").expect("found");
         let html = sections(&summary(), Some(&node));
         for text in ["object 8", "a.c:3", "On the roofline", "Misses by near memory", "a note", "2 others"] {
             assert!(html.contains(text), "{text}");
@@ -210,7 +210,7 @@ mod tests {
         evil.objects[0].name = "<script>".into();
         evil.program = "<img>".into();
         evil.routines[0].function = "<b>".into();
-        let html = sections(&evil, presets::find("knl-flat").ok().as_ref());
+        let html = sections(&evil, preset::find("knl-flat").ok().as_ref());
         assert!(!html.contains("<script>") && !html.contains("<img>") && !html.contains("<b>"));
     }
 }

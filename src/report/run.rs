@@ -1,6 +1,6 @@
 //! A run file of `nearfar run --stats`: what was run, what came of it, and the counters as they are.
 
-use super::html::{Cell, heading, method, table};
+use crate::ui::html::{Cell, heading, method, table};
 use nearfar_core::node::words;
 use serde_json::Value;
 

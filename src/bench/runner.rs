@@ -1,0 +1,272 @@
+//! Runs one case under one system and turns what came out into an [`Outcome`].
+//!
+//! Owns the cgroup controller, the swap file and the janitor. Invariant: a run without a right answer never counts as a rate.
+
+use super::case::{Case, EMULATED_SHARE, Far, Metric};
+use super::cgroup::Controller;
+use super::child::{self, Finished};
+use super::command::{self, Places};
+use super::janitor::Janitor;
+use super::outside::{Outside, Program, Repetition, Report};
+use super::rival::Rival;
+use super::swap::{self, SwapFile};
+use crate::sample::{Outcome, median};
+use anyhow::{Context, Result, bail};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Why a run failed whose data was wrong.
+pub const WRONG: &str = "WRONG DATA";
+
+/// Everything needed to run cases.
+#[derive(Debug)]
+pub struct Runner {
+    places: Places,
+    threads: usize,
+    limit: Duration,
+    controller: Result<Controller, String>,
+    // Before the janitor: fields are dropped in this order.
+    swap: Result<SwapFile, String>,
+    _janitor: Option<Janitor>,
+}
+
+/// What emulated far is, and the measurement it comes from.
+#[derive(Clone, Debug, Serialize)]
+pub struct Emulated {
+    /// Triad in DRAM, bytes per second.
+    pub dram_triad: f64,
+    /// The option `--far` of `nearfar run`.
+    pub far: String,
+}
+
+/// One run of one case under one system.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// What is compared.
+    pub outcome: Outcome,
+    /// Wall seconds of the whole program.
+    pub seconds: f64,
+    /// Most bytes of memory that it had, page cache included.
+    pub peak_bytes: Option<u64>,
+    /// What the program said.
+    pub report: Option<Report>,
+    /// The counters of `nearfar run`.
+    pub stats: Option<serde_json::Value>,
+}
+
+impl Run {
+    /// A counter of `nearfar run`.
+    pub fn counter(&self, name: &str) -> Option<u64> {
+        self.stats.as_ref()?.get("counters")?.get(name)?.as_u64()
+    }
+
+    /// Work of a finished repetition in the unit of `metric`; `None` when none was finished.
+    pub fn work_of_repetition(&self, metric: Metric) -> Option<f64> {
+        let repetitions = &self.report.as_ref()?.repetitions;
+        repetitions.iter().find(|repetition| repetition.complete).map(|repetition| work(metric, repetition))
+    }
+
+    /// The digest, where the data was read back and the amount of work is fixed.
+    pub fn checksum(&self, case: &Case) -> Option<&str> {
+        let report = self.report.as_ref()?;
+        let finished = case.fixed_work && report.repetitions.iter().all(|repetition| repetition.complete);
+        (finished && report.verified == "right").then_some(report.checksum.as_str())
+    }
+}
+
+fn work(metric: Metric, repetition: &Repetition) -> f64 {
+    match metric {
+        Metric::BytesPerS => repetition.bytes as f64,
+        Metric::OperationsPerS(_) | Metric::FlopPerS => repetition.operations as f64,
+    }
+}
+
+impl Runner {
+    /// Prepares for runs with far in `far`. `swap_bytes`: size of the swap file, `None` when no case needs one. What cannot be had
+    /// is remembered with its reason; see [`Runner::obstacle`].
+    pub fn new(far: &Path, threads: usize, limit: Duration, swap_bytes: Option<u64>) -> Result<Self> {
+        let nearfar = std::env::current_exe().context("cannot find my own executable")?;
+        let places = Places {
+            kernel: find_kernel(&nearfar)?,
+            nearfar,
+            far: far.to_owned(),
+            stats: std::env::temp_dir().join(format!("nearfar-bench-{}-stats.json", std::process::id())),
+            input: std::env::temp_dir().join(format!("nearfar-bench-{}-input", std::process::id())),
+            outside: Outside::find(),
+            emulated: None,
+        };
+        let controller = Controller::find().map_err(|error| format!("{error:#}"));
+        let janitor = match &controller {
+            Ok(controller) => Some(Janitor::start(&swap::path_in(far), &controller.prefix())?),
+            Err(_) => None,
+        };
+        let swap = match (&controller, swap_bytes) {
+            (Ok(_), Some(bytes)) => SwapFile::enable(far, bytes).map_err(|error| format!("{error:#}")),
+            (Ok(_), None) => Err("not needed here".to_owned()),
+            (Err(reason), _) => Err(reason.clone()),
+        };
+        Ok(Self { places, threads, limit, controller, swap, _janitor: janitor })
+    }
+
+    /// The memory controller, if it can be used.
+    pub fn controller(&self) -> Option<&Controller> {
+        self.controller.as_ref().ok()
+    }
+
+    /// Measures triad in DRAM, and sets emulated far to a part of that. `triad`: the case to measure with.
+    pub fn emulate(&mut self, triad: &Case) -> Result<Emulated> {
+        let run = self.run(triad, Rival::Dram, None)?;
+        let Outcome::Value(dram_triad) = run.outcome else { bail!("triad in DRAM gave no rate: {:?}", run.outcome) };
+        let far = format!("emu:bw={:.0},lat=10us", dram_triad / EMULATED_SHARE);
+        self.places.emulated = Some(far.clone());
+        Ok(Emulated { dram_triad, far })
+    }
+
+    /// Why `case` cannot run under `rival` here; `None` when it can.
+    pub fn obstacle(&self, case: &Case, rival: Rival) -> Option<String> {
+        if let Some(Err(why)) = self.places.outside.path(case.program) {
+            return Some(why);
+        }
+        if case.far == Far::Emulated && self.places.emulated.is_none() {
+            return Some("the bandwidth of DRAM was not measured".to_owned());
+        }
+        match rival {
+            Rival::Dram | Rival::Nearfar | Rival::Grain(_) => None,
+            Rival::MappedFile | Rival::AdvisedFile => self.controller.as_ref().err().cloned(),
+            Rival::Swap => self.swap.as_ref().err().cloned(),
+        }
+    }
+
+    /// Runs `case` under `rival`. `full_work`: work of a whole repetition, known from another run, in the unit of the case's metric;
+    /// it makes a bound of a run that was stopped.
+    pub fn run(&self, case: &Case, rival: Rival, full_work: Option<f64>) -> Result<Run> {
+        let threads = case.threads.unwrap_or(self.threads);
+        let (program, arguments) = command::command(case, rival, &self.places, threads);
+        let input = case.program.input(case.data_bytes, case.length_under(rival).repetitions);
+        if let Some(text) = &input {
+            std::fs::write(&self.places.input, text).with_context(|| format!("cannot write {}", self.places.input.display()))?;
+        }
+        let group = match &self.controller {
+            Ok(controller) => Some(controller.create(rival.is_limited().then_some(case.near_bytes))?),
+            Err(_) => None,
+        };
+        let mut command = match &group {
+            Some(group) => group.enter(&program),
+            None => Command::new(&program),
+        };
+        command.args(arguments).envs(case.program.environment(threads));
+        let finished = child::run(&mut command, self.limit, || {
+            if let Some(group) = &group {
+                group.kill_all();
+            }
+        })?;
+        if input.is_some() {
+            // A name of this process's own: nobody else's is removed, and one left over does no harm.
+            let _ = std::fs::remove_file(&self.places.input);
+        }
+        let report = case.program.report(&finished.stdout);
+        let stats = rival.is_nearfar().then(|| self.take_stats()).flatten();
+        let peak_bytes = group.as_ref().and_then(|group| group.peak_bytes());
+        let mut outcome = judge(case, &finished, report.as_ref(), full_work);
+        if let (Outcome::Failed(why), Some(kills @ 1..)) = (&mut outcome, group.as_ref().and_then(|group| group.oom_kills())) {
+            *why = format!("out of memory in its cgroup: the kernel killed it ({kills} kills)");
+        }
+        Ok(Run { outcome, seconds: finished.seconds, peak_bytes, report, stats })
+    }
+
+    /// `nearfar run --quiet` of a program with near memory of `near_bytes`, ready to start.
+    pub fn nearfar_run(&self, near_bytes: u64, program: &str) -> Command {
+        let mut command = Command::new(&self.places.nearfar);
+        command.args(["run", "--quiet", "--near", &near_bytes.to_string(), "--far"]).arg(&self.places.far).args(["--", program]);
+        command
+    }
+
+    fn take_stats(&self) -> Option<serde_json::Value> {
+        let text = std::fs::read_to_string(&self.places.stats).ok()?;
+        // A file left over would be taken for the next run's.
+        let _ = std::fs::remove_file(&self.places.stats);
+        serde_json::from_str(&text).ok()
+    }
+}
+
+/// The workloads' program: beside this one, as cargo builds and packages install them.
+/// The program with the workloads, beside the command.
+pub fn find_kernel(nearfar: &Path) -> Result<PathBuf> {
+    let beside = nearfar.with_file_name("nearfar-kernel");
+    if !beside.is_file() {
+        bail!("{} is missing; build all of nearfar: cargo build --release --workspace", beside.display());
+    }
+    Ok(beside)
+}
+
+/// What a run is worth.
+fn judge(case: &Case, finished: &Finished, report: Option<&Report>, full_work: Option<f64>) -> Outcome {
+    let Some(status) = finished.status else {
+        // A script ends itself at its limit: one that had to be killed had not begun to work.
+        let began = !matches!(case.program, Program::Script(_));
+        return match full_work.filter(|_| case.fixed_work && began) {
+            Some(work) => Outcome::Below(work / finished.seconds),
+            None => Outcome::Failed(format!("killed after {:.0} s", finished.seconds)),
+        };
+    };
+    if !status.success() {
+        let mut said = finished.stderr.lines().filter(|line| !line.trim().is_empty());
+        // After bad usage (2) help follows the message; after other failures the message follows warnings.
+        let why = if status.code() == Some(2) { said.next() } else { said.next_back() };
+        return Outcome::Failed(format!("{status}: {}", why.unwrap_or("it said nothing")));
+    }
+    let Some(report) = report else { return Outcome::Failed("its report cannot be read".to_owned()) };
+    if report.verified == "wrong" {
+        return Outcome::Failed(WRONG.to_owned());
+    }
+    // The first repetition warms up: it meets the state that initialisation left.
+    let measured = if report.repetitions.len() > 1 { &report.repetitions[1..] } else { &report.repetitions[..] };
+    let cut = measured.iter().find(|repetition| case.fixed_work && !repetition.complete);
+    if let Some(cut) = cut {
+        let work = full_work.unwrap_or_else(|| work(case.metric, cut));
+        return Outcome::Below(work / cut.seconds);
+    }
+    let rates: Vec<f64> = measured.iter().map(|repetition| work(case.metric, repetition) / repetition.seconds).collect();
+    median(&rates).map_or_else(|| Outcome::Failed("no repetition".to_owned()), Outcome::Value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::case::{Effort, Sizes};
+    use super::super::cases::triad;
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    fn finished(status: Option<i32>, stderr: &str) -> Finished {
+        Finished { status: status.map(ExitStatus::from_raw), stdout: String::new(), stderr: stderr.to_owned(), seconds: 100.0 }
+    }
+
+    fn report(repetitions: &[(f64, u64, bool)], verified: &str) -> Report {
+        let repetitions =
+            repetitions.iter().map(|&(seconds, bytes, complete)| Repetition { seconds, bytes, operations: 0, complete });
+        Report {
+            setup_seconds: 0.0,
+            repetitions: repetitions.collect(),
+            verified: verified.to_owned(),
+            checksum: "0".to_owned(),
+            latencies: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn only_right_and_finished_runs_count() {
+        let case = triad(Sizes { data_bytes: 3000, near_bytes: 1000, effort: Effort::Full });
+        let good = report(&[(9.0, 3000, true), (1.0, 3000, true), (2.0, 3000, true), (3.0, 3000, true)], "right");
+        assert_eq!(judge(&case, &finished(Some(0), ""), Some(&good), None), Outcome::Value(1500.0));
+        let cut = report(&[(60.0, 100, false)], "skipped");
+        assert_eq!(judge(&case, &finished(Some(0), ""), Some(&cut), Some(3000.0)), Outcome::Below(50.0));
+        assert_eq!(judge(&case, &finished(None, ""), None, Some(3000.0)), Outcome::Below(30.0));
+        let wrong = report(&[(1.0, 3000, true)], "wrong");
+        assert_eq!(judge(&case, &finished(Some(0), ""), Some(&wrong), None), Outcome::Failed("WRONG DATA".to_owned()));
+        let failed = judge(&case, &finished(Some(2 << 8), "no room\nusage\n"), None, None);
+        assert_eq!(failed, Outcome::Failed("exit status: 2: no room".to_owned()));
+    }
+}

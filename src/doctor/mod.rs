@@ -1,0 +1,453 @@
+//! `nearfar doctor`: what this kernel and user allow, what follows from it, and how to get the rest.
+
+use crate::cli::DoctorArgs;
+use crate::files::spill_dir::FarDir;
+use crate::launch::library;
+use crate::machine::{self, Machine};
+use crate::run::binding;
+use crate::run::paging::{self, HOW_TO_GET_UFFD};
+use comfy_table::{ContentArrangement, Table, presets};
+use nearfar_core::node::{MemoryKind, MemoryNode, Topology};
+use nearfar_core::placement::{NodeSet, nodes};
+use nearfar_core::units::Bytes;
+use nearfar_kinds::choice;
+use nearfar_kinds::environment::Environment;
+use nearfar_sys::kernel::{self, Denied, Paging};
+use nearfar_sys::numa;
+use nearfar_sys::rlimit::{Limit, limit};
+use nearfar_sys::root::Root;
+use nearfar_sys::seccomp;
+use nearfar_sys::tiering::Tiering;
+use nearfar_sys::uffd::Reach;
+use nearfar_sys::visits;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Prints the table; succeeds when `nearfar run` would work.
+pub fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
+    let denied = paging::parse_denied(&args.deny)?;
+    let machine = Machine::this();
+    let rows = examine(&args.far, denied);
+    let table = table(&rows);
+    let blocked = rows.iter().filter(|row| row.state == State::No).count();
+    let verdict = match blocked {
+        0 => "nearfar run works here".to_owned(),
+        _ => format!("nearfar run does not work here: see what is marked {}", State::No.word()),
+    };
+    let text = format!("{}, {} CPUs, Linux {}\n{table}\n{verdict}\n", machine.cpu, machine.cpus, machine.kernel);
+    // A reader that closed the pipe has seen enough.
+    let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
+    Ok(if blocked == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Good,
+    Slower,
+    Note,
+    No,
+}
+
+impl State {
+    const fn word(self) -> &'static str {
+        match self {
+            State::Good => "ok",
+            State::Slower => "slower",
+            State::Note => "note",
+            State::No => "MISSING",
+        }
+    }
+}
+
+struct Row {
+    what: &'static str,
+    state: State,
+    words: String,
+}
+
+fn row(what: &'static str, state: State, words: impl Into<String>) -> Row {
+    Row { what, state, words: words.into() }
+}
+
+fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    if !std::io::IsTerminal::is_terminal(&std::io::stdout()) {
+        table.set_width(110);
+    }
+    for row in rows {
+        table.add_row([row.what, row.state.word(), &row.words]);
+    }
+    table
+}
+
+fn examine(far: &Path, denied: Denied) -> Vec<Row> {
+    let paging = paging::paging(denied);
+    let mut rows = vec![
+        userfaultfd(paging, seccomp::is_available()),
+        moving(paging.filter(|_| !denied.has("move"))),
+        io_uring(denied),
+        waking(denied),
+    ];
+    rows.extend(far_rows(far, denied));
+    rows.push(match library::find() {
+        Ok(path) => row("library", State::Good, path.display().to_string()),
+        Err(error) => row("library", State::No, error.to_string()),
+    });
+    rows.push(memory());
+    rows.push(huge_pages(kernel::huge_pages().as_deref().filter(|_| !denied.has("thp"))));
+    rows.push(overcommit(&read("/proc/sys/vm/overcommit_memory")));
+    rows.push(mappings(&read("/proc/sys/vm/max_map_count")));
+    rows.push(limits(limit(Limit::AddressSpace), limit(Limit::LockedMemory), limit(Limit::FileSize)));
+    rows.extend(nodes_rows(&nearfar_sys::machine::topology(&Root::this()), placing(), Environment::this()));
+    rows.push(swap_comparison());
+    rows.extend(migration(&Root::this()));
+    rows
+}
+
+/// Whether memory can be given to nodes.
+fn placing() -> Result<(), String> {
+    let here: NodeSet = [numa::here().1].into_iter().collect();
+    binding::try_placing(&here)
+}
+
+fn nodes_rows(topology: &Topology, placing: Result<(), String>, environment: &Environment) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let one = |node: &MemoryNode| {
+        let cpus = match node.cpus.is_empty() {
+            true => "no CPUs".to_owned(),
+            false => format!("CPUs {}", node.cpus),
+        };
+        let may = if node.allowed { "" } else { ", not for this process" };
+        format!("node {}: {cpus}, {} ({} free) of {}{may}", node.id, Bytes(node.bytes), Bytes(node.free_bytes), kind(node))
+    };
+    let all: Vec<String> = topology.nodes.iter().map(one).collect();
+    let shown = if all.is_empty() { "none to be seen".to_owned() } else { all.join("; ") };
+    rows.push(row("NUMA nodes", State::Good, shown));
+    let gpu = nodes::gpu_nodes(topology);
+    rows.push(match nodes::tiers_of(topology) {
+        Some(found) if placing.is_err() => row(
+            "tiers",
+            State::Note,
+            format!(
+                "near would be {}, far {}, but memory cannot be given to them (see placing): without --near and --far it is paged",
+                nodes::name(topology, &found.near),
+                nodes::name(topology, &found.far),
+            ),
+        ),
+        Some(found) => row(
+            "tiers",
+            State::Good,
+            format!(
+                "near: {}, far: {}; {}. \"nearfar run\" takes them when neither --near nor --far is given",
+                nodes::name(topology, &found.near),
+                nodes::name(topology, &found.far),
+                found.why
+            ),
+        ),
+        None if !gpu.is_empty() => row(
+            "tiers",
+            State::Good,
+            format!("{} is left to the GPU unless it is named: \"nearfar run --far node:{gpu}\"", nodes::name(topology, &gpu)),
+        ),
+        None if nodes::usable(topology).len() > 1 => row(
+            "tiers",
+            State::Good,
+            "one kind of memory, or none is known to be faster; \"nearfar run --near node:0 --far node:1\" makes any pair near and far",
+        ),
+        None => row("tiers", State::Good, "one node: near is a budget of its memory, far a directory or emulated"),
+    });
+    rows.push(match placing {
+        Ok(()) => row("placing", State::Good, "memory can be given to nodes (mbind), and programs too (set_mempolicy)"),
+        Err(why) => row("placing", State::Note, format!("memory cannot be given to nodes: {why}")),
+    });
+    rows.push(hbw(topology, environment));
+    rows
+}
+
+fn kind(node: &MemoryNode) -> &'static str {
+    if node.kind == MemoryKind::Unknown { "unknown kind" } else { node.kind.name() }
+}
+
+/// Whether memkind's interface finds high-bandwidth memory, as it decides itself, and why not.
+fn hbw(topology: &Topology, environment: &Environment) -> Row {
+    let what = "hbw_malloc";
+    let named = matches!(environment.hbw_nodes, Ok(Some(_)));
+    let is_ours_to_say = matches!(environment.hbw_nodes, Ok(None));
+    match choice::high_bandwidth_nodes(topology, environment) {
+        Ok(found) => {
+            let by = if named { " (MEMKIND_HBW_NODES)" } else { "" };
+            row(what, State::Good, format!("high-bandwidth memory is {}{by}", nodes::name(topology, &found)))
+        }
+        // An ordinary machine.
+        Err(unavailable) if is_ours_to_say => {
+            row(what, State::Good, format!("{}; MEMKIND_HBW_NODES=0 lets programs that use it run on node 0", unavailable.why))
+        }
+        Err(unavailable) => row(what, State::Note, format!("{}; hbw_malloc finds no memory", unavailable.why)),
+    }
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+}
+
+const KERNEL_PAGES: &str = "the kernel pages a mapped file instead: slower, and near is held less closely";
+
+fn userfaultfd(paging: Option<Paging>, catching: bool) -> Row {
+    let what = "userfaultfd";
+    match paging.map(|paging| paging.reach) {
+        Some(Ok(Reach::UserAndKernel)) => row(what, State::Good, "serves the program and the kernel's own accesses for it"),
+        Some(Ok(Reach::UserOnly)) if catching => row(
+            what,
+            State::Slower,
+            format!(
+                "this user's kind misses the kernel's own accesses: system calls on paged memory are caught one by one (seccomp), \
+                 which costs some microseconds each. Not covered: io_uring of the program (refused), POSIX AIO on paged \
+                 buffers, memory that other processes, debuggers and core dumps read, Java's heap and large static arrays \
+                 (they stay in ordinary memory), setuid programs started by a process that pages (docs/user-mode.md). For \
+                 the other kind: {HOW_TO_GET_UFFD}"
+            ),
+        ),
+        Some(Ok(Reach::UserOnly)) => row(
+            what,
+            State::Slower,
+            format!(
+                "this user's kind misses the kernel's own accesses (read(2) into paged memory would fail), and system calls \
+                 cannot be caught (seccomp filters, on x86-64); {KERNEL_PAGES}; {HOW_TO_GET_UFFD}"
+            ),
+        ),
+        Some(Err(errno)) => row(
+            what,
+            State::Slower,
+            format!("{errno}; {KERNEL_PAGES}; {HOW_TO_GET_UFFD}; a container's seccomp filter may forbid it too"),
+        ),
+        None => row(what, State::Slower, format!("switched off by --deny; {KERNEL_PAGES}")),
+    }
+}
+
+fn moving(paging: Option<Paging>) -> Row {
+    let what = "moving pages";
+    match paging {
+        Some(Paging { can_move: true, .. }) => row(what, State::Good, "pages are moved into place (UFFDIO_MOVE)"),
+        _ => row(what, State::Slower, "pages are copied into place; Linux 6.8 and later can move them"),
+    }
+}
+
+fn io_uring(denied: Denied) -> Row {
+    let what = "io_uring";
+    if denied.has("io_uring") {
+        return row(what, State::Slower, "switched off by --deny; threads do the I/O");
+    }
+    match nearfar_sys::io_uring::Ring::new() {
+        Ok(_) => row(what, State::Good, "far is read and written without a thread per operation"),
+        Err(errno) => row(
+            what,
+            State::Slower,
+            format!(
+                "{errno}; threads do the I/O; as root: \"sysctl kernel.io_uring_disabled=0\" (a container's seccomp filter may forbid it too)"
+            ),
+        ),
+    }
+}
+
+fn waking(denied: Denied) -> Row {
+    let what = "quick wake-up";
+    if denied.has("awake") {
+        return row(what, State::Slower, "switched off by --deny; CPUs may sleep while threads wait for far");
+    }
+    match nearfar_sys::awake::Awake::open() {
+        Ok(_) => row(what, State::Good, "CPUs are kept from deep sleep while threads wait for many reads (/dev/cpu_dma_latency)"),
+        Err(errno) => row(
+            what,
+            State::Slower,
+            format!(
+                "/dev/cpu_dma_latency: {errno}; CPUs may sleep while threads wait for far, and wake up late; root may change that"
+            ),
+        ),
+    }
+}
+
+fn far_rows(named: &Path, denied: Denied) -> Vec<Row> {
+    let far = match FarDir::open(named, !denied.has("odirect")) {
+        Ok(far) => far,
+        Err(error) => return vec![row("far", State::No, error.to_string())],
+    };
+    let shown = far.path.display();
+    let free = Bytes(far.file_system.free);
+    let space = if far.file_system.in_memory {
+        row("far", State::Note, format!("{shown}: {free} free, but in memory; name a directory on a disk with --far"))
+    } else {
+        row("far", State::Good, format!("{shown}: {free} free"))
+    };
+    let direct = if far.direct {
+        row("direct I/O", State::Good, format!("{shown} bypasses the page cache"))
+    } else {
+        row("direct I/O", State::Slower, format!("{shown} has none: the page cache is used, which takes memory beyond near"))
+    };
+    vec![space, direct]
+}
+
+fn memory() -> Row {
+    let limit = machine::memory_limit();
+    let whose = if limit.by_cgroup { "allowed by this cgroup" } else { "in this machine" };
+    row("memory", State::Good, format!("{} {whose}; --near is at most that", Bytes(limit.bytes)))
+}
+
+fn huge_pages(setting: Option<&str>) -> Row {
+    let what = "huge pages";
+    match setting {
+        Some(word @ ("always" | "madvise")) => row(what, State::Good, format!("transparent huge pages: {word}")),
+        _ => row(
+            what,
+            State::Slower,
+            "none: every page is small; as root: \"echo madvise > /sys/kernel/mm/transparent_hugepage/enabled\"",
+        ),
+    }
+}
+
+fn overcommit(setting: &str) -> Row {
+    let what = "overcommit";
+    match setting {
+        "2" => row(
+            what,
+            State::Note,
+            "vm.overcommit_memory=2: the kernel counts paged memory as if it were near, so large programs may get ENOMEM; \
+             as root: \"sysctl vm.overcommit_memory=0\"",
+        ),
+        other => row(what, State::Good, format!("vm.overcommit_memory={other}")),
+    }
+}
+
+fn mappings(setting: &str) -> Row {
+    const USUAL: u64 = 65530;
+    let what = "mappings";
+    match setting.parse::<u64>() {
+        Ok(count) if count < USUAL => {
+            row(what, State::Note, format!("vm.max_map_count={count} is low; as root: \"sysctl vm.max_map_count={USUAL}\""))
+        }
+        _ => row(what, State::Good, format!("vm.max_map_count={setting}")),
+    }
+}
+
+fn limits(address_space: Option<u64>, locked: Option<u64>, file: Option<u64>) -> Row {
+    let what = "limits";
+    let shown = |limit: Option<u64>| limit.map_or_else(|| "none".to_owned(), |bytes| Bytes(bytes).to_string());
+    let words = format!("address space: {}, locked memory: {}, file size: {}", shown(address_space), shown(locked), shown(file));
+    if address_space.is_some() || file.is_some() {
+        let why = "nearfar reserves address space far beyond memory, and far is one file; lift them with \"ulimit -v unlimited -f unlimited\"";
+        return row(what, State::Note, format!("{words}; {why}"));
+    }
+    row(what, State::Good, words)
+}
+
+/// Cache mode between NUMA nodes: who could move pages, and by what visits can be seen. Nothing on machines with one node.
+fn migration(root: &Root) -> Option<Row> {
+    let what = "cache on nodes";
+    if root.numbered("/sys/devices/system/node", "node").len() < 2 {
+        return None;
+    }
+    let tiering = Tiering::of(root);
+    let kernel = if tiering.promotes() {
+        "the kernel's tiering is on (kernel.numa_balancing has 2), and is left to do it between its tiers; "
+    } else {
+        ""
+    };
+    let offers = visits::offers();
+    let best = offers.iter().find(|(_, offer)| offer.is_ok());
+    Some(match best {
+        Some((means, _)) => row(what, State::Good, format!("{kernel}nearfar sees which pages are visited by {means}")),
+        None => {
+            let why: Vec<&str> = offers.iter().filter_map(|(_, offer)| Some(offer.as_ref().err()?.as_str())).collect();
+            let why = why.join("; ");
+            row(what, State::Note, format!("{kernel}pages stay where they were touched first: {why}; see docs/numa-cache.md"))
+        }
+    })
+}
+
+/// Whether `nearfar bench` can put kernel swap beside nearfar: it takes a memory cgroup, of either version, and root.
+fn swap_comparison() -> Row {
+    let what = "bench: swap";
+    let (v1, v2) = (Path::new("/sys/fs/cgroup/memory"), Path::new("/sys/fs/cgroup"));
+    let has_v2 = read("/sys/fs/cgroup/cgroup.controllers").split(' ').any(|name| name == "memory");
+    let root = match (v1.join("memory.limit_in_bytes").exists(), has_v2) {
+        (true, _) => v1,
+        (false, true) => v2,
+        (false, false) => return row(what, State::Note, "no memory controller of cgroups: bench leaves kernel swap out"),
+    };
+    match nearfar_sys::place::may_write(root) {
+        Ok(()) => row(what, State::Good, "bench can hold kernel swap to the same memory (memory cgroup)"),
+        Err(_) => row(what, State::Note, "bench leaves kernel swap out: only root may make the memory cgroup that it takes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearfar_sys::errno::Errno;
+
+    #[test]
+    fn what_blocks_and_what_only_slows() {
+        let paging = |reach, can_move| Some(Paging { reach, can_move });
+        assert_eq!(userfaultfd(paging(Ok(Reach::UserAndKernel), true), false).state, State::Good);
+        assert_eq!(userfaultfd(paging(Ok(Reach::UserOnly), true), true).state, State::Slower);
+        for kernel in [paging(Ok(Reach::UserOnly), true), paging(Err(Errno(1)), false), None] {
+            assert_eq!(userfaultfd(kernel, false).state, State::Slower);
+        }
+        assert_eq!(moving(paging(Ok(Reach::UserAndKernel), false)).state, State::Slower);
+        assert_eq!(io_uring(Denied::parse("io_uring").expect("known")).state, State::Slower);
+        assert_eq!(far_rows(Path::new("/no/such/directory"), Denied(0))[0].state, State::No);
+        assert_eq!((huge_pages(Some("never")).state, huge_pages(None).state), (State::Slower, State::Slower));
+        assert_eq!((overcommit("2").state, overcommit("0").state), (State::Note, State::Good));
+        assert_eq!((mappings("1000").state, mappings("1048576").state), (State::Note, State::Good));
+        assert_eq!((limits(Some(1 << 30), None, None).state, limits(None, Some(1), None).state), (State::Note, State::Good));
+    }
+
+    #[test]
+    fn nodes_and_what_they_are_for() {
+        let captured = |name: &str| {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/machines/{name}.capture"));
+            nearfar_sys::machine::topology(&Root::open(&path).expect("a capture"))
+        };
+        let knl = captured("knl-snc4-flat");
+        let words = |topology: &Topology, placing: Result<(), &str>, named: Option<&str>| -> String {
+            let environment =
+                Environment::parse(|name| (name == "MEMKIND_HBW_NODES").then(|| named.map(str::to_owned)).flatten());
+            let rows = nodes_rows(topology, placing.map_err(str::to_owned), &environment);
+            rows.into_iter().map(|row| row.words + "\n").collect()
+        };
+        let all = words(&knl, Ok(()), None);
+        for part in
+            ["node 4: no CPUs, ", "near: HBM on nodes 4-7, far: DRAM on nodes 0-3", "high-bandwidth memory is HBM on nodes 4-7"]
+        {
+            assert!(all.contains(part), "{part}\n{all}");
+        }
+        let denied = words(&knl, Err("set_mempolicy: not here"), None);
+        assert!(denied.contains("nodes: set_mempolicy: not here") && denied.contains("it is paged"), "{denied}");
+        let two = captured("two-sockets-sapphire-rapids");
+        let all = words(&two, Ok(()), None);
+        for part in ["makes any pair near and far", "no memory of high bandwidth (MEMKIND_HBW_NODES"] {
+            assert!(all.contains(part), "{part}\n{all}");
+        }
+        assert!(words(&captured("grace-hopper"), Ok(()), None).contains("node 1 is left to the GPU"));
+        // As the library takes it, however it is written.
+        assert!(
+            words(&two, Ok(()), Some("1")).contains("is DRAM on node 1 (MEMKIND_HBW_NODES)"),
+            "{}",
+            words(&two, Ok(()), Some("1"))
+        );
+        for bad in ["7", "HBM", " 1", ""] {
+            let environment = Environment::parse(|name| (name == "MEMKIND_HBW_NODES").then(|| bad.to_owned()));
+            let library = choice::high_bandwidth_nodes(&two, &environment);
+            let found = hbw(&two, &environment);
+            assert_eq!(found.state == State::Good, library.is_ok(), "{bad:?}: {}", found.words);
+            assert!(found.words.contains("MEMKIND_HBW_NODES"), "{bad:?}: {}", found.words);
+        }
+    }
+
+    #[test]
+    fn the_table_shows_every_row() {
+        let rows = examine(Path::new("/var/tmp"), Denied(0));
+        let text = table(&rows).to_string();
+        assert!(rows.iter().all(|row| text.contains(row.what)), "{text}");
+    }
+}

@@ -1,0 +1,241 @@
+//! `nearfar probe`: what the memories, processors and far tiers of this machine really do, without root, as tables and as node.json.
+//!
+//! What cannot be measured becomes a line of what is missing, and the rest goes on. Measuring itself is in `nearfar-kernels` and
+//! `nearfar-tiers`; what the machine is made of comes from `nearfar-sys`; conclusions are drawn in `nearfar-core`.
+
+// Lowest first: a module uses only modules above it.
+mod plan;
+mod mpi;
+mod threading;
+mod noise;
+pub mod far;
+mod table;
+mod measure;
+mod caches;
+mod together;
+pub mod compare;
+
+use crate::exit::refuse;
+use crate::files::output::OutputFile;
+use crate::ui::message;
+use crate::ui::progress::Progress;
+use anyhow::Result;
+use measure::Session;
+use nearfar_core::node::{FORMAT, Node};
+use nearfar_sys::root::Root;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Measure this machine's memories, processors and far tiers; no root is needed
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, after_long_help = NOTES)]
+pub struct ProbeArgs {
+    #[command(subcommand)]
+    action: Option<Action>,
+
+    /// Write what was found to this file, as JSON (see docs/formats.md); "-" for standard output, without the tables
+    #[arg(short, long, value_name = "FILE", default_value = "node.json")]
+    output: PathBuf,
+
+    /// Fewer rows and repetitions: under ten seconds
+    #[arg(long)]
+    quick: bool,
+
+    /// A far tier to measure as well: a directory on the disk, a block device (which is only read), or emu:bw=4G,lat=10us;
+    /// may be given several times [default: /var/tmp]
+    #[arg(long, value_name = "SPEC")]
+    far: Vec<String>,
+
+    /// Do not measure any far tier
+    #[arg(long, conflicts_with = "far")]
+    no_far: bool,
+
+    /// Measure only these parts
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PART")]
+    only: Vec<Part>,
+
+    /// Compare with a published machine (see --list-machines) or with another node.json
+    #[arg(long, value_name = "NAME")]
+    compare: Option<String>,
+
+    /// List the published machines that are known, and where their figures come from
+    #[arg(long)]
+    list_machines: bool,
+
+    /// Describe the machine of this capture, or of this copy of /proc and /sys, instead of this one; nothing is measured
+    #[arg(long, value_name = "PATH")]
+    from: Option<PathBuf>,
+
+    /// Write what /proc and /sys say of this machine to this file, to be sent with a report or for --from
+    #[arg(long, value_name = "FILE")]
+    capture: Option<PathBuf>,
+
+    /// Print nothing but errors and what is invalid
+    #[arg(short = 's', long = "quiet")]
+    quiet: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Compare two node.json, row by row: finds slow nodes. Exits with 1 when the second is slower somewhere
+    Diff {
+        /// The machine to compare with
+        a: PathBuf,
+        /// The machine in question
+        b: PathBuf,
+    },
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// Bandwidth of memories and caches, and how it grows with threads
+    Bandwidth,
+    /// Latency of memories and caches, idle and under load
+    Latency,
+    /// Floating-point roofs
+    Compute,
+    /// What starting and joining threads costs
+    Threading,
+    /// Far tiers
+    Far,
+    /// Energy, where the processor's counters can be read
+    Energy,
+    /// Messages between ranks on this machine
+    Mpi,
+}
+
+const NOTES: &str = "\
+Every figure is the median of several runs with its 95 % interval. Results are
+checked: a kernel that does not do its work, memory that is not where it should
+be, or arrays that fit a cache make a row INVALID, and the exit status 1. On a
+busy machine figures are marked NOISY. docs/probe.md explains every number.
+
+Example:
+  nearfar probe --quick --far /scratch -o node.json
+  nearfar report node.json -o node.html";
+
+/// Measures, prints and writes. Exits with 1 when a figure is invalid.
+pub fn run(args: ProbeArgs) -> Result<ExitCode> {
+    if let Some(Action::Diff { a, b }) = &args.action {
+        return compare::diff(a, b);
+    }
+    if args.list_machines {
+        return compare::list_machines();
+    }
+    let start = Instant::now();
+    let root = match &args.from {
+        Some(path) => Root::open(path).map_err(refuse)?,
+        None => Root::this(),
+    };
+    let other = args.compare.as_deref().map(compare::find).transpose()?;
+    let to_stdout = args.output == Path::new("-");
+    let target = if to_stdout { None } else { Some(OutputFile::new("-o", args.output.clone())?) };
+    if let Some(target) = &target {
+        keep_other_files(target)?;
+    }
+    if let Some(path) = &args.capture {
+        OutputFile::new("--capture", path.clone())?.write(&nearfar_sys::machine::capture(&root))?;
+    }
+
+    let mut node = describe(&root);
+    if root.is_this() {
+        let progress = Progress::new(measure::steps(&args, &node.topology), args.quiet);
+        Session::new(&args, &mut node, &progress).measure();
+        progress.end();
+    } else {
+        node.missing.push(nearfar_core::node::Missing {
+            what: "everything but the topology".into(),
+            why: "this is another machine's description (--from)".into(),
+        });
+    }
+    node.seconds = start.elapsed().as_secs_f64();
+    let text = serde_json::to_string_pretty(&node)? + "\n";
+    match &target {
+        Some(target) => target.write(&text)?,
+        None => print(&text),
+    }
+    if !to_stdout && !args.quiet {
+        print(&table::render(&node));
+        if let Some(other) = other {
+            print(&format!("\n{}", compare::compare(&node, &other)));
+        }
+        print(&format!("\nWritten to {} in {:.0} s.\n", args.output.display(), node.seconds));
+    }
+    let invalid = table::invalid(&node);
+    if invalid.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if to_stdout || args.quiet {
+        invalid.iter().for_each(|(what, why)| message::line(format_args!("INVALID: {what}: {why}")));
+    }
+    message::line(format_args!("{} figures are INVALID and must not be used", invalid.len()));
+    Ok(ExitCode::FAILURE)
+}
+
+/// What the machine is, and what follows from it.
+fn describe(root: &Root) -> Node {
+    let topology = nearfar_sys::machine::topology(root);
+    let firmware = nearfar_sys::machine::firmware(root);
+    let findings = nearfar_core::node::detect::findings(&topology, firmware.as_ref());
+    Node {
+        format: FORMAT,
+        nearfar: env!("CARGO_PKG_VERSION").into(),
+        written: now(),
+        name: root.text("/proc/sys/kernel/hostname").unwrap_or_else(|| "unknown".into()),
+        topology,
+        findings,
+        ..Node::default()
+    }
+}
+
+/// The time, in RFC 3339 and UTC.
+fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// Refuses to write over a file that is no description of a machine.
+fn keep_other_files(target: &OutputFile) -> Result<()> {
+    let Ok(facts) = std::fs::metadata(target.path()) else { return Ok(()) };
+    if !facts.is_file() || facts.len() == 0 {
+        return Ok(());
+    }
+    let known = std::fs::read_to_string(target.path())
+        .is_ok_and(|text| serde_json::from_str::<serde_json::Value>(&text).is_ok_and(|value| value.get("topology").is_some()));
+    if known {
+        return Ok(());
+    }
+    let shown = target.path().display();
+    Err(refuse(format_args!("-o {shown} exists and is no description of a machine: it is not overwritten; name another file")))
+}
+
+/// A reader that closed the pipe has seen enough.
+fn print(text: &str) {
+    let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_is_a_time() {
+        let now = now();
+        assert!(now.len() == 20 && now.starts_with("20") && now.ends_with('Z'), "{now}");
+    }
+
+    #[test]
+    fn other_files_are_kept() {
+        let dir = std::env::temp_dir().join(format!("nearfar-probe-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).expect("temporary directory");
+        let path = dir.join("precious.json");
+        let target = |path: &Path| OutputFile::new("-o", path.to_owned()).expect("can be written");
+        std::fs::write(&path, "{\"data\": 1}").expect("written");
+        assert!(keep_other_files(&target(&path)).is_err());
+        std::fs::write(&path, serde_json::to_string(&Node::default()).expect("JSON")).expect("written");
+        keep_other_files(&target(&path)).expect("a node of ours");
+        keep_other_files(&target(&dir.join("new.json"))).expect("a new file");
+        std::fs::remove_dir_all(&dir).expect("clean up");
+    }
+}

@@ -1,0 +1,132 @@
+//! The report: one HTML page from machine descriptions, run files, profiles and advice. Pure: text in, text out.
+//!
+//! The page needs nothing but itself (no scripts, no fonts, no network), so that it can be mailed and kept.
+
+use super::{advice, beside, machine, measured, profile, run};
+use crate::files::document::Document;
+use crate::ui::chart;
+use crate::ui::html::{self, escape, page};
+use nearfar_core::node::Node;
+
+/// The page for `documents`; the first machine is also compared with `published` (a preset), if there is one.
+pub fn render(documents: &[Document], published: Option<&Node>) -> String {
+    let nodes: Vec<&Node> =
+        documents.iter().filter_map(|document| if let Document::Node(node) = document { Some(&**node) } else { None }).collect();
+    let mut others: Vec<&Node> = nodes.iter().skip(1).copied().collect();
+    others.extend(published);
+    let titles: Vec<String> = documents.iter().map(title).collect();
+    let heading = titles.join(", ");
+    let mut body = format!("<h1>{}</h1>\n", escape(&heading));
+    body += &format!("<p class=\"method\">Written by nearfar {}.</p>\n", env!("CARGO_PKG_VERSION"));
+    if titles.len() > 1 {
+        body += "<nav>";
+        for (number, title) in titles.iter().enumerate() {
+            body += &format!("<a href=\"#part{number}\">{}</a>", escape(title));
+        }
+        body += "</nav>\n";
+    }
+    if let Some((first, rest)) = nodes.split_first()
+        && !others.is_empty()
+    {
+        body += "<h2>Side by side</h2>\n";
+        body += &beside::ratios(first, &others);
+        body += &rest.iter().map(|other| beside::differences(first, other)).collect::<String>();
+    }
+    let first = nodes.first().copied();
+    for (number, (document, title)) in documents.iter().zip(&titles).enumerate() {
+        body += &format!("<h2 id=\"part{number}\">{}</h2>\n", escape(title));
+        match document {
+            // The first machine's roofline has the roofs of the next beside its own.
+            Document::Node(node) => {
+                let beside = others.first().copied().filter(|_| first.is_some_and(|first| std::ptr::eq(first, &**node)));
+                body += &machine_part(number, node, beside);
+            }
+            Document::Run(value) => body += &run::sections(value),
+            Document::Advice(file) => body += &advice::sections(file),
+            Document::Profile(summary) => body += &profile::sections(summary, first),
+        }
+    }
+    page(&format!("nearfar: {heading}"), &body)
+}
+
+fn title(document: &Document) -> String {
+    match document {
+        Document::Node(node) if node.name.is_empty() => "A machine without a name".to_owned(),
+        Document::Node(node) => node.name.clone(),
+        Document::Run(value) => run::title(value),
+        Document::Profile(summary) => profile::title(summary),
+        Document::Advice(file) => advice::title(file),
+    }
+}
+
+fn machine_part(number: usize, node: &Node, beside: Option<&Node>) -> String {
+    let mut body = String::new();
+    if !node.about.is_empty() {
+        body += &html::paragraph(&node.about);
+    }
+    body += &machine::sections(node);
+    let mut wanting: Vec<&str> = Vec::new();
+    let mut charts = String::new();
+    for chart in chart::all(node, beside) {
+        match chart.svg {
+            Some(svg) => charts += &format!("<figure id=\"part{number}-{}\">{svg}</figure>\n", chart.name),
+            None if !wanting.contains(&chart.wants) => wanting.push(chart.wants),
+            None => {}
+        }
+    }
+    body += &html::heading("Charts");
+    body += &charts;
+    if !wanting.is_empty() {
+        body += &html::method(&format!("No chart of: {} (not measured).", wanting.join(", ")));
+    }
+    body + &measured::sections(node)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::preset;
+    use nearfar_core::node::{Finding, Missing};
+
+    fn document(node: Node) -> Document {
+        Document::Node(Box::new(node))
+    }
+
+    #[test]
+    fn a_page_for_each_preset_alone_and_for_all_together() {
+        let all: Vec<Document> = preset::names().map(|name| document(preset::find(name).expect("found"))).collect();
+        for one in &all {
+            let html = render(std::slice::from_ref(one), None);
+            assert!(html.starts_with("<!DOCTYPE html>") && html.ends_with("</html>\n"));
+            assert!(html.contains("<svg") && !html.contains("<script"));
+        }
+        let together = render(&all, None);
+        assert!(together.contains("Side by side") && together.matches("<h2").count() == all.len() + 1);
+    }
+
+    #[test]
+    fn nothing_from_a_file_becomes_markup() {
+        let evil = "\"><script>alert('x')</script><img src=x onerror=y>";
+        let mut node = preset::find("knl-flat").expect("found");
+        node.name = evil.to_owned();
+        node.about = evil.to_owned();
+        node.topology.cpu_model = evil.to_owned();
+        node.topology.kernel = evil.to_owned();
+        node.findings.push(Finding { value: evil.to_owned(), evidence: vec![evil.to_owned()], ..Finding::default() });
+        node.missing.push(Missing { what: evil.to_owned(), why: evil.to_owned() });
+        for row in &mut node.bandwidth {
+            row.rate.source = Some(evil.to_owned());
+            row.rate.why = evil.to_owned();
+        }
+        let run = serde_json::json!({ "program": evil, "args": [evil], "far": evil, "derived": { evil: evil }, "counters": { evil: 1 } });
+        let html = render(&[document(node), document(preset::find("imdt").expect("found")), Document::Run(run)], None);
+        assert!(!html.contains("<script") && !html.contains("<img"));
+        assert!(html.contains("&lt;script&gt;"));
+    }
+
+    #[test]
+    fn a_machine_with_nothing_measured_is_a_page_too() {
+        let html = render(&[document(Node::default())], None);
+        assert!(html.contains("A machine without a name") && html.contains("No chart of: bandwidth, latency under load"));
+    }
+}

@@ -1,0 +1,213 @@
+//! Whether pages are moved in this run, by whom, and why not: settled before the program starts.
+
+use super::pair::Pair;
+use super::report::Report;
+use super::rounds::{Limits, Rounds, Shared};
+use crate::cli::{DEFAULT_MIGRATE_CPU, DEFAULT_MIGRATE_RATE, Migration};
+use crate::exit::refuse;
+use nearfar_core::node::{Node, Topology};
+use nearfar_core::placement::{NodeSet, Order};
+use nearfar_core::policy::migrate::Gain;
+use nearfar_core::units::Bytes;
+use nearfar_sys::damon;
+use nearfar_sys::numa::{MemoryPolicy, PolicyMode};
+use nearfar_sys::root::Root;
+use nearfar_sys::tiering::Tiering;
+use nearfar_sys::visits::Sampler;
+use std::sync::Arc;
+
+/// What was typed of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// `--migrate`.
+    pub who: Migration,
+    /// `--migrate-rate`: bytes per second.
+    pub rate: &'a str,
+    /// `--migrate-cpu`: per cent of one CPU.
+    pub cpu_percent: f64,
+}
+
+/// What is done in cache mode among nodes.
+#[derive(Debug)]
+pub struct NumaCache {
+    pair: Pair,
+    sampler: Option<Sampler>,
+    limits: Limits,
+    kernel: bool,
+    /// What the user should know before the program starts.
+    pub notes: Vec<String>,
+}
+
+impl Wanted<'_> {
+    /// What it allows the mover to take.
+    ///
+    /// # Errors
+    /// A refusal of what cannot be worked with.
+    pub fn limits(&self) -> anyhow::Result<Limits> {
+        let Self { rate, cpu_percent, .. } = *self;
+        if !(0.01..=100.0).contains(&cpu_percent) {
+            return Err(refuse(format_args!("--migrate-cpu {cpu_percent} is not between 0.01 and 100 (per cent of one CPU)")));
+        }
+        let bytes_per_s: Bytes = rate.parse().map_err(|error| refuse(format_args!("--migrate-rate: {error}")))?;
+        if bytes_per_s.0 < 1 << 20 {
+            return Err(refuse(format_args!("--migrate-rate {rate} is too little; write 1M or more (per second)")));
+        }
+        Ok(Limits { bytes_per_s: bytes_per_s.0 as f64, cpu_share: cpu_percent / 100.0 })
+    }
+
+    /// True when nothing was asked for that is not so anyway.
+    pub fn is_default(&self) -> bool {
+        self.who == Migration::Auto && self.rate == DEFAULT_MIGRATE_RATE && self.cpu_percent == DEFAULT_MIGRATE_CPU
+    }
+}
+
+impl NumaCache {
+    /// Settles it for `order` on this machine; `measured` is this machine's node.json, if there is one.
+    ///
+    /// # Errors
+    /// A refusal when there are no two sets of nodes, or the rate is none.
+    pub fn plan(order: &Order, topology: &Topology, measured: Option<&Node>, wanted: &Wanted<'_>) -> anyhow::Result<Self> {
+        let who = wanted.who;
+        let limits = wanted.limits()?;
+        let pair = Pair::of(order, topology, measured)?;
+        let tiering = Tiering::of(&Root::this());
+        let mut cache = Self { pair, sampler: None, limits, kernel: false, notes: Vec::new() };
+        let Pair { near, far, gain, .. } = &cache.pair;
+        let first = format!("cache mode: new memory goes to near (nodes {near}) while it has room, then to far (nodes {far})");
+        let note = match who {
+            Migration::Off => format!("{first}, and stays there (--migrate off)"),
+            Migration::Auto if tiering.serves(near, far) => {
+                cache.kernel = true;
+                kernel_note(&tiering)
+            }
+            _ if gain.ns_per_visit <= 0.0 => {
+                format!("{first}, and stays there: moving pages does not pay, since near is not faster than far ({gain})")
+            }
+            _ => match Sampler::best() {
+                Ok(sampler) => {
+                    let means = sampler.means();
+                    cache.sampler = Some(sampler);
+                    let forced =
+                        if tiering.serves(near, far) { "; the kernel's tiering is on as well, and may undo moves" } else { "" };
+                    format!(
+                        "{first}; hot pages of far are moved to near, at most {}/s; visits are seen by {means}, which {}; {gain}{forced}",
+                        Bytes(cache.limits.bytes_per_s as u64),
+                        means.confidence()
+                    )
+                }
+                Err(why) => format!(
+                    "{first}, and stays there: which pages are visited cannot be seen ({}); run nearfar as root where one of them is to be had",
+                    why.join("; ")
+                ),
+            },
+        };
+        cache.notes.push(note);
+        if order.near_limit != u64::MAX {
+            cache.notes.extend(cache.not_held());
+        }
+        Ok(cache)
+    }
+
+    /// Near is at most `bytes` from now on: a rank's share, which is known only when the other ranks are.
+    pub fn limit_near(&mut self, bytes: u64) {
+        self.pair.near_limit = bytes;
+    }
+
+    /// What is to be said of a limit of near where nobody holds it.
+    pub fn not_held(&self) -> Option<String> {
+        let said = "the limit of near is not held: nearfar moves no pages in this run, and memory goes to near while the nodes have room";
+        self.sampler.is_none().then(|| said.to_owned())
+    }
+
+    /// Where the program's memory comes from: near while there is room. `None` where the kernel moves pages, which it does not do for
+    /// programs with a policy of their own.
+    pub fn memory(&self) -> Option<MemoryPolicy> {
+        let near: &NodeSet = &self.pair.near;
+        let mode = if near.len() == 1 { PolicyMode::Preferred } else { PolicyMode::PreferredMany };
+        (!self.kernel).then(|| MemoryPolicy::new(mode, *near))
+    }
+
+    /// Begins to move pages of process `leader` and what descends from it.
+    pub fn start(self, leader: u32) -> Mover {
+        let shared = Arc::new(Shared::default());
+        let gain = self.pair.gain;
+        let has_damon = matches!(self.sampler, Some(Sampler::Damon(..)));
+        let works = self.sampler.is_some_and(|sampler| {
+            let rounds = Rounds::new(self.pair, sampler, leader, self.limits);
+            let shared = Arc::clone(&shared);
+            std::thread::Builder::new().name("mover".to_owned()).spawn(move || rounds.run(&shared)).is_ok()
+        });
+        Mover { shared: works.then_some(shared), gain, has_damon }
+    }
+}
+
+fn kernel_note(tiering: &Tiering) -> String {
+    let demotion = match tiering.demotion {
+        Some(true) => "it demotes cold ones too",
+        _ => "but it does not demote cold ones (as root: \"echo 1 > /sys/kernel/mm/numa/demotion_enabled\")",
+    };
+    format!(
+        "cache mode: the kernel's own tiering is on (kernel.numa_balancing has 2) and promotes hot pages, {demotion}; nearfar leaves it to \
+         the kernel (--migrate force does not)"
+    )
+}
+
+/// The mover of a running program.
+pub struct Mover {
+    shared: Option<Arc<Shared>>,
+    gain: Gain,
+    has_damon: bool,
+}
+
+impl Mover {
+    /// Ends it; what it did, and the lines of the summary. `None` when nothing was moved by nearfar.
+    pub fn stop(self) -> Option<(Report, Vec<String>)> {
+        let (report, stopped) = self.shared?.stop();
+        if !stopped && self.has_damon {
+            // The command ends in a moment, and its thread with it.
+            damon::give_back();
+        }
+        let lines = report.lines(&self.gain);
+        Some((report, lines))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_moves_is_said() {
+        let on = Tiering { balancing: Some(2), demotion: Some(false), tiers: Vec::new() };
+        let note = kernel_note(&on);
+        assert!(note.contains("leaves it to the kernel") && note.contains("demotion_enabled"), "{note}");
+        assert!(kernel_note(&Tiering { demotion: Some(true), ..on }).contains("demotes cold ones too"));
+    }
+
+    /// The share of a rank is known after the plan, and it is what the mover must hold.
+    #[test]
+    fn a_limit_that_comes_later_is_the_mover_s() {
+        let node = |id| nearfar_core::node::MemoryNode { id, bytes: 1 << 30, allowed: true, ..Default::default() };
+        let topology = Topology { nodes: vec![node(0), node(1)], ..Topology::default() };
+        let set = |id: u32| NodeSet::from_iter([id]);
+        let order = Order { near: set(0), far: set(1), near_limit: 64 << 20, ..Order::default() };
+        let wanted = Wanted { who: Migration::Off, rate: "1G", cpu_percent: 1.0 };
+        let mut cache = NumaCache::plan(&order, &topology, None, &wanted).expect("planned");
+        assert!(cache.notes.iter().any(|note| note.contains("not held")), "{:?}", cache.notes);
+        cache.limit_near(16 << 20);
+        assert_eq!(cache.pair.room(&cache.pair.free(), 17 << 20).near.min(0), -(1 << 20));
+        let unlimited = NumaCache::plan(&Order { near_limit: u64::MAX, ..order }, &topology, None, &wanted).expect("planned");
+        assert!(!unlimited.notes.iter().any(|note| note.contains("not held")), "{:?}", unlimited.notes);
+    }
+
+    #[test]
+    fn bad_rates_and_single_nodes_are_refused() {
+        let topology = Topology::default();
+        let plan = |rate: &str| {
+            let wanted = Wanted { who: Migration::Auto, rate, cpu_percent: 1.0 };
+            NumaCache::plan(&Order::default(), &topology, None, &wanted).expect_err("refused").to_string()
+        };
+        assert!(plan("fast").contains("--migrate-rate") && plan("1").contains("1M"));
+        assert!(plan("1G").contains("two nodes"));
+    }
+}

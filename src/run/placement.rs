@@ -1,0 +1,293 @@
+//! What was typed of modes and placement, as the order that every process of a job reads: policy, sizes, what happens when near is
+//! full, how pages are spread over nodes.
+
+use crate::cli::{Full as FullArg, Interleave, RunArgs};
+use crate::exit::refuse;
+use crate::files::document;
+use crate::launch::executable;
+use crate::run::plan_file::PlanFile;
+use crate::run::tiers::Nodes;
+use nearfar_core::mode::Mode;
+use nearfar_core::node::{Node, Topology};
+use nearfar_core::placement::nodes::{self, Source};
+use nearfar_core::placement::{Choice, Full, NodeSet, Order, Spread};
+use nearfar_core::units::Bytes;
+use nearfar_sys::root::Root;
+use std::path::{Path, PathBuf};
+
+/// An order, and what comes with it.
+pub struct Ordered {
+    /// What programs are told.
+    pub order: Order,
+    /// The plan that it is about.
+    pub plan: Option<PlanFile>,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+const WHOLE: u32 = 1_000_000;
+
+/// `--place` as it was typed.
+pub fn choice(args: &RunArgs) -> anyhow::Result<Option<Choice>> {
+    args.place.as_deref().map(|text| text.parse().map_err(|error| refuse(format_args!("--place: {error}")))).transpose()
+}
+
+fn full(args: &RunArgs) -> Full {
+    match args.full {
+        None | Some(FullArg::Spill) => Full::Spill,
+        Some(FullArg::Fail) => Full::Fail,
+        Some(FullArg::Wait) => Full::Wait,
+    }
+}
+
+/// The program that is to be run; whether it can be is checked elsewhere.
+fn program_of(args: &RunArgs) -> Option<PathBuf> {
+    let name = args.program.first()?;
+    executable::find(name, std::env::var_os("PATH").as_deref()).ok()?.canonicalize().ok()
+}
+
+impl Ordered {
+    fn of(choice: &Choice, args: &RunArgs) -> anyhow::Result<Self> {
+        let mut order = Order { full: full(args), ..Order::default() };
+        choice.put(&mut order);
+        let plan = match choice {
+            Choice::Plan(file) => Some(PlanFile::read(Path::new(file), program_of(args).as_deref(), args.force)?),
+            _ => None,
+        };
+        let notes = plan.iter().flat_map(|plan| plan.notes.clone()).collect();
+        Ok(Self { order, plan, notes })
+    }
+
+    /// For a budget of `near` bytes, `least` of which the pager needs for itself.
+    pub fn of_budget(mode: Mode, choice: Option<Choice>, args: &RunArgs, near: u64, least: u64) -> anyhow::Result<Self> {
+        if args.interleave.is_some() {
+            return Err(refuse("--interleave is about nodes; name them with --near, such as --near node:0,1"));
+        }
+        let share = match mode {
+            Mode::Cache if args.full.is_some() => {
+                return Err(refuse(
+                    "--full is of flat and hybrid mode: in cache mode near is always full, and nothing fails for that",
+                ));
+            }
+            Mode::Cache => return Ok(Self { order: Order::default(), plan: None, notes: Vec::new() }),
+            // As little cache as the pager can work with: what is not placed is paged through it.
+            Mode::Flat => (least.max(near / 64) as f64 / near as f64).min(1.0),
+            Mode::Hybrid(share) => share,
+        };
+        let cache = (near as f64 * share) as u64;
+        if cache < least || near - cache < least {
+            return Err(refuse(format_args!(
+                "--mode {mode} with {} of near leaves {} of cache and {} for placed objects; each needs {} or more: write more --near, or \
+                 another share",
+                Bytes(near),
+                Bytes(cache),
+                Bytes(near - cache),
+                Bytes(least).exact()
+            )));
+        }
+        let mut ordered = Self::of(&choice.unwrap_or_default(), args)?;
+        ordered.order.cache_ppm = ((share * f64::from(WHOLE)).ceil() as u32).clamp(1, WHOLE);
+        Ok(ordered)
+    }
+
+    /// For `tiers` that are nodes of this machine.
+    pub fn of_nodes(tiers: &Nodes, choice: Option<Choice>, args: &RunArgs, topology: &Topology) -> anyhow::Result<Self> {
+        let mut ordered = if tiers.cache {
+            if args.full.is_some() || args.interleave == Some(Interleave::Near) || args.interleave == Some(Interleave::Both) {
+                return Err(refuse(
+                    "--full and --interleave near are of flat mode: in cache mode pages come and go; leave them out",
+                ));
+            }
+            Self { order: Order::default(), plan: None, notes: Vec::new() }
+        } else {
+            Self::of(&choice.unwrap_or_default(), args)?
+        };
+        let order = &mut ordered.order;
+        (order.near, order.far) = (tiers.near, tiers.far);
+        order.near_limit = tiers.limit.unwrap_or(u64::MAX);
+        order.cache_ppm = if tiers.cache { WHOLE } else { 0 };
+        if let Some(which @ (Interleave::Far | Interleave::Both)) = args.interleave
+            && tiers.far.is_empty()
+        {
+            let which = if which == Interleave::Far { "far" } else { "both" };
+            return Err(refuse(format_args!(
+                "--interleave {which}: near is all there is (nodes {}), and nothing is far; write --interleave near",
+                tiers.near
+            )));
+        }
+        ordered.notes.extend(tiers.told.clone());
+        let (free, wanted) = (nodes::free_bytes(topology, &tiers.near), tiers.limit.unwrap_or(0));
+        if wanted > free {
+            let plural = if tiers.near.len() == 1 { "" } else { "s" };
+            ordered.notes.push(format!(
+                "near is {} of node{plural} {}, of which {} are free now",
+                Bytes(wanted),
+                tiers.near,
+                Bytes(free)
+            ));
+        }
+        ordered.spread(args, topology)?;
+        Ok(ordered)
+    }
+
+    fn spread(&mut self, args: &RunArgs, topology: &Topology) -> anyhow::Result<()> {
+        let Some(which) = args.interleave else { return Ok(()) };
+        let near = matches!(which, Interleave::Near | Interleave::Both);
+        let far = matches!(which, Interleave::Far | Interleave::Both);
+        let measured = args.machine.as_deref().map(|path| this_machine(path, topology)).transpose()?;
+        let Self { order, notes, .. } = self;
+        let mut spread = |set: NodeSet, weights: &mut [u8]| {
+            if !args.weighted || set.len() < 2 {
+                return Spread::Interleave;
+            }
+            let Some((rates, source)) = nodes::rates(topology, measured.as_ref(), &set) else {
+                notes.push(format!(
+                    "the bandwidths of nodes {set} are not known, so pages go to them in turn, all alike; measure them (nearfar probe -o \
+                     node.json), then write --machine node.json"
+                ));
+                return Spread::Interleave;
+            };
+            let found = nodes::weights(&rates);
+            weights.iter_mut().zip(&found).for_each(|(place, weight)| *place = *weight);
+            let source = if source == Source::Measured { "measured" } else { "claimed by the firmware" };
+            let shown: Vec<String> = found.iter().map(u8::to_string).collect();
+            notes.push(format!("pages go to nodes {set} in the proportion {} (bandwidths {source})", shown.join(":")));
+            notes.extend(kernel_weights(&Root::this(), &set, &found));
+            Spread::Weighted
+        };
+        if near {
+            order.near_spread = spread(order.near, &mut order.near_weights);
+        }
+        if far {
+            order.far_spread = spread(order.far, &mut order.far_weights);
+        }
+        Ok(())
+    }
+}
+
+/// The description at `path`, if it is of this machine as far as can be told.
+pub fn this_machine(path: &Path, topology: &Topology) -> anyhow::Result<Node> {
+    let node = document::load(path)?;
+    let (theirs, ours) = (&node.topology.cpu_model, &topology.cpu_model);
+    if theirs != ours && !theirs.is_empty() && !ours.is_empty() {
+        return Err(refuse(format_args!(
+            "--machine {}: it describes a machine with {theirs}, and this one has {ours}; measure this one with \"nearfar probe -o node.json\"",
+            path.display()
+        )));
+    }
+    Ok(node)
+}
+
+/// What is to be said of the kernel's own weights, which hold for memory that libnearfar.so does not place itself.
+fn kernel_weights(root: &Root, set: &NodeSet, wanted: &[u8]) -> Option<String> {
+    let dir = "/sys/kernel/mm/mempolicy/weighted_interleave";
+    let theirs: Option<Vec<u8>> = set.iter().map(|node| root.text(&format!("{dir}/node{node}"))?.trim().parse().ok()).collect();
+    let same = |theirs: &[u8]| {
+        let product = |(a, b): (&u8, &u8)| u32::from(*a) * u32::from(*b);
+        let first = (theirs.first().zip(wanted.first()), theirs.iter().zip(wanted));
+        let Some((their_first, our_first)) = first.0 else { return true };
+        first.1.into_iter().all(|(theirs, ours)| product((theirs, our_first)) == product((ours, their_first)))
+    };
+    match theirs {
+        Some(theirs) if same(&theirs) => None,
+        Some(_) => {
+            let commands: Vec<String> =
+                set.iter().zip(wanted).map(|(node, weight)| format!("echo {weight} > {dir}/node{node}")).collect();
+            Some(format!(
+                "what libnearfar.so does not place itself follows the kernel's weights, which are others; as root: \"{}\"",
+                commands.join("; ")
+            ))
+        }
+        None => Some(
+            "this kernel has no weighted interleave (Linux 6.9): what libnearfar.so does not place itself goes to all alike"
+                .into(),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use nearfar_core::placement::Policy;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        run: RunArgs,
+    }
+
+    fn args(options: &[&str]) -> RunArgs {
+        Line::try_parse_from([&["run"], options, &["ls"]].concat()).expect("options").run
+    }
+
+    fn captured(name: &str) -> Topology {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/machines/{name}.capture"));
+        nearfar_sys::machine::topology(&Root::open(&path).expect("a capture"))
+    }
+
+    fn cxl(options: &[&str]) -> anyhow::Result<Ordered> {
+        let set = |nodes: &[u32]| nodes.iter().copied().collect::<NodeSet>();
+        let tiers = Nodes { near: set(&[0, 1]), far: NodeSet::EMPTY, limit: Some(1 << 40), cache: false, told: None };
+        let args = args(options);
+        Ordered::of_nodes(&tiers, choice(&args)?, &args, &captured("booted-cxl"))
+    }
+
+    #[test]
+    fn weights_come_from_the_firmware_or_a_file() {
+        let ordered = cxl(&["--interleave", "near", "--weighted", "--full", "wait", "--place", "size:1M.."]).expect("accepted");
+        let order = &ordered.order;
+        assert_eq!((order.near_spread, order.far_spread), (Spread::Weighted, Spread::Nearest));
+        assert_eq!((&order.near_weights[..3], order.full, order.policy), (&[13, 2, 0][..], Full::Wait, Policy::Sizes));
+        assert_eq!((order.near_limit, order.cache_ppm), (1 << 40, 0));
+        assert!(ordered.notes[0].contains("are free now"), "{:?}", ordered.notes);
+        assert!(ordered.notes[1].contains("13:2 (bandwidths claimed by the firmware)"), "{:?}", ordered.notes);
+        assert!(cxl(&["--interleave", "near", "--weighted", "--machine", "/nowhere"]).is_err());
+        let set = |nodes: &[u32]| nodes.iter().copied().collect::<NodeSet>();
+        let tiers = Nodes { near: set(&[0]), far: set(&[1]), limit: None, cache: false, told: None };
+        let far = Ordered::of_nodes(&tiers, None, &args(&["--interleave", "far"]), &captured("booted-cxl")).expect("accepted");
+        assert_eq!(far.order.far_spread, Spread::Interleave);
+        for which in ["far", "both"] {
+            let error = cxl(&["--interleave", which]).err().expect("nothing is far").to_string();
+            assert!(error.contains(&format!("--interleave {which}")) && error.contains("write --interleave near"), "{error}");
+        }
+    }
+
+    #[test]
+    fn budgets_are_shared_between_cache_and_objects() {
+        let (near, least) = (1 << 30, 16 << 20);
+        let share = |mode: Mode, options: &[&str], near| {
+            let args = args(options);
+            Ordered::of_budget(mode, choice(&args)?, &args, near, least).map(|ordered| ordered.order)
+        };
+        let order = share(Mode::Hybrid(0.25), &["--place", "calls"], near).expect("accepted");
+        assert_eq!((order.cache_ppm, order.policy, order.is_numa()), (250_000, Policy::Calls, false));
+        let order = share(Mode::Flat, &[], near).expect("accepted");
+        assert_eq!((order.cache_ppm, order.policy), (15_625, Policy::All));
+        let order = share(Mode::Cache, &[], near).expect("accepted");
+        assert_eq!((order.cache_ppm, order.policy), (WHOLE, Policy::None));
+        for (mode, options, near, hint) in [
+            (Mode::Cache, &["--full", "fail"][..], near, "--full is of flat"),
+            (Mode::Flat, &["--interleave", "near"], near, "--near node:0,1"),
+            (Mode::Flat, &[], 20 << 20, "write more --near"),
+            (Mode::Hybrid(0.001), &[], near, "another share"),
+            (Mode::Hybrid(0.999), &[], near, "another share"),
+            (Mode::Flat, &["--place", "plan:/nowhere"], near, "No such file"),
+        ] {
+            let error = share(mode, options, near).expect_err(hint).to_string();
+            assert!(error.contains(hint), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_kernel_has_weights_of_its_own() {
+        let set: NodeSet = [0, 1].into_iter().collect();
+        let said = |weights: [u8; 2]| {
+            let file = |node: usize| format!("=== /sys/kernel/mm/mempolicy/weighted_interleave/node{node}\n {}\n", weights[node]);
+            kernel_weights(&Root::captured(&(file(0) + &file(1))).expect("a capture"), &set, &[3, 2])
+        };
+        assert_eq!(said([6, 4]), None, "the same proportion");
+        assert!(said([1, 1]).expect("others").contains("echo 3 >"));
+        assert!(kernel_weights(&Root::captured("").expect("empty"), &set, &[3, 2]).expect("none").contains("6.9"));
+    }
+}

@@ -1,0 +1,336 @@
+//! What was typed, validated: a request that can be carried out on this machine, or a refusal that says what to do.
+//!
+//! Everything is checked before anything is created, so that status 2 always means "nothing happened".
+
+use crate::cli::{Commit, Full as FullArg, Heap, OnStall, RunArgs};
+use crate::exit::refuse;
+use crate::files::output::OutputFile;
+use crate::launch::{executable, library};
+use crate::run::binding::{self, Binding};
+use crate::run::mover::{NumaCache, Wanted};
+use crate::run::paging::{self, PagedJob};
+use crate::run::placement::{self, Ordered};
+use crate::run::plan_file::PlanFile;
+use crate::run::tiers::{self, Nodes, Tiers, Typed};
+use crate::run::trace_file::TraceFile;
+use nearfar_core::addr::{CHUNK_PAGES, PAGE};
+use nearfar_core::mode::Mode;
+use nearfar_core::node::Topology;
+use nearfar_core::placement::{Choice, Order, Policy, nodes};
+use nearfar_core::policy::fetch_grain::Grain;
+use nearfar_core::tier::{FarSpec, NearSpec};
+use nearfar_core::units::Bytes;
+use nearfar_sys::affinity;
+use nearfar_sys::kernel::Denied;
+use nearfar_sys::numa::MemoryPolicy;
+use nearfar_sys::root::Root;
+use nearfar_tiers::job::Settings;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// A program to run and how.
+pub struct RunRequest {
+    /// The file that is executed.
+    pub program: PathBuf,
+    /// The program's name as typed, then its arguments.
+    pub argv: Vec<OsString>,
+    /// libnearfar.so; `None` for a program that cannot be preloaded and is placed by the kernel's policy alone.
+    pub library: Option<PathBuf>,
+    /// What every process of the job is told.
+    pub settings: Settings,
+    /// The plan, which `settings` name once it is published.
+    pub plan: Option<PlanFile>,
+    /// What the program inherits.
+    pub start: Binding,
+    /// Who moves pages between nodes in cache mode; taken when the program starts.
+    pub migration: Option<NumaCache>,
+    /// How the near tier is named in files and messages.
+    pub near: String,
+    /// How the far tier is named in files and messages.
+    pub far: String,
+    /// How near is used.
+    pub mode: Mode,
+    /// Which objects go near, as `--place` has it; nothing in cache mode.
+    pub place: Option<String>,
+    /// Where the counters go.
+    pub stats: Option<OutputFile>,
+    /// Where visits are recorded.
+    pub trace: Option<TraceFile>,
+    /// Show a status line.
+    pub live: bool,
+    /// What becomes of a program that is stuck.
+    pub on_stall: OnStall,
+    /// Print errors only.
+    pub quiet: bool,
+    /// Things the user should know before the program starts.
+    pub notes: Vec<String>,
+}
+
+/// What one kind of job has in its own way; the rest is alike.
+struct Made {
+    library: Option<PathBuf>,
+    settings: Settings,
+    plan: Option<PlanFile>,
+    memory: Option<MemoryPolicy>,
+    migration: Option<NumaCache>,
+    near: String,
+    far: String,
+    mode: Mode,
+}
+
+impl RunRequest {
+    /// Checks `args` against this machine.
+    pub fn new(args: RunArgs) -> anyhow::Result<Self> {
+        let topology = || nearfar_sys::machine::topology(&Root::this());
+        let choice = placement::choice(&args)?;
+        let tiers = tiers::settle(&typed(&args, choice.clone())?, several_nodes(), topology, binding::try_placing)?;
+        check_options(&args, &tiers)?;
+        let cpus = match &args.cpus {
+            Some(text) => {
+                let allowed = affinity::of(0).map_err(|error| refuse(format_args!("--cpus: {error}")))?;
+                Some(binding::cpus(text, &allowed, topology)?)
+            }
+            None => None,
+        };
+        let min_size = args.min_size.parse::<Bytes>().map_err(|error| refuse(format_args!("--min-size: {error}")))?.0;
+        if min_size < PAGE as u64 {
+            return Err(refuse(format_args!("--min-size {} is below a page; write {PAGE} or more", args.min_size)));
+        }
+        let grain = args.grain.parse::<Grain>().map_err(|error| refuse(format_args!("--grain: {error}")))?;
+        if args.trace.is_some() && grain.number() > CHUNK_PAGES as u32 {
+            return Err(refuse(format_args!(
+                "--grain {grain} with --trace: visits are recorded of pieces of at most 64K; write 4K to 64K"
+            )));
+        }
+        let name = args.program.first().map(OsString::as_os_str).unwrap_or_default();
+        let program = executable::find(name, std::env::var_os("PATH").as_deref())?;
+        let mut notes = Vec::new();
+        let made = match &tiers {
+            Tiers::Nodes(nodes) => on_nodes(nodes, choice.clone(), &args, &program, &topology(), &mut notes)?,
+            Tiers::Paged(paged) => {
+                executable::check_preloadable(&program)?;
+                let library = Some(library::find()?);
+                notes.extend(paged.told.clone());
+                let job = PagedJob::new(paged, choice.clone(), &args, topology, &mut notes)?;
+                let (near, far) = (Bytes(job.settings.near_bytes).exact(), job.far_name());
+                let PagedJob { settings, plan, memory } = job;
+                Made { library, settings, plan, memory, migration: None, near, far, mode: paged.mode }
+            }
+        };
+        let Made { library, mut settings, plan, memory, migration, near, far, mode } = made;
+        settings.min_size = min_size;
+        settings.grain_pages = grain.number();
+        let start = Binding { cpus, memory };
+        start.check()?;
+        let stats = args.stats.map(|path| OutputFile::new("--stats", path)).transpose()?;
+        let near_bytes = settings.near_bytes;
+        let trace = args.trace.map(|path| TraceFile::new(&path, &args.trace_window, near_bytes, &mut settings)).transpose()?;
+        if trace.is_some() {
+            notes.push("a trace is recorded: the program is slowed down, and this run's figures say nothing of others".into());
+        }
+        let place = (settings.order.policy != Policy::None).then(|| choice.unwrap_or_default().to_string());
+        let (argv, live, quiet, on_stall) = (args.program, args.live, args.quiet, args.on_stall);
+        Ok(Self {
+            program,
+            argv,
+            library,
+            settings,
+            plan,
+            start,
+            migration,
+            near,
+            far,
+            mode,
+            place,
+            stats,
+            trace,
+            live,
+            on_stall,
+            quiet,
+            notes,
+        })
+    }
+
+    /// True when near and far are nodes: nothing is paged.
+    pub fn is_on_nodes(&self) -> bool {
+        self.settings.order.is_numa()
+    }
+}
+
+/// What was typed of tiers, understood.
+fn typed(args: &RunArgs, choice: Option<Choice>) -> anyhow::Result<Typed> {
+    let near = args.near.as_deref().map(str::parse::<NearSpec>).transpose();
+    let far = args.far.as_deref().map(far_text).transpose()?.map(str::parse::<FarSpec>).transpose();
+    let mode = args.mode.as_deref().map(str::parse::<Mode>).transpose();
+    let of_pager = [
+        (args.trace.is_some(), "--trace"),
+        (args.grain != "auto", "--grain"),
+        (args.encrypt, "--encrypt"),
+        (args.check, "--check"),
+        (args.commit == Commit::Strict, "--commit strict"),
+        (args.heap == Heap::Large, "--heap large"),
+        (!args.faults.is_empty(), "--faults"),
+        (paging::parse_denied(&args.deny)? != Denied(0), "--deny (NEARFAR_DENY)"),
+    ];
+    Ok(Typed {
+        near: near.map_err(|error| refuse(format_args!("--near: {error}")))?,
+        far: far.map_err(|error| refuse(format_args!("--far: {error}")))?,
+        mode: mode.map_err(|error| refuse(format_args!("--mode: {error}")))?,
+        choice,
+        interleaved: args.interleave.is_some(),
+        of_pager: of_pager.into_iter().find(|(given, _)| *given).map(|(_, name)| name),
+    })
+}
+
+fn far_text(far: &OsStr) -> anyhow::Result<&str> {
+    far.to_str().ok_or_else(|| refuse("--far: the path is not UTF-8; name another directory"))
+}
+
+/// Refuses what would have no effect in this run: whoever typed it expects one.
+fn check_options(args: &RunArgs, tiers: &Tiers) -> anyhow::Result<()> {
+    let on_nodes = matches!(tiers, Tiers::Nodes(_));
+    let cache_on_nodes = matches!(tiers, Tiers::Nodes(Nodes { cache: true, .. }));
+    let wanted = wanted(args);
+    wanted.limits()?;
+    if !cache_on_nodes && !wanted.is_default() {
+        return Err(refuse(
+            "--migrate, --migrate-rate and --migrate-cpu are of cache mode between nodes, and nothing is moved in this run; leave them \
+             out, or write --mode cache with nodes for --near and --far",
+        ));
+    }
+    if args.machine.is_some() && !cache_on_nodes && !(on_nodes && args.weighted) {
+        return Err(refuse(
+            "--machine is for --weighted and for cache mode between nodes, and has no effect in this run; leave it out, or write \
+             --interleave near --weighted",
+        ));
+    }
+    if args.live && on_nodes {
+        return Err(refuse("--live shows how memory is paged, and between nodes nothing is paged; leave it out"));
+    }
+    Ok(())
+}
+
+fn wanted(args: &RunArgs) -> Wanted<'_> {
+    Wanted { who: args.migrate, rate: &args.migrate_rate, cpu_percent: args.migrate_cpu }
+}
+
+/// A quick look, so that nothing more is read on machines with one node.
+fn several_nodes() -> bool {
+    let file = |name: &str| Root::this().text(&format!("/sys/devices/system/node/{name}"));
+    file("has_memory").or_else(|| file("online")).is_some_and(|list| list.contains([',', '-']))
+}
+
+/// Both tiers are nodes.
+fn on_nodes(
+    tiers: &Nodes,
+    choice: Option<Choice>,
+    args: &RunArgs,
+    program: &Path,
+    topology: &Topology,
+    notes: &mut Vec<String>,
+) -> anyhow::Result<Made> {
+    let Ordered { order, plan, notes: found } = Ordered::of_nodes(tiers, choice, args, topology)?;
+    notes.extend(found);
+    let library = match executable::preloadable(program)? {
+        // Pages are moved from outside, and any program will do.
+        _ if tiers.cache => None,
+        Ok(()) => Some(library::find()?),
+        // The kernel's policy for the whole process is all that everything-near takes, but for waiting.
+        Err(obstacle) if order.policy == Policy::All && args.full != Some(FullArg::Wait) => {
+            if let Some(limit) = tiers.limit {
+                return Err(refuse(format_args!(
+                    "{}: nothing can be preloaded, and the kernel alone does not hold near to {}; leave the limit out (--near node:{}), or \
+                     write --mode cache",
+                    obstacle.why,
+                    Bytes(limit),
+                    tiers.near
+                )));
+            }
+            let killed = if args.full == Some(FullArg::Fail) { ", and kills it when near is full" } else { "" };
+            notes.push(format!("{}: nothing can be preloaded, and the kernel alone places its memory{killed}", obstacle.why));
+            None
+        }
+        Err(obstacle) => {
+            return Err(refuse(format_args!(
+                "{}{}, or write --place all with --full spill or fail, for which the kernel is enough",
+                obstacle.why, obstacle.advice
+            )));
+        }
+    };
+    let near_bytes = tiers.limit.unwrap_or_else(|| nodes::bytes(topology, &tiers.near));
+    let mut settings = Settings::new(near_bytes, "").map_err(|errno| refuse(format_args!("--far: {errno}")))?;
+    settings.order = order;
+    let migration = if tiers.cache { Some(numa_cache(&settings.order, args, topology)?) } else { None };
+    let memory = match &migration {
+        Some(migration) => migration.memory(),
+        None => binding::memory_of(&settings.order),
+    };
+    notes.extend(migration.iter().flat_map(|migration| migration.notes.clone()));
+    let near = NearSpec::Node { nodes: tiers.near.iter().collect(), limit: tiers.limit }.to_string();
+    let far = FarSpec::Node { nodes: tiers.far.iter().collect() }.to_string();
+    let mode = if tiers.cache { Mode::Cache } else { Mode::Flat };
+    Ok(Made { library, settings, plan, memory, migration, near, far, mode })
+}
+
+/// Cache mode between nodes: hot pages move to near, cold ones back.
+fn numa_cache(order: &Order, args: &RunArgs, topology: &Topology) -> anyhow::Result<NumaCache> {
+    let measured = args.machine.as_deref().map(|path| placement::this_machine(path, topology)).transpose()?;
+    NumaCache::plan(order, topology, measured.as_ref(), &wanted(args))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use nearfar_core::placement::NodeSet;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        run: RunArgs,
+    }
+
+    fn args(options: &[&str]) -> RunArgs {
+        Line::try_parse_from([&["run"], options, &["ls"]].concat()).expect("options").run
+    }
+
+    fn nodes(cache: bool) -> Tiers {
+        let set = |node: u32| NodeSet::from_iter([node]);
+        Tiers::Nodes(Nodes { near: set(0), far: set(1), limit: None, cache, told: None })
+    }
+
+    #[test]
+    fn options_without_effect_are_refused() {
+        let paged = || Tiers::Paged(tiers::Paged { near: None, far: None, mode: Mode::Cache, on: None, told: None });
+        let check = |options: &[&str], tiers: &Tiers| check_options(&args(options), tiers).map_err(|error| error.to_string());
+        for tiers in [paged(), nodes(false), nodes(true)] {
+            assert_eq!(check(&[], &tiers), Ok(()));
+            for (options, hint) in [
+                (["--migrate-rate", "nonsense"], "--migrate-rate"),
+                (["--migrate-rate", "1"], "1M or more"),
+                (["--migrate-cpu", "1000"], "--migrate-cpu 1000"),
+                (["--migrate-cpu", "NaN"], "--migrate-cpu"),
+            ] {
+                let error = check(&options, &tiers).expect_err(hint);
+                assert!(error.contains(hint), "{options:?}: {error}");
+            }
+            let in_cache = tiers == nodes(true);
+            for options in [["--migrate", "force"], ["--migrate", "off"], ["--migrate-rate", "1G"], ["--migrate-cpu", "2"]] {
+                assert_eq!(check(&options, &tiers).is_ok(), in_cache, "{options:?}");
+            }
+            assert_eq!(check(&["--machine", "/nowhere"], &tiers).is_ok(), in_cache);
+            assert_eq!(check(&["--live"], &tiers).is_ok(), tiers == paged());
+        }
+        let weighted = ["--machine", "/nowhere", "--interleave", "near", "--weighted"];
+        assert_eq!(check(&weighted, &nodes(false)), Ok(()));
+        assert!(check(&weighted[..4], &nodes(false)).is_err_and(|error| error.contains("--weighted")));
+    }
+
+    #[test]
+    fn what_is_denied_is_checked_and_is_of_paging() {
+        let typed = |deny: &str| typed(&args(&["--deny", deny]), None).map_err(|error| error.to_string());
+        assert!(typed("bogus").is_err_and(|error| error.contains("\"bogus\" is not a facility")));
+        assert_eq!(typed("").expect("nothing").of_pager, None);
+        assert!(typed("move").expect("known").of_pager.is_some_and(|option| option.contains("--deny")));
+    }
+}

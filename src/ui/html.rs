@@ -1,0 +1,150 @@
+//! HTML text: a page and its tables. All that comes from files passes through [`escape`], here and nowhere else.
+
+pub use crate::ui::chart::svg::escape;
+use nearfar_core::node::{Figure, Validity};
+
+/// A cell of a table.
+pub struct Cell {
+    html: String,
+    class: &'static str,
+}
+
+impl Cell {
+    /// Words, aligned left.
+    pub fn text(words: impl AsRef<str>) -> Self {
+        Self { html: escape(words.as_ref()), class: "" }
+    }
+
+    /// A number in words, aligned right.
+    pub fn number(words: impl AsRef<str>) -> Self {
+        Self { html: escape(words.as_ref()), class: "n" }
+    }
+
+    /// Several lines of words.
+    pub fn lines(lines: impl IntoIterator<Item = String>) -> Self {
+        Self { html: lines.into_iter().map(|line| escape(&line)).collect::<Vec<_>>().join("<br>"), class: "small" }
+    }
+
+    /// A figure: median, interval and runs, and a mark when it is noisy or invalid, with the reason in words; a remark on a valid one
+    /// as well.
+    pub fn figure(figure: &Figure, show: impl Fn(f64) -> String) -> Self {
+        if !figure.is_known() {
+            let why = if figure.why.is_empty() { "not measured" } else { &figure.why };
+            return Self { html: format!("<span class=\"why\">{}</span>", escape(why)), class: "n" };
+        }
+        let mut html = format!("<b>{}</b>", escape(&show(figure.median)));
+        if figure.high > figure.low {
+            html += &format!(" <span class=\"why\">{} – {}</span>", escape(&show(figure.low)), escape(&show(figure.high)));
+        }
+        if figure.runs > 0 {
+            html += &format!(" <span class=\"why\">n={}</span>", figure.runs);
+        }
+        let mark = match figure.validity {
+            Validity::Valid => "",
+            Validity::Noisy => "NOISY",
+            Validity::Invalid => "INVALID",
+        };
+        if !mark.is_empty() {
+            let class = mark.to_lowercase();
+            html += &format!("<br><span class=\"{class}\">{mark}</span> <span class=\"why\">{}</span>", escape(&figure.why));
+        } else if !figure.why.is_empty() {
+            html += &format!("<br><span class=\"why\">{}</span>", escape(&figure.why));
+        }
+        if let Some(source) = &figure.source {
+            html += &format!("<br><span class=\"why\">{}</span>", escape(source));
+        }
+        Self { html, class: "n" }
+    }
+}
+
+/// A table with a head; nothing when it has no rows.
+pub fn table(head: &[&str], rows: &[Vec<Cell>]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut html = String::from("<div class=\"wide\"><table><thead><tr>");
+    for name in head {
+        html += &format!("<th>{}</th>", escape(name));
+    }
+    html += "</tr></thead><tbody>\n";
+    for row in rows {
+        html += "<tr>";
+        for cell in row {
+            let class = if cell.class.is_empty() { String::new() } else { format!(" class=\"{}\"", cell.class) };
+            html += &format!("<td{class}>{}</td>", cell.html);
+        }
+        html += "</tr>\n";
+    }
+    html + "</tbody></table></div>\n"
+}
+
+/// A heading of the second level below the machine's.
+pub fn heading(words: &str) -> String {
+    format!("<h3>{}</h3>\n", escape(words))
+}
+
+/// A paragraph of plain words.
+pub fn paragraph(words: &str) -> String {
+    format!("<p>{}</p>\n", escape(words))
+}
+
+/// How the figures above were got.
+pub fn method(words: &str) -> String {
+    format!("<p class=\"method\">{}</p>\n", escape(words))
+}
+
+/// A whole page.
+pub fn page(title: &str, body: &str) -> String {
+    let title = escape(title);
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"generator\" content=\"nearfar {}\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         {body}</main>\n</body>\n</html>\n",
+        env!("CARGO_PKG_VERSION")
+    )
+}
+
+const STYLE: &str = "\
+:root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff;--faint:#5b636c;--rule:#d5d9de;--head:#f3f5f7;--bad:#b00020;--odd:#8a5a00}
+body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.5 'Helvetica Neue',Arial,'Liberation Sans',sans-serif}
+main{max-width:1080px;margin:0 auto;padding:24px}
+h1{font-size:26px;margin:0 0 4px}h2{font-size:21px;margin:40px 0 8px;border-bottom:2px solid var(--rule);padding-bottom:4px}
+h3{font-size:17px;margin:28px 0 6px}
+p{margin:6px 0 10px}.method,.why,.small{color:var(--faint);font-size:13px}td.small{color:inherit}
+.wide{overflow-x:auto;margin:8px 0 12px}
+table{border-collapse:collapse;font-variant-numeric:tabular-nums}
+th,td{padding:4px 10px;border-bottom:1px solid var(--rule);text-align:left;vertical-align:top}th{background:var(--head);font-size:13px}
+td.n{text-align:right}td.n b{white-space:nowrap;font-weight:600}
+.noisy{color:var(--odd);font-weight:bold}.invalid,.worse{color:var(--bad);font-weight:bold}
+figure{margin:12px 0 20px;overflow-x:auto}figure svg{max-width:100%;height:auto;border:1px solid var(--rule)}
+nav a{margin-right:14px}a{color:inherit}
+@media screen and (prefers-color-scheme:dark){
+:root{--ink:#e6e9ec;--paper:#14171a;--faint:#9aa3ac;--rule:#363c43;--head:#1d2126;--bad:#ff7a85;--odd:#e3b04b}}
+@media print{main{max-width:none;padding:0}body{font-size:11px}nav{display:none}figure,tr{break-inside:avoid}h2,h3{break-after:avoid}
+.wide,figure{overflow:visible}}
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_tell_what_they_are() {
+        let cell = Cell::figure(&Figure::of(&[1.0, 2.0, 9.0]), |value| format!("{value} <u>"));
+        assert!(cell.html.contains("<b>2 &lt;u&gt;</b>") && cell.html.contains("NOISY") && cell.html.contains("n=3"));
+        assert!(Cell::figure(&Figure::invalid("<no>"), |_| String::new()).html.contains("&lt;no&gt;"));
+        let remark = Figure { why: "<remark>".to_owned(), ..Figure::of(&[1.0]) };
+        let html = Cell::figure(&remark, |value| value.to_string()).html;
+        assert!(html.contains("&lt;remark&gt;") && !html.contains("INVALID") && !html.contains("NOISY"), "{html}");
+        assert!(Cell::figure(&Figure::default(), |_| String::new()).html.contains("not measured"));
+    }
+
+    #[test]
+    fn tables_escape() {
+        let html = table(&["<h>"], &[vec![Cell::text("<script>alert(1)</script>")]]);
+        assert!(!html.contains("<script>") && html.contains("&lt;h&gt;"));
+        assert!(table(&["a"], &[]).is_empty());
+        assert!(!page("<t>", "").contains("<t>"));
+    }
+}
