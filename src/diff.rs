@@ -1,30 +1,13 @@
 //! `nearfar diff`: what changed from one profile to another. Pairs are found by `core::profile::compare`; here they are only shown.
 
+use crate::cli::diff::DiffArgs;
 use crate::files::nfprof;
 use anyhow::{Context, Result};
 use nearfar_core::profile::compare::{Change, Side, compare};
 use nearfar_core::profile::summary::Summary;
 use nearfar_core::units::Bytes;
 use std::fmt::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
-
-/// Arguments of `nearfar diff`.
-#[derive(clap::Args, Debug)]
-pub struct DiffArgs {
-    /// The earlier profile
-    #[arg(value_name = "BEFORE")]
-    before: PathBuf,
-    /// The later one
-    #[arg(value_name = "AFTER")]
-    after: PathBuf,
-    /// Show all objects, not only those that changed
-    #[arg(long)]
-    all: bool,
-    /// Write what changed here as JSON; "-" is the terminal
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-}
 
 /// Objects whose traffic is a smaller share of all are left out, unless they are asked for.
 const LITTLE: f64 = 0.005;

@@ -25,46 +25,10 @@ mod demo;
 mod memkind_tools;
 mod man;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, Parser};
+use cli::{Cli, Command};
 use std::process::ExitCode;
 use ui::message;
-
-/// Runs programs that need more fast memory than the machine has.
-#[derive(Parser)]
-#[command(name = "nearfar", version, max_term_width = 110)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Run a program in less memory than it needs; the rest goes to a disk
-    Run(cli::RunArgs),
-    /// Measure this machine's memories, processors and far tiers; no root is needed
-    Probe(probe::ProbeArgs),
-    /// Tell which of a program's data cause its memory traffic
-    Profile(cli::ProfileArgs),
-    /// Tell where threads run and may run, where pages lie, and what is wrong with that
-    Map(cli::MapArgs),
-    /// Tell what this kernel and user allow, and how to get the rest
-    Doctor(cli::DoctorArgs),
-    /// Measure efficiency against all-DRAM and against the kernel's own means
-    Bench(bench::BenchArgs),
-    /// Tell which of a profiled program's data deserve near memory, and what that gives
-    Advise(cli::AdviseArgs),
-    /// Tell what changed from one profile to another
-    Diff(diff::DiffArgs),
-    /// Tell whether memory or computing limits a program
-    Sensitivity(cli::SensitivityArgs),
-    /// Write one HTML page from machine descriptions (node.json) and run files
-    Report(cli::ReportArgs),
-    /// A two-minute tour with figures of this machine
-    Demo(demo::DemoArgs),
-    /// Write the man pages
-    #[command(hide = true)]
-    Man(cli::ManArgs),
-}
 
 fn main() -> ExitCode {
     if let Some(result) = memkind_tools::dispatch(&std::env::args_os().collect::<Vec<_>>()) {

@@ -1,6 +1,6 @@
 //! `nearfar man` (hidden): the man pages, from the table of options.
 
-use crate::cli::ManArgs;
+use crate::cli::man::ManArgs;
 use crate::memkind_tools;
 use anyhow::Context;
 use std::process::ExitCode;

@@ -8,7 +8,7 @@ mod curve;
 mod routines;
 mod verify;
 
-use crate::cli::AdviseArgs;
+use crate::cli::advise::AdviseArgs;
 use crate::exit::refuse;
 use crate::files::advice::{FORMAT, Verified};
 use crate::files::nfprof;

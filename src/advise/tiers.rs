@@ -1,6 +1,6 @@
 //! What is asked about: the machine that was named, or this one over a far tier.
 
-use crate::cli::AdviseArgs;
+use crate::cli::advise::AdviseArgs;
 use crate::exit::refuse;
 use crate::launch::workload;
 use crate::probe::{compare, far};

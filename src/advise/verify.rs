@@ -4,7 +4,7 @@
 use super::routines::{self, Run};
 use super::tiers;
 use super::words::seconds;
-use crate::cli::AdviseArgs;
+use crate::cli::advise::AdviseArgs;
 use crate::exit::refuse;
 use crate::files::advice::{AgainstBest, Row, Set, Verified};
 use crate::files::routine::{Column, Key};

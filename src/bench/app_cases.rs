@@ -1,13 +1,14 @@
 //! The works of `bench apps`: real programs with near memory for a third of their data (Python has 48 MiB more), what share of all-DRAM is wanted of each,
 //! beside what is published of Intel's Memory Drive (MCHPC 2018).
 
-use super::case::{Case, Effort, Length, Limit, Metric, Sizes, Suite};
+use super::case::{Case, Effort, Length, Limit, Metric, Sizes};
 use super::cases::{runnable, triad};
 use super::goal::{Against, Goal};
 use super::grain_cases::INTERPRETER;
 use super::outside::Program;
 use super::rival::Rival;
 use super::scripts::Script;
+use crate::cli::bench::Suite;
 
 /// All of them.
 pub fn app_cases(sizes: Sizes) -> Vec<Case> {

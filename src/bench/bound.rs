@@ -161,9 +161,10 @@ impl Device {
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::{Effort, Sizes, Suite};
+    use super::super::case::{Effort, Sizes};
     use super::super::cases::{cases, triad};
     use super::*;
+    use crate::cli::bench::Suite;
 
     const SIZES: Sizes = Sizes { data_bytes: 3_000_000_000, near_bytes: 1_000_000_000, effort: Effort::Full };
 

@@ -5,44 +5,8 @@
 use super::goal::Goal;
 use super::outside::Program;
 use super::rival::Rival;
-use clap::ValueEnum;
+use crate::cli::bench::Suite;
 use serde::Serialize;
-
-/// A group of cases that answers one question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum Suite {
-    /// Sweeps over data larger than near: is the device's bandwidth used?
-    Triad,
-    /// Sweeps by strides, from the end, by several streams and by columns: does prefetch follow?
-    Sweeps,
-    /// 8-byte updates at random: is the device's random-read rate used?
-    Random,
-    /// Dependent loads: what does one miss cost?
-    Chase,
-    /// Skewed reads and updates of small objects in a hash table: does near hold what is popular?
-    Zipf,
-    /// A program tiled for near: is paging nearly free there?
-    Gemm,
-    /// Data that fits in near: does nearfar cost anything?
-    Fits,
-    /// Placement by size, of data that fit in near: do hooks and policy cost anything?
-    Placed,
-    /// Far that is emulated at an eighth of the bandwidth of DRAM: how much of all-DRAM is left, beside IMDT's published figures?
-    Emu,
-    /// Every fixed grain beside the learned one, on works of all kinds and on real programs: does learning cost anything? Not part of
-    /// everything, since it takes hours.
-    Grain,
-    /// Real programs (MKL, PARDISO, DuckDB, SQLite, numpy, PySCF, LAMMPS) with near memory for a third of their data: how much of
-    /// all-DRAM is left, and where did the time go? Not part of everything.
-    Apps,
-    /// Single faults, without I/O and from the disk: what does the pager add to the device?
-    Latency,
-    /// A program that does nothing: what does starting under nearfar add?
-    Startup,
-    /// The pager's own tables, and one fault in an arena of 1, 4 and 16 times the size: does anything grow?
-    Metadata,
-}
 
 /// What is read from a repetition. All are rates: more is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

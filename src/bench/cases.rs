@@ -2,10 +2,11 @@
 //!
 //! Sizes keep the data three times near unless the case says otherwise. Goals are those of the project, not of this machine.
 
-use super::case::{Case, Effort, Far, LEAST_NEAR, Length, Limit, Metric, Sizes, Suite};
+use super::case::{Case, Effort, Far, LEAST_NEAR, Length, Limit, Metric, Sizes};
 use super::goal::{Against, Goal};
 use super::outside::Program;
 use super::rival::Rival;
+use crate::cli::bench::Suite;
 
 const EVERYONE: &[Rival] = &[Rival::Dram, Rival::Nearfar, Rival::MappedFile, Rival::AdvisedFile, Rival::Swap];
 /// For random access, where mmap without madvise reads 32 pages for one and would be too easy to beat.

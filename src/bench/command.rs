@@ -82,9 +82,10 @@ fn kernel_arguments(case: &Case, rival: Rival, places: &Places, threads: usize) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::{Effort, Sizes, Suite};
+    use super::super::case::{Effort, Sizes};
     use super::super::cases::{cases, triad};
     use super::*;
+    use crate::cli::bench::Suite;
 
     const SIZES: Sizes = Sizes { data_bytes: 3000, near_bytes: 1000, effort: Effort::Full };
 

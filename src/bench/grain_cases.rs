@@ -1,11 +1,12 @@
 //! The works of `bench grain`: patterns of access of many kinds, and real programs, each under the learned grain and every fixed one.
 
-use super::case::{Case, Effort, Length, Limit, Metric, Sizes, Suite};
+use super::case::{Case, Effort, Length, Limit, Metric, Sizes};
 use super::cases::{gemm, runnable, triad};
 use super::goal::{Against, Goal};
 use super::outside::Program;
 use super::rival::{GRAINS, Rival};
 use super::scripts::Script;
+use crate::cli::bench::Suite;
 
 const RIVALS: &[Rival] =
     &[Rival::Dram, Rival::Nearfar, GRAINS[0], GRAINS[1], GRAINS[2], GRAINS[3], GRAINS[4], Rival::MappedFile, Rival::Swap];

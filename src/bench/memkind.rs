@@ -6,6 +6,7 @@ use super::conditions::Conditions;
 use super::goal::{Figure, Target, Unit, Verdict};
 use super::peer_suite::{self, Suite};
 use super::table;
+use crate::cli::bench::MemkindArgs;
 use crate::exit::refuse;
 use crate::sample::median;
 use anyhow::{Context, Result, bail};
@@ -15,29 +16,6 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
-
-/// Allocation by our libmemkind.so.0 beside another one (Debian's, say) and the C library's malloc: pairs, batches, threads, start
-#[derive(Debug, clap::Args)]
-pub struct MemkindArgs {
-    /// The other libmemkind.so.0, or where its package was unpacked [default: the one that is installed]
-    #[arg(long, value_name = "FILE")]
-    theirs: Option<PathBuf>,
-    /// Rounds; in each, every library is measured once
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    runs: usize,
-    /// Seconds of each measurement
-    #[arg(long, value_name = "S", default_value_t = 4.0)]
-    seconds: f64,
-    /// Save all figures here, as JSON
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Run memkind's own tests instead, with its library and with ours: its tree, with library and tests built
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["runs", "seconds", "json"])]
-    suite: Option<PathBuf>,
-    /// Of the suite only these tests, as GoogleTest filters them: *ratio*:Fixed*-*Thread*
-    #[arg(long, value_name = "FILTER", default_value = "*", hide_default_value = true, requires = "suite")]
-    only: String,
-}
 
 /// Where an installed libmemkind may be.
 const INSTALLED: [&str; 4] = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/local/lib"];

@@ -46,10 +46,11 @@ pub(super) use rival::Rival;
 pub(super) use runner::Runner;
 pub(super) use settings::settle;
 
+use crate::cli::bench::{Apart, BenchArgs, Suite};
 use crate::exit::refuse;
 use anyhow::{Context, Result};
 use app_cases::app_cases;
-use case::{Far, Length, Suite};
+use case::{Far, Length};
 use cases::cases;
 use clap::ValueEnum;
 use grain_cases::grain_cases;
@@ -64,56 +65,6 @@ use std::time::{Duration, SystemTime};
 
 /// Longest wall time of one program, verification included.
 const PROGRAM_LIMIT: Duration = Duration::from_secs(180);
-
-/// Measure nearfar beside all-DRAM, kernel swap and mmap of a file, on this machine's own disk
-#[derive(Debug, clap::Args)]
-#[command(args_conflicts_with_subcommands = true)]
-pub struct BenchArgs {
-    #[command(subcommand)]
-    apart: Option<Apart>,
-    /// What to measure [default: everything but grain and apps]
-    #[arg(value_enum, value_name = "SUITE")]
-    suites: Vec<Suite>,
-    /// Near memory, as an amount or a share of the data [default: a third of the data]
-    #[arg(long, value_name = "SIZE")]
-    near: Option<String>,
-    /// Data of the programs; less when memory or disk is short [default: 2400M, with --quick 720M]
-    #[arg(long, value_name = "SIZE")]
-    data: Option<String>,
-    /// Directory of the far tier, of the swap file and of the mapped file
-    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
-    far: PathBuf,
-    /// Runs of each system [default: 3, with --quick 1; kernel swap once or twice]
-    #[arg(long, value_name = "N")]
-    runs: Option<usize>,
-    /// Threads of each workload [default: all CPUs]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
-    /// One run of everything on less data: a first impression in a few minutes, without spread
-    #[arg(long, conflicts_with = "smoke")]
-    quick: bool,
-    /// One tiny run of everything: shows that all parts work, not how fast they are
-    #[arg(long)]
-    smoke: bool,
-    /// Only works with this text in their title, of the suites that are named or of all, grain and apps included
-    #[arg(long, value_name = "TEXT")]
-    only: Option<String>,
-    /// For apps: install the Python programs first, into a folder of their own (~/.cache/nearfar/apps, or $NEARFAR_APPS; about 1.5 GB)
-    #[arg(long)]
-    install: bool,
-    /// Save the results here [default: bench-results/bench-TIME.json]
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-}
-
-/// What has options of its own.
-#[derive(Debug, clap::Subcommand)]
-enum Apart {
-    Policies(policies::PoliciesArgs),
-    Replay(replay::ReplayArgs),
-    Memkind(memkind::MemkindArgs),
-    Profile(profile::ProfileArgs),
-}
 
 /// Runs the suites. Exits with 1 when a run failed or gave wrong data; a missed target is a result, not a failure.
 pub fn run(args: BenchArgs) -> Result<ExitCode> {

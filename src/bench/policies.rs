@@ -1,6 +1,7 @@
 //! `nearfar bench policies`: every eviction policy on built-in or recorded traces, by replay. Nothing is measured here: the same
 //! trace gives the same table on every machine.
 
+use crate::cli::bench::{PoliciesArgs, UnitSize};
 use crate::exit::refuse;
 use anyhow::Result;
 use nearfar_core::addr::{BLOCK_PAGES, CHUNK_PAGES, PAGE};
@@ -9,34 +10,8 @@ use nearfar_core::policy::{EVICT_NAMES, learned::learned, traces};
 use nearfar_core::trace::{self, Grain, Summary};
 use nearfar_core::units::Bytes;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
-
-/// Replay traces against every eviction policy and against Belady's bound: hits, and bytes read and written
-#[derive(Debug, clap::Args)]
-pub struct PoliciesArgs {
-    /// Traces that "nearfar run --trace" recorded [default: built-in ones]
-    #[arg(long, value_name = "FILE", num_args = 1..)]
-    trace: Vec<PathBuf>,
-    /// Sizes of near, with commas: amounts, or shares of all that a recorded trace visits
-    /// [default: 256M for built-in traces, whose data are counted in nears; 25%,50%,75% for recorded ones]
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    near: Vec<String>,
-    /// What is evicted as one
-    #[arg(long, value_name = "UNIT", default_value = "64K")]
-    unit: UnitSize,
-}
-
-/// Sizes of a unit.
-#[derive(clap::ValueEnum, Clone, Copy, Debug)]
-enum UnitSize {
-    /// Chunks, as where access is scattered
-    #[value(name = "64K")]
-    Chunk,
-    /// Blocks, as where huge pages are in use
-    #[value(name = "2M")]
-    Block,
-}
 
 impl UnitSize {
     fn pages(self) -> u32 {

@@ -8,67 +8,15 @@ mod overhead;
 mod verify;
 mod misses;
 
+use crate::cli::bench::{ProfileArgs, What};
 use crate::files::nfprof;
 use anyhow::{Context, Result};
-use clap::ValueEnum;
 use programs::Scratch;
 use programs::{PROGRAMS, Program};
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use truth::{Row, Tally};
-
-/// Profile programs whose traffic is known, and compare; "overhead": what profiling costs three programs; "verify": whether predicted run
-/// times come true; "misses": miss-ratio curves beside a replay of every visit of a page
-#[derive(Debug, clap::Args)]
-pub struct ProfileArgs {
-    /// Which
-    #[arg(value_enum, value_name = "WHAT", default_value = "truth")]
-    what: What,
-    /// Seconds of each program
-    #[arg(long, value_name = "N", default_value_t = 10.0)]
-    seconds: f64,
-    /// MiB of an array of the programs; twice the last-level cache at least, or they stay in it
-    #[arg(long, value_name = "N", default_value_t = 96)]
-    size: u32,
-    /// Only programs whose name begins so
-    #[arg(long, value_name = "NAME")]
-    only: Option<String>,
-    /// Pairs of runs for overhead
-    #[arg(long, value_name = "N", default_value_t = 7)]
-    pairs: u32,
-    /// For overhead: with "nearfar profile --precise", which may cost 15 %
-    #[arg(long)]
-    precise: bool,
-    /// Runs of each placement for verify
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    runs: u32,
-    /// For verify: also runs with every set of objects that fits
-    #[arg(long)]
-    sets: bool,
-    /// For verify: a directory on a disk that is a far tier too
-    #[arg(long, value_name = "DIR")]
-    disk: Option<PathBuf>,
-    /// Write the figures here
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Further options of "nearfar profile"
-    #[arg(last = true, value_name = "OPTIONS")]
-    options: Vec<String>,
-}
-
-/// What is found out.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
-    /// Whether what is said of objects is true
-    Truth,
-    /// How much longer programs take
-    Overhead,
-    /// Whether run times come out as "nearfar advise" predicts them
-    Verify,
-    /// Whether miss-ratio curves are those of a replay of every visit of a page
-    Misses,
-}
 
 /// One program, as JSON has it.
 #[derive(Serialize)]

@@ -1,5 +1,6 @@
 //! `nearfar bench replay`: what a recorded program would take under each rule of how much to bring, by replay with times. Nothing is run.
 
+use crate::cli::bench::ReplayArgs;
 use crate::exit::refuse;
 use anyhow::Result;
 use nearfar_core::addr::PAGE;
@@ -10,39 +11,9 @@ use nearfar_core::policy::stream::StreamFetch;
 use nearfar_core::policy::timed::{Costs, timed};
 use nearfar_core::policy::{EVICT_NAMES, evict_by_name};
 use nearfar_core::trace::steps;
-use nearfar_core::units::{Bytes, BytesPerSec, Nanos};
+use nearfar_core::units::Bytes;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::process::ExitCode;
-
-/// Replay recorded visits to pages with every rule of how much to bring around a page, with the times of a device: predicted run times
-#[derive(Debug, clap::Args)]
-pub struct ReplayArgs {
-    /// A trace that "nearfar run --trace FILE --grain 4K" recorded
-    #[arg(value_name = "FILE")]
-    trace: PathBuf,
-    /// Sizes of near, with commas: amounts, or shares of all that is visited
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "33%")]
-    near: Vec<String>,
-    /// Seconds that the program takes without nearfar
-    #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
-    plain: f64,
-    /// Time of one read of a page, the device being idle
-    #[arg(long, value_name = "TIME", default_value = "80us", allow_hyphen_values = true)]
-    latency: Nanos,
-    /// Bandwidth of the device
-    #[arg(long, value_name = "RATE", default_value = "2G", allow_hyphen_values = true)]
-    bandwidth: BytesPerSec,
-    /// Time of a page fault that needs no read
-    #[arg(long, value_name = "TIME", default_value = "14us", allow_hyphen_values = true)]
-    fault: Nanos,
-    /// Time for each page that is brought, beside the device's
-    #[arg(long, value_name = "TIME", default_value = "500ns", allow_hyphen_values = true)]
-    page: Nanos,
-    /// Eviction policy: those of "nearfar bench policies"
-    #[arg(long, value_name = "NAME", default_value = "adaptive")]
-    evict: String,
-}
 
 /// A near of fewer pages is none.
 const LEAST_PAGES: u64 = 1024;

@@ -3,7 +3,7 @@
 //! Invariant: the file on disk is whole at any moment; it is replaced after each step, since a later failure would lose the rest.
 
 use super::bound::{Bound, Device};
-use super::case::{Case, Metric, Suite};
+use super::case::{Case, Metric};
 use super::conditions::Conditions;
 use super::goal::{Against, Figure, Goal, Target, Verdict};
 use super::latency::Latency;
@@ -11,6 +11,7 @@ use super::metadata::Metadata;
 use super::rival::{GRAINS, Rival};
 use super::runner::{Emulated, Run, WRONG};
 use super::startup::Startup;
+use crate::cli::bench::Suite;
 use crate::sample::{Outcome, Summary};
 use anyhow::{Context, Result};
 use serde::Serialize;

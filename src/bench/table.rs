@@ -2,12 +2,13 @@
 //!
 //! Pure text. Does not measure or judge.
 
-use super::case::{Case, Far, Metric, Suite};
+use super::case::{Case, Far, Metric};
 use super::conditions::Conditions;
 use super::goal::Verdict;
 use super::results::{CaseResults, Row};
 use super::rival::Rival;
 use super::startup::Startup;
+use crate::cli::bench::Suite;
 use crate::sample::{Summary, median, show_ratio};
 use comfy_table::{CellAlignment, Table, presets};
 use nearfar_core::units::Bytes;

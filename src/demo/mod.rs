@@ -6,10 +6,10 @@ use super::bench::{
     Case, CaseResults, Conditions, Effort, Outcome, Rival, Runner, Sizes, Summary, gemm, run_round, settle, show_ratio,
     swap_bytes, triad,
 };
+use crate::cli::demo::DemoArgs;
 use crate::exit::refuse;
 use anyhow::Result;
 use nearfar_core::units::Bytes;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -17,17 +17,6 @@ use std::time::Duration;
 const PROGRAM_LIMIT: Duration = Duration::from_secs(90);
 /// Longest sweep under kernel swap, in seconds: it usually needs 20 to 40.
 const SWAP_SECONDS: f64 = 30.0;
-
-/// A two-minute tour: programs with three times more data than near memory, with figures of this machine
-#[derive(Debug, clap::Args)]
-pub struct DemoArgs {
-    /// Near memory; the programs' data is three times as much [default: 800M, less when memory or disk is short]
-    #[arg(long, value_name = "SIZE")]
-    near: Option<String>,
-    /// Directory of the far tier, and of the swap file that nearfar is compared with
-    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
-    far: PathBuf,
-}
 
 /// Runs the tour. Exits with 1 when a program failed or gave wrong data.
 pub fn run(args: DemoArgs) -> Result<ExitCode> {

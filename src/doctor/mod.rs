@@ -1,6 +1,6 @@
 //! `nearfar doctor`: what this kernel and user allow, what follows from it, and how to get the rest.
 
-use crate::cli::DoctorArgs;
+use crate::cli::doctor::DoctorArgs;
 use crate::files::spill_dir::FarDir;
 use crate::launch::library;
 use crate::machine::{self, Machine};

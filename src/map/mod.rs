@@ -12,7 +12,7 @@ mod tables;
 mod xthi;
 mod json;
 
-use crate::cli::MapArgs;
+use crate::cli::map::MapArgs;
 use crate::exit::{self, refuse};
 use crate::files::output::OutputFile;
 use crate::launch::executable;

@@ -1,8 +1,8 @@
 //! The caches of a probe: rows of each level, and rows of memories that are behind a memory-side cache.
 
-use super::Part;
 use super::measure::Session;
 use super::plan::Group;
+use crate::cli::probe::Part;
 use nearfar_core::node::{Cache, CacheKind, Chase, Memory, Operation, Stores};
 use nearfar_core::units::Bytes;
 use nearfar_kernels::probe as kernels;

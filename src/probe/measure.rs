@@ -3,8 +3,9 @@
 //! A part that fails leaves a line of what is missing. Nothing is measured beside anything else.
 
 use super::plan::{self, Pair, Plan};
-use super::{Part, ProbeArgs, far, noise};
-use crate::cli::DEFAULT_FAR;
+use super::{far, noise};
+use crate::cli::probe::{Part, ProbeArgs};
+use crate::cli::run::DEFAULT_FAR;
 use crate::ui::progress::Progress;
 use nearfar_core::energy::{self, Spent};
 use nearfar_core::node::{

@@ -2,7 +2,7 @@
 
 pub mod table;
 
-use crate::cli::ProfileArgs;
+use crate::cli::profile::ProfileArgs;
 use crate::exit::refuse;
 use crate::files::output::OutputFile;
 use crate::files::{nfprof, rank_name};

@@ -10,7 +10,7 @@ mod profile;
 mod advice;
 mod page;
 
-use crate::cli::ReportArgs;
+use crate::cli::report::ReportArgs;
 use crate::exit::refuse;
 use crate::files::document::{self, Document};
 use crate::files::output::OutputFile;

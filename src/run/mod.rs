@@ -20,7 +20,7 @@ mod status_line;
 pub mod run_file;
 mod ranks;
 
-use crate::cli::RunArgs;
+use crate::cli::run::RunArgs;
 use crate::exit;
 use crate::files::output::OutputFile;
 use crate::launch::library;

@@ -1,6 +1,6 @@
 //! The part of a request that is about paging: how large near is, where far is, what the kernel offers for it.
 
-use crate::cli::{Commit, DEFAULT_FAR, Heap, RunArgs};
+use crate::cli::run::{Commit, DEFAULT_FAR, Heap, RunArgs};
 use crate::exit::refuse;
 use crate::files::spill_dir::FarDir;
 use crate::machine::{self, MemoryLimit};

@@ -1,7 +1,7 @@
 //! What was typed of modes and placement, as the order that every process of a job reads: policy, sizes, what happens when near is
 //! full, how pages are spread over nodes.
 
-use crate::cli::{Full as FullArg, Interleave, RunArgs};
+use crate::cli::run::{Full as FullArg, Interleave, RunArgs};
 use crate::exit::refuse;
 use crate::files::document;
 use crate::launch::executable;

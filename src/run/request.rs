@@ -2,7 +2,7 @@
 //!
 //! Everything is checked before anything is created, so that status 2 always means "nothing happened".
 
-use crate::cli::{Commit, Full as FullArg, Heap, OnStall, RunArgs};
+use crate::cli::run::{Commit, Full as FullArg, Heap, OnStall, RunArgs};
 use crate::exit::refuse;
 use crate::files::output::OutputFile;
 use crate::launch::{executable, library};

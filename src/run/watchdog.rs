@@ -1,6 +1,6 @@
 //! Programs that are stuck: a pager that takes no turn while threads wait for it (`tiers::health`). Says so, and ends them if asked to.
 
-use crate::cli::values::OnStall;
+use crate::cli::run::OnStall;
 use crate::ui::message;
 use nearfar_sys::event::now_ns;
 use nearfar_sys::process;

@@ -19,7 +19,7 @@ mod hog;
 mod session;
 mod report;
 
-use crate::cli::SensitivityArgs;
+use crate::cli::sensitivity::SensitivityArgs;
 use crate::exit::refuse;
 use crate::launch::{executable, workload};
 use crate::ui::message;

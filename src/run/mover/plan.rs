@@ -3,7 +3,7 @@
 use super::pair::Pair;
 use super::report::Report;
 use super::rounds::{Limits, Rounds, Shared};
-use crate::cli::{DEFAULT_MIGRATE_CPU, DEFAULT_MIGRATE_RATE, Migration};
+use crate::cli::run::{DEFAULT_MIGRATE_CPU, DEFAULT_MIGRATE_RATE, Migration};
 use crate::exit::refuse;
 use nearfar_core::node::{Node, Topology};
 use nearfar_core::placement::{NodeSet, Order};

@@ -7,7 +7,7 @@
 
 mod broker;
 
-use crate::cli::RunArgs;
+use crate::cli::run::RunArgs;
 use crate::exit::refuse;
 use crate::files::output::OutputFile;
 use crate::files::rank_name::{add, host, is_special, rank_suffix, with_marks};

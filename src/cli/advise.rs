@@ -1,0 +1,80 @@
+//! Options of `nearfar advise`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// `nearfar advise`.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_long_help = ADVISE_NOTES)]
+pub struct AdviseArgs {
+    /// Profiles that "nearfar profile" wrote; those of several ranks are put together
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+
+    /// How much near memory there is: 16G, or 50% (of this machine's memory)
+    #[arg(long, value_name = "SIZE", required = true, allow_hyphen_values = true)]
+    pub near: String,
+
+    /// The machine to predict for: a published one (see "nearfar probe --list-machines"), or a node.json of "nearfar probe".
+    /// Without it, or with "this": this machine's memory, over what --far names
+    #[arg(long, value_name = "NAME | FILE")]
+    pub machine: Option<String>,
+
+    /// What is behind near: emu:bw=4G,lat=10us or a directory, whose speed is measured. Without it: the machine's far memory
+    #[arg(long, value_name = "SPEC")]
+    pub far: Option<OsString>,
+
+    /// The machine that the profile was taken on, as a node.json or a published one, when it is another one than --machine
+    #[arg(long, value_name = "NAME | FILE")]
+    pub home: Option<String>,
+
+    /// Write the plan to this file, for "nearfar run --place plan:FILE"; a person can read and edit it
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Write everything that is said to this file, as JSON; "nearfar report" makes a page of it
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// Draw run time against bytes of near to this file, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+
+    /// Of a group that does not fit, some objects may be near as well; what is allocated first is near then
+    #[arg(long)]
+    pub fractions: bool,
+
+    /// Run the program with everything far, by the plan and with everything near, and print what was measured beside what was
+    /// predicted, in total and by routine. Needs --far. The program is the one behind --, or that of the profile
+    #[arg(long)]
+    pub verify: bool,
+
+    /// With --verify: rounds of runs
+    #[arg(long, value_name = "N", default_value_t = 2, requires = "verify")]
+    pub runs: usize,
+
+    /// With --verify: also runs with each object of the plan near alone
+    #[arg(long, requires = "verify")]
+    pub each: bool,
+
+    /// With --verify: also runs with every set that fits of the six objects that gain most alone, then the plan and the fastest again by turns
+    #[arg(long, requires = "verify")]
+    pub sets: bool,
+
+    /// With --verify: the program and its arguments
+    #[arg(value_name = "PROGRAM", last = true, requires = "verify")]
+    pub program: Vec<OsString>,
+}
+
+const ADVISE_NOTES: &str = "\
+Nothing is run without --verify. What is predicted rests on the profile and
+on the machine's figures: intervals hold what is not known of both in 9 of 10
+cases. docs/advise.md tells how.
+
+Exit status: 0; 1 when a program failed with --verify; 2 when the request was
+refused, such as for a file that is no profile, or one that saw nothing.
+
+Examples:
+  nearfar advise app.nfprof --near 16G --machine knl-flat -o plan.toml
+  nearfar advise app.nfprof --near 2G --far emu:bw=4G,lat=10us --verify
+  nearfar run --near 2G --far /scratch --place plan:plan.toml -- ./app";

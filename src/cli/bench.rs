@@ -1,0 +1,221 @@
+//! Options of `nearfar bench` and of its parts, and the words that they take.
+
+use nearfar_core::units::{BytesPerSec, Nanos};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Measure nearfar beside all-DRAM, kernel swap and mmap of a file, on this machine's own disk
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    pub apart: Option<Apart>,
+    /// What to measure [default: everything but grain and apps]
+    #[arg(value_enum, value_name = "SUITE")]
+    pub suites: Vec<Suite>,
+    /// Near memory, as an amount or a share of the data [default: a third of the data]
+    #[arg(long, value_name = "SIZE")]
+    pub near: Option<String>,
+    /// Data of the programs; less when memory or disk is short [default: 2400M, with --quick 720M]
+    #[arg(long, value_name = "SIZE")]
+    pub data: Option<String>,
+    /// Directory of the far tier, of the swap file and of the mapped file
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    pub far: PathBuf,
+    /// Runs of each system [default: 3, with --quick 1; kernel swap once or twice]
+    #[arg(long, value_name = "N")]
+    pub runs: Option<usize>,
+    /// Threads of each workload [default: all CPUs]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// One run of everything on less data: a first impression in a few minutes, without spread
+    #[arg(long, conflicts_with = "smoke")]
+    pub quick: bool,
+    /// One tiny run of everything: shows that all parts work, not how fast they are
+    #[arg(long)]
+    pub smoke: bool,
+    /// Only works with this text in their title, of the suites that are named or of all, grain and apps included
+    #[arg(long, value_name = "TEXT")]
+    pub only: Option<String>,
+    /// For apps: install the Python programs first, into a folder of their own (~/.cache/nearfar/apps, or $NEARFAR_APPS; about 1.5 GB)
+    #[arg(long)]
+    pub install: bool,
+    /// Save the results here [default: bench-results/bench-TIME.json]
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// What has options of its own.
+#[derive(Debug, clap::Subcommand)]
+pub enum Apart {
+    Policies(PoliciesArgs),
+    Replay(ReplayArgs),
+    Memkind(MemkindArgs),
+    Profile(ProfileArgs),
+}
+
+/// A group of cases that answers one question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Suite {
+    /// Sweeps over data larger than near: is the device's bandwidth used?
+    Triad,
+    /// Sweeps by strides, from the end, by several streams and by columns: does prefetch follow?
+    Sweeps,
+    /// 8-byte updates at random: is the device's random-read rate used?
+    Random,
+    /// Dependent loads: what does one miss cost?
+    Chase,
+    /// Skewed reads and updates of small objects in a hash table: does near hold what is popular?
+    Zipf,
+    /// A program tiled for near: is paging nearly free there?
+    Gemm,
+    /// Data that fits in near: does nearfar cost anything?
+    Fits,
+    /// Placement by size, of data that fit in near: do hooks and policy cost anything?
+    Placed,
+    /// Far that is emulated at an eighth of the bandwidth of DRAM: how much of all-DRAM is left, beside IMDT's published figures?
+    Emu,
+    /// Every fixed grain beside the learned one, on works of all kinds and on real programs: does learning cost anything? Not part of
+    /// everything, since it takes hours.
+    Grain,
+    /// Real programs (MKL, PARDISO, DuckDB, SQLite, numpy, PySCF, LAMMPS) with near memory for a third of their data: how much of
+    /// all-DRAM is left, and where did the time go? Not part of everything.
+    Apps,
+    /// Single faults, without I/O and from the disk: what does the pager add to the device?
+    Latency,
+    /// A program that does nothing: what does starting under nearfar add?
+    Startup,
+    /// The pager's own tables, and one fault in an arena of 1, 4 and 16 times the size: does anything grow?
+    Metadata,
+}
+
+/// Replay traces against every eviction policy and against Belady's bound: hits, and bytes read and written
+#[derive(Debug, clap::Args)]
+pub struct PoliciesArgs {
+    /// Traces that "nearfar run --trace" recorded [default: built-in ones]
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub trace: Vec<PathBuf>,
+    /// Sizes of near, with commas: amounts, or shares of all that a recorded trace visits
+    /// [default: 256M for built-in traces, whose data are counted in nears; 25%,50%,75% for recorded ones]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub near: Vec<String>,
+    /// What is evicted as one
+    #[arg(long, value_name = "UNIT", default_value = "64K")]
+    pub unit: UnitSize,
+}
+
+/// Sizes of a unit.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+pub enum UnitSize {
+    /// Chunks, as where access is scattered
+    #[value(name = "64K")]
+    Chunk,
+    /// Blocks, as where huge pages are in use
+    #[value(name = "2M")]
+    Block,
+}
+
+/// Replay recorded visits to pages with every rule of how much to bring around a page, with the times of a device: predicted run times
+#[derive(Debug, clap::Args)]
+pub struct ReplayArgs {
+    /// A trace that "nearfar run --trace FILE --grain 4K" recorded
+    #[arg(value_name = "FILE")]
+    pub trace: PathBuf,
+    /// Sizes of near, with commas: amounts, or shares of all that is visited
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "33%")]
+    pub near: Vec<String>,
+    /// Seconds that the program takes without nearfar
+    #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
+    pub plain: f64,
+    /// Time of one read of a page, the device being idle
+    #[arg(long, value_name = "TIME", default_value = "80us", allow_hyphen_values = true)]
+    pub latency: Nanos,
+    /// Bandwidth of the device
+    #[arg(long, value_name = "RATE", default_value = "2G", allow_hyphen_values = true)]
+    pub bandwidth: BytesPerSec,
+    /// Time of a page fault that needs no read
+    #[arg(long, value_name = "TIME", default_value = "14us", allow_hyphen_values = true)]
+    pub fault: Nanos,
+    /// Time for each page that is brought, beside the device's
+    #[arg(long, value_name = "TIME", default_value = "500ns", allow_hyphen_values = true)]
+    pub page: Nanos,
+    /// Eviction policy: those of "nearfar bench policies"
+    #[arg(long, value_name = "NAME", default_value = "adaptive")]
+    pub evict: String,
+}
+
+/// Allocation by our libmemkind.so.0 beside another one (Debian's, say) and the C library's malloc: pairs, batches, threads, start
+#[derive(Debug, clap::Args)]
+pub struct MemkindArgs {
+    /// The other libmemkind.so.0, or where its package was unpacked [default: the one that is installed]
+    #[arg(long, value_name = "FILE")]
+    pub theirs: Option<PathBuf>,
+    /// Rounds; in each, every library is measured once
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub runs: usize,
+    /// Seconds of each measurement
+    #[arg(long, value_name = "S", default_value_t = 4.0)]
+    pub seconds: f64,
+    /// Save all figures here, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Run memkind's own tests instead, with its library and with ours: its tree, with library and tests built
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["runs", "seconds", "json"])]
+    pub suite: Option<PathBuf>,
+    /// Of the suite only these tests, as GoogleTest filters them: *ratio*:Fixed*-*Thread*
+    #[arg(long, value_name = "FILTER", default_value = "*", hide_default_value = true, requires = "suite")]
+    pub only: String,
+}
+
+/// Profile programs whose traffic is known, and compare; "overhead": what profiling costs three programs; "verify": whether predicted run
+/// times come true; "misses": miss-ratio curves beside a replay of every visit of a page
+#[derive(Debug, clap::Args)]
+pub struct ProfileArgs {
+    /// Which
+    #[arg(value_enum, value_name = "WHAT", default_value = "truth")]
+    pub what: What,
+    /// Seconds of each program
+    #[arg(long, value_name = "N", default_value_t = 10.0)]
+    pub seconds: f64,
+    /// MiB of an array of the programs; twice the last-level cache at least, or they stay in it
+    #[arg(long, value_name = "N", default_value_t = 96)]
+    pub size: u32,
+    /// Only programs whose name begins so
+    #[arg(long, value_name = "NAME")]
+    pub only: Option<String>,
+    /// Pairs of runs for overhead
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    pub pairs: u32,
+    /// For overhead: with "nearfar profile --precise", which may cost 15 %
+    #[arg(long)]
+    pub precise: bool,
+    /// Runs of each placement for verify
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub runs: u32,
+    /// For verify: also runs with every set of objects that fits
+    #[arg(long)]
+    pub sets: bool,
+    /// For verify: a directory on a disk that is a far tier too
+    #[arg(long, value_name = "DIR")]
+    pub disk: Option<PathBuf>,
+    /// Write the figures here
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Further options of "nearfar profile"
+    #[arg(last = true, value_name = "OPTIONS")]
+    pub options: Vec<String>,
+}
+
+/// What is found out.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Whether what is said of objects is true
+    Truth,
+    /// How much longer programs take
+    Overhead,
+    /// Whether run times come out as "nearfar advise" predicts them
+    Verify,
+    /// Whether miss-ratio curves are those of a replay of every visit of a page
+    Misses,
+}
