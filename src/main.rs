@@ -5,7 +5,6 @@
 
 mod exit;
 mod machine;
-mod pace;
 mod sample;
 mod cli;
 mod files;

@@ -4,10 +4,6 @@
 //!
 //! Modules are listed lowest first.
 
-mod crowd;
-mod facts;
-mod track;
-mod watch;
 mod tables;
 mod xthi;
 mod json;
@@ -17,10 +13,10 @@ use crate::exit::{self, refuse};
 use crate::files::output::OutputFile;
 use crate::launch::executable;
 use crate::launch::supervisor::End;
-use crate::map::watch::Watch;
 use crate::ui::message;
 use anyhow::Context;
 use nearfar_core::affinity::{Survey, judge};
+use nearfar_host::survey::Watch;
 use nearfar_sys::child::{self, Signals};
 use nearfar_sys::event::wait_readable;
 use nearfar_sys::proc_tasks;

@@ -2,8 +2,8 @@
 
 use crate::launch::supervisor::End;
 use crate::run::outcome::Outcome;
-use crate::run::residence::{Residence, Resident};
 use nearfar_core::stats::{COUNTERS, Counter, Snapshot};
+use nearfar_host::residence::{Residence, Resident};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! What a run came to: measured facts, and the figures derived from them in one place for the summary and the run file.
 
 use crate::launch::supervisor::End;
-use crate::run::residence::Residence;
 use nearfar_core::stats::{Counter, Snapshot};
+use nearfar_host::residence::Residence;
 use std::time::Duration;
 
 /// What was measured from start to end.

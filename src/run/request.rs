@@ -2,12 +2,11 @@
 //!
 //! Everything is checked before anything is created, so that status 2 always means "nothing happened".
 
-use crate::cli::run::{Commit, Full as FullArg, Heap, OnStall, RunArgs};
+use crate::cli::run::{Commit, DEFAULT_MIGRATE_CPU, DEFAULT_MIGRATE_RATE, Full as FullArg, Heap, Migration, OnStall, RunArgs};
 use crate::exit::refuse;
 use crate::files::output::OutputFile;
 use crate::launch::{executable, library};
 use crate::run::binding::{self, Binding};
-use crate::run::mover::{NumaCache, Wanted};
 use crate::run::paging::{self, PagedJob};
 use crate::run::placement::{self, Ordered};
 use crate::run::plan_file::PlanFile;
@@ -20,6 +19,7 @@ use nearfar_core::placement::{Choice, Order, Policy, nodes};
 use nearfar_core::policy::fetch_grain::Grain;
 use nearfar_core::tier::{FarSpec, NearSpec};
 use nearfar_core::units::Bytes;
+use nearfar_host::mover::{Limits, NumaCache, Who};
 use nearfar_sys::affinity;
 use nearfar_sys::kernel::Denied;
 use nearfar_sys::numa::MemoryPolicy;
@@ -190,9 +190,10 @@ fn far_text(far: &OsStr) -> anyhow::Result<&str> {
 fn check_options(args: &RunArgs, tiers: &Tiers) -> anyhow::Result<()> {
     let on_nodes = matches!(tiers, Tiers::Nodes(_));
     let cache_on_nodes = matches!(tiers, Tiers::Nodes(Nodes { cache: true, .. }));
-    let wanted = wanted(args);
-    wanted.limits()?;
-    if !cache_on_nodes && !wanted.is_default() {
+    mover_limits(args)?;
+    let says_nothing =
+        args.migrate == Migration::Auto && args.migrate_rate == DEFAULT_MIGRATE_RATE && args.migrate_cpu == DEFAULT_MIGRATE_CPU;
+    if !cache_on_nodes && !says_nothing {
         return Err(refuse(
             "--migrate, --migrate-rate and --migrate-cpu are of cache mode between nodes, and nothing is moved in this run; leave them \
              out, or write --mode cache with nodes for --near and --far",
@@ -210,8 +211,17 @@ fn check_options(args: &RunArgs, tiers: &Tiers) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn wanted(args: &RunArgs) -> Wanted<'_> {
-    Wanted { who: args.migrate, rate: &args.migrate_rate, cpu_percent: args.migrate_cpu }
+/// What moving pages between nodes may take.
+fn mover_limits(args: &RunArgs) -> anyhow::Result<Limits> {
+    let (rate, cpu_percent) = (&args.migrate_rate, args.migrate_cpu);
+    if !(0.01..=100.0).contains(&cpu_percent) {
+        return Err(refuse(format_args!("--migrate-cpu {cpu_percent} is not between 0.01 and 100 (per cent of one CPU)")));
+    }
+    let bytes_per_s: Bytes = rate.parse().map_err(|error| refuse(format_args!("--migrate-rate: {error}")))?;
+    if bytes_per_s.0 < 1 << 20 {
+        return Err(refuse(format_args!("--migrate-rate {rate} is too little; write 1M or more (per second)")));
+    }
+    Ok(Limits { bytes_per_s: bytes_per_s.0 as f64, cpu_share: cpu_percent / 100.0 })
 }
 
 /// A quick look, so that nothing more is read on machines with one node.
@@ -275,7 +285,16 @@ fn on_nodes(
 /// Cache mode between nodes: hot pages move to near, cold ones back.
 fn numa_cache(order: &Order, args: &RunArgs, topology: &Topology) -> anyhow::Result<NumaCache> {
     let measured = args.machine.as_deref().map(|path| placement::this_machine(path, topology)).transpose()?;
-    NumaCache::plan(order, topology, measured.as_ref(), &wanted(args))
+    let who = match args.migrate {
+        Migration::Auto => Who::Auto,
+        Migration::Force => Who::Force,
+        Migration::Off => Who::Off,
+    };
+    NumaCache::plan(order, topology, measured.as_ref(), who, mover_limits(args)?).map_err(|error| {
+        refuse(format_args!(
+            "{error}. With a size for --near and a directory or emu:bw=4G,lat=10us for --far, memory is paged instead"
+        ))
+    })
 }
 
 #[cfg(test)]

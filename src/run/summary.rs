@@ -3,10 +3,10 @@
 use crate::exit::STOPPED_BY_NEARFAR;
 use crate::launch::supervisor::End;
 use crate::run::outcome::{Derived, Outcome};
-use crate::run::residence::Residence;
 use nearfar_core::placement::{NodeSet, Order};
 use nearfar_core::stats::{Counter, GRAINS};
 use nearfar_core::units::Bytes;
+use nearfar_host::residence::Residence;
 use std::fmt::Write;
 
 /// Less than this programs have in files, libraries and stacks anyway.
@@ -224,8 +224,8 @@ pub fn percent(share: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::residence::Resident;
     use nearfar_core::stats::Snapshot;
+    use nearfar_host::residence::Resident;
     use std::time::Duration;
 
     fn outcome(counters: &[(Counter, u64)]) -> Outcome {

@@ -1,5 +1,5 @@
 //! Sharing the near memory of a node among the ranks of a job on it: who a rank is, what it asks for, how near is divided, and the
-//! book of who has come, got and left. Pure: who keeps the book in a file lives in the command (`src/run/ranks/broker.rs`).
+//! book of who has come, got and left. Pure: who keeps the book in a file is `nearfar_host::broker`.
 //!
 //! Words: a *rank* is one process of an MPI job (or task of a Slurm step); its *place* is its number among the ranks of its node.
 

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 /// When one kind of look is due.
-pub struct Pace {
+pub struct Interval {
     shortest_s: f64,
     longest_s: f64,
     /// The time between two looks is this part of the time that has passed.
@@ -19,7 +19,7 @@ pub struct Pace {
     due_s: f64,
 }
 
-impl Pace {
+impl Interval {
     const fn new(shortest_s: f64, longest_s: f64, growth: f64, credit_s: f64, part: f64) -> Self {
         Self { shortest_s, longest_s, growth, credit_s, part, spent_s: 0.0, due_s: 0.0 }
     }
@@ -31,14 +31,14 @@ impl Pace {
 
     /// For memory, whose looks cost more the more memory there is.
     pub const fn of_memory() -> Self {
-        let pace = Self::new(0.05, 60.0, 0.1, 0.04, 250.0);
-        Self { due_s: 0.004, ..pace }
+        let interval = Self::new(0.05, 60.0, 0.1, 0.04, 250.0);
+        Self { due_s: 0.004, ..interval }
     }
 
     /// For the memory of a job, where nothing else is looked at: 1 % of one CPU, after 0.1 s.
     pub const fn of_residence() -> Self {
-        let pace = Self::new(0.02, 1.0, 0.02, 0.1, 100.0);
-        Self { due_s: 0.004, ..pace }
+        let interval = Self::new(0.02, 1.0, 0.02, 0.1, 100.0);
+        Self { due_s: 0.004, ..interval }
     }
 
     /// For new processes: every thread that is known is asked what it has started.
@@ -53,8 +53,8 @@ impl Pace {
 
     /// For the limits of the control group, whose use of memory changes slowly.
     pub const fn of_limits() -> Self {
-        let pace = Self::new(0.5, 10.0, 0.1, 0.0, 2000.0);
-        Self { due_s: 0.2, ..pace }
+        let interval = Self::new(0.5, 10.0, 0.1, 0.0, 2000.0);
+        Self { due_s: 0.2, ..interval }
     }
 
     /// True when a look is due, `now_s` after the first.
@@ -82,11 +82,11 @@ mod tests {
     use super::*;
 
     fn looks(until_s: f64, cost_s: f64) -> u32 {
-        let mut pace = Pace::of_threads();
+        let mut interval = Interval::of_threads();
         let (mut now, mut count) = (0.0, 0);
         while now < until_s {
-            pace.taken(now, cost_s);
-            now += pace.left(now).as_secs_f64();
+            interval.taken(now, cost_s);
+            now += interval.left(now).as_secs_f64();
             count += 1;
         }
         count
@@ -102,8 +102,14 @@ mod tests {
 
     #[test]
     fn all_together_take_less_than_they_may() {
-        let all = [Pace::of_threads(), Pace::of_memory(), Pace::of_children(), Pace::of_new_threads(), Pace::of_limits()];
-        assert!(all.iter().map(|pace| pace.credit_s).sum::<f64>() <= 0.1 + 1e-9);
-        assert!(all.iter().map(|pace| 1.0 / pace.part).sum::<f64>() <= 0.01);
+        let all = [
+            Interval::of_threads(),
+            Interval::of_memory(),
+            Interval::of_children(),
+            Interval::of_new_threads(),
+            Interval::of_limits(),
+        ];
+        assert!(all.iter().map(|interval| interval.credit_s).sum::<f64>() <= 0.1 + 1e-9);
+        assert!(all.iter().map(|interval| 1.0 / interval.part).sum::<f64>() <= 0.01);
     }
 }

@@ -7,7 +7,7 @@
 //! pages that processes share count once for each. Text of programs and other pages of files that nobody changed are not
 //! the job's memory and do not count.
 
-use crate::pace::Pace;
+use crate::interval::Interval;
 use nearfar_core::placement::NodeSet;
 use nearfar_sys::numa_maps::parse_numa_line;
 use nearfar_sys::proc_tasks;
@@ -66,7 +66,7 @@ pub struct Observer {
     far: NodeSet,
     pids: BTreeSet<u32>,
     begin: Instant,
-    pace: Pace,
+    interval: Interval,
     /// Resident pages, files included, at the look that saw most.
     most_pages: u64,
     /// When the last look at areas was over, and what it took.
@@ -116,7 +116,7 @@ impl Observer {
             far,
             pids,
             begin: Instant::now(),
-            pace: Pace::of_residence(),
+            interval: Interval::of_residence(),
             most_pages: 0,
             looked_s: 0.0,
             took_s: 0.0,
@@ -150,20 +150,20 @@ impl Observer {
 
     /// Time until the next look is due.
     fn left(&self) -> Duration {
-        self.pace.left(self.begin.elapsed().as_secs_f64())
+        self.interval.left(self.begin.elapsed().as_secs_f64())
     }
 
     /// Looks, if it is time.
     fn look(&mut self) {
         let now = self.begin.elapsed().as_secs_f64();
-        if !self.pace.is_due(now) {
+        if !self.interval.is_due(now) {
             return;
         }
         let before = self.cost();
         self.discover();
         let pages = self.pids.iter().filter_map(|&pid| self.resident_pages(pid)).sum();
         let spent = self.cost() - before;
-        self.pace.taken(now, spent);
+        self.interval.taken(now, spent);
         if has_grown(pages, self.most_pages) && now - self.looked_s >= apart_s(pages, self.most_pages, self.took_s) {
             self.most_pages = pages;
             self.look_at_areas();

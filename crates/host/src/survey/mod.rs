@@ -3,10 +3,12 @@
 //! Nothing is stopped or attached to. Threads that end before a look are not seen; of those that were seen, the last look counts. Processes
 //! are found through their parents: one whose parent had ended before it was first looked at is missed.
 
-use super::crowd::{self, Cores, Runner};
-use super::facts;
-use super::track::{LiveProcess, LiveThread, Spent};
-use crate::pace::Pace;
+mod crowd;
+mod facts;
+mod track;
+
+use crate::interval::Interval;
+use crowd::{Cores, Runner};
 use nearfar_core::affinity::{Crowding, Pages, Process, Survey, Thread, classify, number_threads};
 use nearfar_core::node::{CpuList, Topology};
 use nearfar_sys::numa_maps;
@@ -15,6 +17,7 @@ use nearfar_sys::proc_tasks::{self, Stat};
 use nearfar_sys::root::Root;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::{Duration, Instant};
+use track::{LiveProcess, LiveThread, Spent};
 
 /// Threads that are listed one by one; of more, only the number is kept.
 const MOST_THREADS: usize = 4096;
@@ -40,11 +43,11 @@ pub struct Watch {
     survey: Survey,
     listed: usize,
     cores: Cores,
-    threads_pace: Pace,
-    new_threads_pace: Pace,
-    memory_pace: Pace,
-    limits_pace: Pace,
-    children_pace: Pace,
+    threads_interval: Interval,
+    new_threads_interval: Interval,
+    memory_interval: Interval,
+    limits_interval: Interval,
+    children_interval: Interval,
     scanned_s: f64,
     searched_s: f64,
     throttled_before: Option<u64>,
@@ -67,11 +70,11 @@ impl Watch {
             cores: Cores::new(&placement),
             survey: Survey { placement, nodes, ..Survey::default() },
             listed: 0,
-            threads_pace: Pace::of_threads(),
-            new_threads_pace: Pace::of_new_threads(),
-            memory_pace: Pace::of_memory(),
-            limits_pace: Pace::of_limits(),
-            children_pace: Pace::of_children(),
+            threads_interval: Interval::of_threads(),
+            new_threads_interval: Interval::of_new_threads(),
+            memory_interval: Interval::of_memory(),
+            limits_interval: Interval::of_limits(),
+            children_interval: Interval::of_children(),
             scanned_s: f64::NEG_INFINITY,
             searched_s: 0.0,
             throttled_before: None,
@@ -89,40 +92,46 @@ impl Watch {
     /// Time until the next look is due.
     pub fn left(&self) -> Duration {
         let now = self.begin.elapsed().as_secs_f64();
-        let paces = [&self.children_pace, &self.threads_pace, &self.new_threads_pace, &self.memory_pace, &self.limits_pace];
-        paces.iter().map(|pace| pace.left(now)).min().unwrap_or_default()
+        let paces = [
+            &self.children_interval,
+            &self.threads_interval,
+            &self.new_threads_interval,
+            &self.memory_interval,
+            &self.limits_interval,
+        ];
+        paces.iter().map(|interval| interval.left(now)).min().unwrap_or_default()
     }
 
     /// Looks, at whatever is due; `at_once` looks at the threads in any case.
     pub fn look(&mut self, at_once: bool) {
         let now = self.begin.elapsed().as_secs_f64();
-        if self.children_pace.is_due(now) {
+        if self.children_interval.is_due(now) {
             let before = self.cost();
             self.discover(now);
-            self.children_pace.taken(now, self.cost() - before);
+            self.children_interval.taken(now, self.cost() - before);
         }
-        if at_once || self.threads_pace.is_due(now) {
+        if at_once || self.threads_interval.is_due(now) {
             let before = self.cost();
             self.look_at_threads(now);
             self.searched(now);
             self.survey.seconds = now;
             self.survey.looks += 1;
-            self.threads_pace.taken(now, self.cost() - before);
-        } else if self.new_threads_pace.is_due(now) {
+            self.threads_interval.taken(now, self.cost() - before);
+        } else if self.new_threads_interval.is_due(now) {
             let before = self.cost();
             self.look_for_new_threads(now);
             self.searched(now);
-            self.new_threads_pace.taken(now, self.cost() - before);
+            self.new_threads_interval.taken(now, self.cost() - before);
         }
-        if self.memory_pace.is_due(now) {
+        if self.memory_interval.is_due(now) {
             let before = self.cost();
             self.look_at_memory(now);
-            self.memory_pace.taken(now, self.cost() - before);
+            self.memory_interval.taken(now, self.cost() - before);
         }
-        if self.limits_pace.is_due(now) {
+        if self.limits_interval.is_due(now) {
             let before = self.cost();
             self.limits();
-            self.limits_pace.taken(now, self.cost() - before);
+            self.limits_interval.taken(now, self.cost() - before);
         }
     }
 

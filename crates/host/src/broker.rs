@@ -3,13 +3,12 @@
 //! A file of lines that are only ever added, each a JSON object: the header, then events. Whoever changes it holds a lock (flock),
 //! which the kernel frees when its holder dies; a line half written is cut off by the next one. Whoever comes first creates it
 //! (0600), whoever leaves last removes it; one that nobody will come back to is removed by whoever comes across it.
-//! Nothing here waits longer than [`PATIENCE`].
+//! Nothing here waits longer than a second.
 
-use crate::run::account::RankRecord;
 use nearfar_core::share::{Book, Event, Process};
 use nearfar_sys::private_file::{self, Refusal};
 use nearfar_sys::{place, process};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -56,28 +55,28 @@ struct Header {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct Line<R> {
     #[serde(flatten)]
     event: Event,
     #[serde(skip_serializing_if = "Option::is_none")]
-    record: Option<RankRecord>,
+    record: Option<R>,
 }
 
 /// Why there is no broker: words for the user.
 pub type Trouble = String;
 
-/// The open file and what it said so far.
-pub struct Broker {
+/// The open file and what it said so far. `R` is what a rank tells when it leaves.
+pub struct Broker<R> {
     path: PathBuf,
     identity: Identity,
     file: File,
     read: u64,
     book: Book,
-    records: Vec<(Process, RankRecord)>,
+    records: Vec<(Process, R)>,
 }
 
 /// The broker while nobody else may change it.
-pub struct Locked<'a>(&'a mut Broker);
+pub struct Locked<'a, R>(&'a mut Broker<R>);
 
 /// What became of the launcher that a file names.
 enum Owner {
@@ -120,7 +119,7 @@ fn file_name(identity: &Identity) -> String {
     format!("{PREFIX}-{}-{readable}-{hash:016x}", private_file::user())
 }
 
-impl Broker {
+impl<R: Serialize + DeserializeOwned> Broker<R> {
     /// Opens the broker of a job, or begins it.
     pub fn open(identity: Identity) -> Result<Self, Trouble> {
         let dir = dir()?;
@@ -138,7 +137,7 @@ impl Broker {
 
     /// Locks it and reads what is new. With `coming`, a file that its ranks are done with, or that is of an earlier boot, is
     /// replaced.
-    pub fn lock(&mut self, coming: bool) -> Result<Locked<'_>, Trouble> {
+    pub fn lock(&mut self, coming: bool) -> Result<Locked<'_, R>, Trouble> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let locked = private_file::try_lock(&self.file).map_err(|errno| self.trouble(&errno))?;
@@ -190,7 +189,7 @@ impl Broker {
         self.read += whole as u64;
         for line in lines {
             // What a later version adds is left out.
-            let Ok(Line { event, record }) = serde_json::from_slice(line) else { continue };
+            let Ok(Line { event, record }) = serde_json::from_slice::<Line<R>>(line) else { continue };
             if let (Event::Left { process }, Some(record)) = (&event, record) {
                 self.records.push((*process, record));
             }
@@ -230,19 +229,19 @@ impl Broker {
     }
 }
 
-impl Locked<'_> {
+impl<R: Serialize + DeserializeOwned> Locked<'_, R> {
     /// What is in the book.
     pub fn book(&self) -> &Book {
         &self.0.book
     }
 
     /// What those who left have told.
-    pub fn records(&self) -> &[(Process, RankRecord)] {
+    pub fn records(&self) -> &[(Process, R)] {
         &self.0.records
     }
 
     /// Writes an event.
-    pub fn write(&mut self, event: Event, record: Option<RankRecord>) -> Result<(), Trouble> {
+    pub fn write(&mut self, event: Event, record: Option<R>) -> Result<(), Trouble> {
         let line = Line { event, record };
         self.0.append(&line)?;
         if let (Event::Left { process }, Some(record)) = (&line.event, line.record) {
@@ -258,7 +257,7 @@ impl Locked<'_> {
     }
 }
 
-impl Drop for Locked<'_> {
+impl<R> Drop for Locked<'_, R> {
     fn drop(&mut self) {
         private_file::unlock(&self.0.file);
     }
@@ -282,7 +281,9 @@ fn sweep(dir: &Path) {
             continue;
         }
         let identity = Identity { job: None, launcher: Process { pid: 0, start: 0 }, places: 0, exact: true };
-        let mut broker = Broker { path, identity, file, read: 0, book: Book::new(0, true), records: Vec::new() };
+        // What was told is not looked at.
+        let mut broker =
+            Broker::<serde_json::Value> { path, identity, file, read: 0, book: Book::new(0, true), records: Vec::new() };
         // An empty one is being begun.
         let has_lines = broker.file.metadata().is_ok_and(|facts| facts.len() > 0);
         if has_lines && private_file::is_at(&broker.file, &broker.path) && broker.read_news() == Ok(true) {

@@ -1,11 +1,7 @@
 //! A run that is one rank of many: its share of the node's near, the names of its files, and one report for all ranks of the node.
 //!
-//! The broker (`broker.rs`) is a help, never a condition: where it cannot be used, or answers too late, a rank takes the even part
+//! The broker (`nearfar_host::broker`) is a help, never a condition: where it cannot be used, or answers too late, a rank takes the even part
 //! that it can work out alone, says so, and reports alone.
-//!
-//! Modules are listed lowest first.
-
-mod broker;
 
 use crate::cli::run::RunArgs;
 use crate::exit::refuse;
@@ -15,12 +11,12 @@ use crate::machine;
 use crate::run::account::{Account, RankRecord};
 use crate::run::outcome::Outcome;
 use crate::run::paging::MIN_NEAR;
-use crate::run::ranks::broker::{Broker, Identity, Locked, alive};
 use crate::run::request::RunRequest;
 use crate::ui::message;
 use nearfar_core::addr::{CHUNK, PAGE};
 use nearfar_core::share::{Book, Claim, Come, Event, Member, Process, divide, member_of};
 use nearfar_core::units::Bytes;
+use nearfar_host::broker::{Broker, Identity, Locked, alive};
 use nearfar_sys::process;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -51,7 +47,7 @@ pub struct Rank {
 /// A rank that has its share.
 pub struct Ranked {
     rank: Rank,
-    broker: Option<Broker>,
+    broker: Option<Broker<RankRecord>>,
     come: Come,
     near_bytes: u64,
     quiet: bool,
@@ -213,7 +209,12 @@ impl Rank {
 }
 
 /// Comes, waits for the others for a while, and gets a share; with words on what all got.
-fn meet(broker: &mut Broker, come: &mut Come, local: Option<u32>, exact: bool) -> Result<(Option<u64>, String), String> {
+fn meet(
+    broker: &mut Broker<RankRecord>,
+    come: &mut Come,
+    local: Option<u32>,
+    exact: bool,
+) -> Result<(Option<u64>, String), String> {
     let me = come.process;
     let mut locked = broker.lock(true)?;
     (come.place, come.extra) = locked.book().place_for(local, alive);
@@ -340,7 +341,7 @@ impl Ranked {
     }
 
     /// Leaves, and takes along what the last one has to write; the lock ends here.
-    fn leave_locked(&self, mut locked: Locked<'_>, record: RankRecord) -> Result<Parting, String> {
+    fn leave_locked(&self, mut locked: Locked<'_, RankRecord>, record: RankRecord) -> Result<Parting, String> {
         let process = self.come.process;
         if !locked.book().guests().iter().any(|guest| guest.come.process == process) {
             // Somebody removed the file meanwhile, as some systems do at the end of a session.
@@ -363,7 +364,7 @@ impl Ranked {
     }
 
     /// The figures of those who were `wanted`; of who left without a word, that it did.
-    fn together(&self, locked: &Locked<'_>, wanted: impl Fn(&Come) -> bool) -> Account {
+    fn together(&self, locked: &Locked<'_, RankRecord>, wanted: impl Fn(&Come) -> bool) -> Account {
         let of = |process: Process| locked.records().iter().find(|(of, _)| *of == process).map(|(_, record)| record.clone());
         let lost = |come: &Come, got: Option<u64>| RankRecord {
             rank: come.rank,

@@ -11,5 +11,7 @@ mod pair;
 mod rounds;
 mod plan;
 
-pub use plan::{Mover, NumaCache, Wanted};
+pub use pair::NoPair;
+pub use plan::{Mover, NumaCache, Who};
 pub use report::Report;
+pub use rounds::Limits;

@@ -1,10 +1,8 @@
 //! Whether pages are moved in this run, by whom, and why not: settled before the program starts.
 
-use super::pair::Pair;
+use super::pair::{NoPair, Pair};
 use super::report::Report;
 use super::rounds::{Limits, Rounds, Shared};
-use crate::cli::run::{DEFAULT_MIGRATE_CPU, DEFAULT_MIGRATE_RATE, Migration};
-use crate::exit::refuse;
 use nearfar_core::node::{Node, Topology};
 use nearfar_core::placement::{NodeSet, Order};
 use nearfar_core::policy::migrate::Gain;
@@ -16,15 +14,15 @@ use nearfar_sys::tiering::Tiering;
 use nearfar_sys::visits::Sampler;
 use std::sync::Arc;
 
-/// What was typed of it.
-#[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
-    /// `--migrate`.
-    pub who: Migration,
-    /// `--migrate-rate`: bytes per second.
-    pub rate: &'a str,
-    /// `--migrate-cpu`: per cent of one CPU.
-    pub cpu_percent: f64,
+/// Who moves pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// The kernel where its tiering is on, otherwise nearfar.
+    Auto,
+    /// Nearfar, even where the kernel's tiering is on.
+    Force,
+    /// Nobody: memory stays where it was touched first.
+    Off,
 }
 
 /// What is done in cache mode among nodes.
@@ -38,45 +36,20 @@ pub struct NumaCache {
     pub notes: Vec<String>,
 }
 
-impl Wanted<'_> {
-    /// What it allows the mover to take.
-    ///
-    /// # Errors
-    /// A refusal of what cannot be worked with.
-    pub fn limits(&self) -> anyhow::Result<Limits> {
-        let Self { rate, cpu_percent, .. } = *self;
-        if !(0.01..=100.0).contains(&cpu_percent) {
-            return Err(refuse(format_args!("--migrate-cpu {cpu_percent} is not between 0.01 and 100 (per cent of one CPU)")));
-        }
-        let bytes_per_s: Bytes = rate.parse().map_err(|error| refuse(format_args!("--migrate-rate: {error}")))?;
-        if bytes_per_s.0 < 1 << 20 {
-            return Err(refuse(format_args!("--migrate-rate {rate} is too little; write 1M or more (per second)")));
-        }
-        Ok(Limits { bytes_per_s: bytes_per_s.0 as f64, cpu_share: cpu_percent / 100.0 })
-    }
-
-    /// True when nothing was asked for that is not so anyway.
-    pub fn is_default(&self) -> bool {
-        self.who == Migration::Auto && self.rate == DEFAULT_MIGRATE_RATE && self.cpu_percent == DEFAULT_MIGRATE_CPU
-    }
-}
-
 impl NumaCache {
     /// Settles it for `order` on this machine; `measured` is this machine's node.json, if there is one.
     ///
     /// # Errors
-    /// A refusal when there are no two sets of nodes, or the rate is none.
-    pub fn plan(order: &Order, topology: &Topology, measured: Option<&Node>, wanted: &Wanted<'_>) -> anyhow::Result<Self> {
-        let who = wanted.who;
-        let limits = wanted.limits()?;
+    /// There are no two sets of nodes.
+    pub fn plan(order: &Order, topology: &Topology, measured: Option<&Node>, who: Who, limits: Limits) -> Result<Self, NoPair> {
         let pair = Pair::of(order, topology, measured)?;
         let tiering = Tiering::of(&Root::this());
         let mut cache = Self { pair, sampler: None, limits, kernel: false, notes: Vec::new() };
         let Pair { near, far, gain, .. } = &cache.pair;
         let first = format!("cache mode: new memory goes to near (nodes {near}) while it has room, then to far (nodes {far})");
         let note = match who {
-            Migration::Off => format!("{first}, and stays there (--migrate off)"),
-            Migration::Auto if tiering.serves(near, far) => {
+            Who::Off => format!("{first}, and stays there (--migrate off)"),
+            Who::Auto if tiering.serves(near, far) => {
                 cache.kernel = true;
                 kernel_note(&tiering)
             }
@@ -191,23 +164,13 @@ mod tests {
         let topology = Topology { nodes: vec![node(0), node(1)], ..Topology::default() };
         let set = |id: u32| NodeSet::from_iter([id]);
         let order = Order { near: set(0), far: set(1), near_limit: 64 << 20, ..Order::default() };
-        let wanted = Wanted { who: Migration::Off, rate: "1G", cpu_percent: 1.0 };
-        let mut cache = NumaCache::plan(&order, &topology, None, &wanted).expect("planned");
+        let limits = Limits { bytes_per_s: 1e9, cpu_share: 0.01 };
+        let mut cache = NumaCache::plan(&order, &topology, None, Who::Off, limits).expect("planned");
         assert!(cache.notes.iter().any(|note| note.contains("not held")), "{:?}", cache.notes);
         cache.limit_near(16 << 20);
         assert_eq!(cache.pair.room(&cache.pair.free(), 17 << 20).near.min(0), -(1 << 20));
-        let unlimited = NumaCache::plan(&Order { near_limit: u64::MAX, ..order }, &topology, None, &wanted).expect("planned");
+        let unlimited =
+            NumaCache::plan(&Order { near_limit: u64::MAX, ..order }, &topology, None, Who::Off, limits).expect("planned");
         assert!(!unlimited.notes.iter().any(|note| note.contains("not held")), "{:?}", unlimited.notes);
-    }
-
-    #[test]
-    fn bad_rates_and_single_nodes_are_refused() {
-        let topology = Topology::default();
-        let plan = |rate: &str| {
-            let wanted = Wanted { who: Migration::Auto, rate, cpu_percent: 1.0 };
-            NumaCache::plan(&Order::default(), &topology, None, &wanted).expect_err("refused").to_string()
-        };
-        assert!(plan("fast").contains("--migrate-rate") && plan("1").contains("1M"));
-        assert!(plan("1G").contains("two nodes"));
     }
 }

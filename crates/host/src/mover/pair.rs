@@ -1,6 +1,5 @@
 //! The two sets of nodes between which pages move: how much faster near is, how much room there is, and which node is nearest.
 
-use crate::exit::refuse;
 use nearfar_core::node::{Chase, Memory, Node, Topology, Validity};
 use nearfar_core::placement::{NodeSet, Order, Tier};
 use nearfar_core::policy::migrate::{Gain, Origin, Room, Speed};
@@ -10,6 +9,19 @@ use std::collections::BTreeMap;
 /// What stays free on each node for the kernel and for new memory: that part of it, and at least this much.
 const MARGIN_PART: u64 = 64;
 const LEAST_MARGIN: u64 = 8 << 20;
+
+/// There are no two nodes between which pages can move.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error(
+    "cache mode among NUMA nodes moves pages between two nodes with memory, and this machine has {usable} that this process may use{}; near \
+     {near}, far {far}",
+    if *.usable == 1 { "" } else { ", but not these" }
+)]
+pub struct NoPair {
+    usable: usize,
+    near: String,
+    far: String,
+}
 
 /// Near and far nodes.
 #[derive(Clone, Debug)]
@@ -31,8 +43,8 @@ impl Pair {
     /// The nodes of `order` on the machine of `topology`; `measured` is this machine's node.json.
     ///
     /// # Errors
-    /// A refusal when these are not two sets of nodes with memory that this process may use.
-    pub fn of(order: &Order, topology: &Topology, measured: Option<&Node>) -> anyhow::Result<Self> {
+    /// These are not two sets of nodes with memory that this process may use.
+    pub fn of(order: &Order, topology: &Topology, measured: Option<&Node>) -> Result<Self, NoPair> {
         let usable = |set: &NodeSet| -> NodeSet {
             let has_memory = |&node: &u32| topology.node(node).is_some_and(|node| node.bytes > 0 && node.allowed);
             set.iter().filter(has_memory).collect()
@@ -43,13 +55,7 @@ impl Pair {
         let far: NodeSet = far.iter().filter(|&node| !near.contains(node)).collect();
         if near.is_empty() || far.is_empty() {
             let count = topology.nodes.iter().filter(|node| node.bytes > 0).count();
-            return Err(refuse(format_args!(
-                "cache mode among NUMA nodes moves pages between two nodes with memory, and this machine has {count} that this process may \
-                 use{}; near {}, far {}. With a size for --near and a directory or emu:bw=4G,lat=10us for --far, memory is paged instead",
-                if count == 1 { "" } else { ", but not these" },
-                order.near,
-                order.far
-            )));
+            return Err(NoPair { usable: count, near: order.near.to_string(), far: order.far.to_string() });
         }
         let margin = |node: u32| (node, (topology.node(node).map_or(0, |node| node.bytes) / MARGIN_PART).max(LEAST_MARGIN));
         let all = || near.iter().chain(far.iter());
@@ -155,7 +161,7 @@ mod tests {
         let single = machine(vec![node(0, "0-3", None)], &[&[10]]);
         for order in [order(&[0], &[]), order(&[0], &[0]), order(&[1], &[0])] {
             let error = Pair::of(&order, &single, None).expect_err("refused").to_string();
-            assert!(error.contains("this machine has 1") && error.contains("a directory"), "{error}");
+            assert!(error.contains("this machine has 1"), "{error}");
         }
     }
 
