@@ -24,8 +24,10 @@ mod demo;
 mod memkind_tools;
 mod man;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
+use std::error::Error;
 use std::process::ExitCode;
 use ui::message;
 
@@ -33,8 +35,8 @@ fn main() -> ExitCode {
     if let Some(result) = memkind_tools::dispatch(&std::env::args_os().collect::<Vec<_>>()) {
         return result.unwrap_or_else(failed);
     }
-    let result = match Cli::parse().command {
-        Command::Run(args) => run::run(args),
+    let result = match Cli::try_parse().unwrap_or_else(|error| not_understood(&error)).command {
+        Command::Run(args) => run::run(*args),
         Command::Probe(args) => probe::run(args),
         Command::Profile(args) => profile::run(args),
         Command::Map(args) => map::run(args),
@@ -48,6 +50,17 @@ fn main() -> ExitCode {
         Command::Man(args) => man::run(args, Cli::command()),
     };
     result.unwrap_or_else(failed)
+}
+
+/// Ends the command with the status of what was typed: 2 when it is wrong, 0 for help. A value that an option does not take is told of
+/// like all that is refused later.
+fn not_understood(error: &clap::Error) -> ! {
+    let (option, why) = (error.get(ContextKind::InvalidArg), error.source());
+    if let (Some(ContextValue::String(option)), Some(why)) = (option, why) {
+        message::line(format_args!("{}: {why}", option.split(' ').next().unwrap_or_default()));
+        std::process::exit(exit::BAD_INPUT.into());
+    }
+    error.exit()
 }
 
 fn failed(error: anyhow::Error) -> ExitCode {
@@ -81,9 +94,16 @@ mod tests {
     }
 
     #[test]
-    fn negative_sizes_reach_the_parser_that_explains_them() {
-        let cli = Cli::try_parse_from(["nearfar", "run", "--near", "-5", "ls"]).expect("parsed");
-        let Command::Run(args) = cli.command else { panic!("run") };
-        assert_eq!(args.near.as_deref(), Some("-5"));
+    fn bad_values_are_explained_with_the_option() {
+        for (options, hints) in [
+            (["--near", "-5"], ["--near", "negative"]),
+            (["--deny", "mov"], ["--deny", "io_uring"]),
+            (["--grain", "3K"], ["--grain", "power of two"]),
+            (["--migrate-rate", "nonsense"], ["--migrate-rate", "size"]),
+        ] {
+            let line = [&["nearfar", "run"], &options[..], &["ls"]].concat();
+            let error = Cli::try_parse_from(line).err().expect("refused").to_string();
+            assert!(hints.iter().all(|hint| error.contains(hint)), "{options:?}: {error}");
+        }
     }
 }

@@ -220,8 +220,8 @@ fn bad_requests_are_refused_in_one_line() {
         (&["4194304999"][..], "no process 4194304999"),
         (&["0"], "no process 0"),
         (&["--", "no-such-program-anywhere"], "PATH"),
-        (&["--after", "soon", "1"], "--after soon"),
-        (&["--after", "-1", "1"], "--after -1"),
+        (&["--after", "soon", "1"], "--after: soon"),
+        (&["--after", "-1", "1"], "--after: -1"),
         (&["1", "--after", "2"], "before the number"),
         (&["-o", "/nonexistent/map.txt", "--", "true"], "/nonexistent/map.txt"),
     ] {

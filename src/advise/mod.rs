@@ -56,7 +56,7 @@ impl Request {
             return Err(refuse("--runs 0: without runs nothing is verified"));
         }
         let near = tiers::near(&args.near)?;
-        tiers::far_spec(args)?;
+        tiers::check_far(args.far.as_ref())?;
         let (output, json) = (target("-o", &args.output)?, target("--json", &args.json)?);
         Ok(Self { near, output, json, plot: target("--plot", &args.plot)? })
     }

@@ -26,30 +26,26 @@ const ORDINARY: (f64, f64) = (20e9, 100.0);
 const MEASURE: Duration = Duration::from_secs(3);
 
 /// Bytes of near.
-pub fn near(text: &str) -> anyhow::Result<f64> {
-    let spec: NearSpec = text.parse().map_err(|error| refuse(format_args!("--near: {error}")))?;
+pub fn near(spec: &NearSpec) -> anyhow::Result<f64> {
     match spec {
         NearSpec::Node { limit: None, .. } => {
-            Err(refuse(format_args!("--near {text}: name a size, such as 16G; which nodes are near is the machine's to say")))
+            Err(refuse(format_args!("--near {spec}: name a size, such as 16G; which nodes are near is the machine's to say")))
         }
         spec => match spec.budget(machine::memory_limit().bytes) {
             Some(bytes) if bytes > 0 => Ok(bytes as f64),
-            _ => Err(refuse(format_args!("--near {text}: there must be some near memory"))),
+            _ => Err(refuse(format_args!("--near {spec}: there must be some near memory"))),
         },
     }
 }
 
-/// `--far`, understood.
-pub fn far_spec(args: &AdviseArgs) -> anyhow::Result<Option<FarSpec>> {
-    let Some(far) = &args.far else { return Ok(None) };
-    let text = far.to_str().ok_or_else(|| refuse("--far: the path is not UTF-8; name another directory"))?;
-    let spec: FarSpec = text.parse().map_err(|error| refuse(format_args!("--far: {error}")))?;
-    if matches!(spec, FarSpec::Node { .. }) {
-        return Err(refuse(format_args!(
+/// Refuses a far that is nodes.
+pub fn check_far(far: Option<&FarSpec>) -> anyhow::Result<()> {
+    match far {
+        Some(spec @ FarSpec::Node { .. }) => Err(refuse(format_args!(
             "--far {spec}: for memories between which nothing is paged, describe the machine: --machine node.json (nearfar probe)"
-        )));
+        ))),
+        _ => Ok(()),
     }
-    Ok(Some(spec))
 }
 
 /// The machine, of which `near` bytes are near.
@@ -59,14 +55,14 @@ pub fn machine(args: &AdviseArgs, near: f64) -> anyhow::Result<Machine> {
     let at_home = args.home.as_deref().map(compare::find).transpose()?;
     let at_home = at_home.map(|node| home(&node)).transpose().map_err(refuse)?;
     let this = || Tier::plain("memory", ORDINARY.0, ORDINARY.1, f64::INFINITY);
-    match (far_spec(args)?, node) {
+    match (&args.far, node) {
         (Some(spec), node) => {
             let own = node.as_ref().and_then(|node| home(node).ok());
             let tier = at_home.or(own).unwrap_or_else(this);
             let known = node.as_ref().and_then(|node| node.far.iter().find(|far| far.spec == spec.to_string()));
-            let paged = match (&spec, known) {
+            let paged = match (spec, known) {
                 (FarSpec::Emulated { bytes_per_s, latency_ns }, _) => {
-                    emulated(&spec, *bytes_per_s as f64, *latency_ns as f64, near)
+                    emulated(spec, *bytes_per_s as f64, *latency_ns as f64, near)
                 }
                 (_, Some(far)) => of_points(far, near)?,
                 _ => {
@@ -76,7 +72,7 @@ pub fn machine(args: &AdviseArgs, near: f64) -> anyhow::Result<Machine> {
                 }
             };
             // What paging costs is measured where it will be paid.
-            let paged = if named.is_none() { calibrated(&spec, paged) } else { paged };
+            let paged = if named.is_none() { calibrated(spec, paged) } else { paged };
             let name = node.map_or_else(|| "this machine".to_owned(), |node| node.name);
             Ok(Machine::paged(&name, tier, paged))
         }
@@ -89,13 +85,13 @@ pub fn machine(args: &AdviseArgs, near: f64) -> anyhow::Result<Machine> {
 }
 
 /// Refuses more near memory than the machine has, where that is known.
-pub fn fits(machine: &Machine, text: &str, near: f64) -> anyhow::Result<()> {
+pub fn fits(machine: &Machine, spec: &NearSpec, near: f64) -> anyhow::Result<()> {
     let has = machine.near.bytes;
     if !has.is_finite() || has <= 0.0 || near <= has {
         return Ok(());
     }
     let (near, has) = (Bytes(near as u64), Bytes(has as u64));
-    Err(refuse(format_args!("--near {text}: that is {near}, and {} has {has} of near memory: name at most that", machine.name)))
+    Err(refuse(format_args!("--near {spec}: that is {near}, and {} has {has} of near memory: name at most that", machine.name)))
 }
 
 fn of_node(node: &Node, at_home: Option<Tier>, this: Tier, near: f64) -> anyhow::Result<Machine> {
@@ -261,6 +257,7 @@ mod tests {
 
     #[test]
     fn sizes_of_near() {
+        let near = |text: &str| near(&text.parse()?);
         assert_eq!(near("16G").expect("a size"), (16u64 << 30) as f64);
         assert!(near("50%").expect("a share") > 1e6);
         for bad in ["node:1", "0", "x"] {

@@ -17,6 +17,7 @@ use nearfar_core::advise::by_routine::ByRoutine;
 use nearfar_core::advise::rules;
 use nearfar_core::placement::plan::{Place, TierName};
 use nearfar_core::profile::summary::{Estimate, Summary};
+use nearfar_core::tier::NearSpec;
 use nearfar_core::units::Bytes;
 use nearfar_profile::outside::{NotSeen, Outside, Watched};
 use nearfar_sys::child::{self, Signals};
@@ -52,7 +53,7 @@ impl std::error::Error for ProgramFailed {}
 /// What is run.
 pub struct Job {
     argv: Vec<OsString>,
-    near: String,
+    near: NearSpec,
     far: OsString,
     runs: usize,
     each: bool,
@@ -114,7 +115,7 @@ impl Job {
         let path = executable::find(&argv[0], std::env::var_os("PATH").as_deref())?;
         executable::check_preloadable(&path)?;
         same_program(&path, summary)?;
-        let far = args.far.clone().unwrap_or_default();
+        let far = args.far.as_ref().map_or_else(OsString::new, |far| far.to_string().into());
         Ok(Self { argv, near: args.near.clone(), far, runs: args.runs, each: args.each, sets: args.sets })
     }
 
@@ -259,7 +260,7 @@ impl Job {
         std::fs::write(&path, plan).with_context(|| format!("{} cannot be written", path.display()))?;
         let mut place = OsString::from("plan:");
         place.push(&path);
-        let options = [OsString::from("--near"), self.near.clone().into(), "--place".into(), place];
+        let options = [OsString::from("--near"), self.near.to_string().into(), "--place".into(), place];
         Ok(Case { name: name.to_owned(), predicted, moved: None, by_routine: None, options: options.into() })
     }
 

@@ -1,5 +1,6 @@
 //! Options of `nearfar advise`.
 
+use nearfar_core::tier::{FarSpec, NearSpec};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -13,7 +14,7 @@ pub struct AdviseArgs {
 
     /// How much near memory there is: 16G, or 50% (of this machine's memory)
     #[arg(long, value_name = "SIZE", required = true, allow_hyphen_values = true)]
-    pub near: String,
+    pub near: NearSpec,
 
     /// The machine to predict for: a published one (see "nearfar probe --list-machines"), or a node.json of "nearfar probe".
     /// Without it, or with "this": this machine's memory, over what --far names
@@ -22,7 +23,7 @@ pub struct AdviseArgs {
 
     /// What is behind near: emu:bw=4G,lat=10us or a directory, whose speed is measured. Without it: the machine's far memory
     #[arg(long, value_name = "SPEC")]
-    pub far: Option<OsString>,
+    pub far: Option<FarSpec>,
 
     /// The machine that the profile was taken on, as a node.json or a published one, when it is another one than --machine
     #[arg(long, value_name = "NAME | FILE")]

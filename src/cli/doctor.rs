@@ -1,6 +1,7 @@
 //! Options of `nearfar doctor`.
 
-use super::run::DEFAULT_FAR;
+use super::run::{DEFAULT_FAR, denied};
+use nearfar_sys::kernel::Denied;
 use std::path::PathBuf;
 
 /// `nearfar doctor`.
@@ -16,8 +17,9 @@ pub struct DoctorArgs {
         value_name = "LIST",
         default_value = "",
         hide_default_value = true,
+        value_parser = denied,
         env = "NEARFAR_DENY",
         hide_env_values = true
     )]
-    pub deny: String,
+    pub deny: Denied,
 }

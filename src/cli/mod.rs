@@ -29,7 +29,7 @@ pub struct Cli {
 #[derive(Subcommand)]
 pub enum Command {
     /// Run a program in less memory than it needs; the rest goes to a disk
-    Run(run::RunArgs),
+    Run(Box<run::RunArgs>),
     /// Measure this machine's memories, processors and far tiers; no root is needed
     Probe(probe::ProbeArgs),
     /// Tell which of a program's data cause its memory traffic

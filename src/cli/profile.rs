@@ -1,5 +1,7 @@
 //! Options of `nearfar profile`.
 
+use nearfar_core::units::Bytes;
+use nearfar_profile::settings::Denied;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -14,11 +16,11 @@ pub struct ProfileArgs {
 
     /// Smallest block of memory that is an object of its own
     #[arg(long, value_name = "SIZE", default_value = "4K", allow_hyphen_values = true)]
-    pub least: String,
+    pub least: Bytes,
 
     /// Share of the program's time that observing may take [default: 2%]
-    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true, conflicts_with = "precise")]
-    pub budget: Option<String>,
+    #[arg(long, value_name = "PERCENT", value_parser = share, allow_hyphen_values = true, conflicts_with = "precise")]
+    pub budget: Option<f64>,
 
     /// Look more often: narrower intervals, for up to 15 % of the run time. A budget of 7%, and more memory samples where the processor
     /// takes them
@@ -27,7 +29,7 @@ pub struct ProfileArgs {
 
     /// Size that the file may have; when it comes near, small objects are told of together
     #[arg(long, value_name = "SIZE", default_value = "64M", allow_hyphen_values = true)]
-    pub limit: String,
+    pub limit: Bytes,
 
     /// Write what the profile says to this file as well, as JSON
     #[arg(long, value_name = "FILE")]
@@ -42,8 +44,8 @@ pub struct ProfileArgs {
     pub seed: u64,
 
     /// Do without these means of observing, to try what happens then: faults, clock, script, samples, awake
-    #[arg(long, value_name = "LIST", default_value = "", hide = true, env = "NEARFAR_PROFILE_DENY")]
-    pub deny: String,
+    #[arg(long, value_name = "LIST", default_value = "", hide = true, value_parser = denied, env = "NEARFAR_PROFILE_DENY")]
+    pub deny: Denied,
 
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
@@ -65,3 +67,13 @@ Examples:
   nearfar profile -o app.nfprof -- ./solver input.dat
   nearfar report app.nfprof                       (the table again, and a page)
   nearfar advise app.nfprof --near 16G";
+
+/// "2%" or "2" as a share.
+fn share(text: &str) -> Result<f64, String> {
+    let percent = text.trim_end_matches('%').trim().parse::<f64>().ok().filter(|percent| (0.1..=50.0).contains(percent));
+    percent.map(|percent| percent / 100.0).ok_or_else(|| format!("{text}: write a share of the time from 0.1% to 50%"))
+}
+
+fn denied(list: &str) -> Result<Denied, String> {
+    Denied::parse(list).ok_or_else(|| format!("{list}: there are faults, clock, script, samples and awake"))
+}

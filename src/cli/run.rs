@@ -1,5 +1,13 @@
 //! Options of `nearfar run`, and the words that they take.
 
+use nearfar_core::faults::Faults;
+use nearfar_core::mode::Mode;
+use nearfar_core::placement::Choice;
+use nearfar_core::policy::fetch_grain::Grain;
+use nearfar_core::share::Claim;
+use nearfar_core::tier::{FarSpec, NearSpec};
+use nearfar_core::units::Bytes;
+use nearfar_sys::kernel::{DENY_NAMES, Denied};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -10,22 +18,22 @@ pub struct RunArgs {
     /// Fast memory that the program and its children may use together: 800M, 16GiB or 50% (of this machine's memory); or NUMA
     /// nodes: node:1, node:1,3:12G. Without it: the fast memory of a machine with two kinds, otherwise 50%
     #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
-    pub near: Option<String>,
+    pub near: Option<NearSpec>,
 
     /// Where the rest goes: a directory on a fast disk, emu:bw=4G,lat=10us (memory made slow, for trials), or NUMA nodes: node:0.
     /// Without it: the other nodes when near is nodes, otherwise /var/tmp
     #[arg(long, value_name = "SPEC")]
-    pub far: Option<OsString>,
+    pub far: Option<FarSpec>,
 
     /// How near is used. cache: everything lives in far, near is a cache that the program does not see; flat: --place decides for
     /// each object; hybrid=0.25: this share of near is cache. Without it: flat between nodes and with --place, otherwise cache
     #[arg(long, value_name = "MODE")]
-    pub mode: Option<String>,
+    pub mode: Option<Mode>,
 
     /// In flat and hybrid mode, which objects go near: all; size:1M..5M,10M.. (by their size); plan:FILE (by where they are
     /// allocated); calls (only what the program places itself)
     #[arg(long, value_name = "POLICY", allow_hyphen_values = true)]
-    pub place: Option<String>,
+    pub place: Option<Choice>,
 
     /// With --place plan: run even when no rule of the plan can fit anything of this program
     #[arg(long, requires = "place")]
@@ -54,7 +62,7 @@ pub struct RunArgs {
 
     /// In cache mode between nodes: bytes per second that nearfar moves at most
     #[arg(long, value_name = "SIZE", default_value = DEFAULT_MIGRATE_RATE, allow_hyphen_values = true)]
-    pub migrate_rate: String,
+    pub migrate_rate: Bytes,
 
     /// In cache mode between nodes: per cent of one CPU that looking for visited pages may take
     #[arg(long, value_name = "PERCENT", default_value_t = DEFAULT_MIGRATE_CPU, allow_hyphen_values = true)]
@@ -66,7 +74,7 @@ pub struct RunArgs {
 
     /// Smallest allocation that gets a range of pages of its own; smaller ones share pages
     #[arg(long, value_name = "SIZE", default_value = "1M", allow_hyphen_values = true)]
-    pub min_size: String,
+    pub min_size: Bytes,
 
     /// What of the heap can be paged: all of it, or only allocations of at least --min-size
     #[arg(long, value_name = "WHAT", default_value = "all")]
@@ -79,7 +87,7 @@ pub struct RunArgs {
     /// Under mpirun or srun: this rank's share of --near, which is that of the node, for all its ranks together. fair: an even
     /// part; 40%, 1/4 or 2G: so much; all: what the others leave; off: every rank has all of --near for itself (docs/ranks.md)
     #[arg(long, value_name = "SHARE", default_value = "fair", allow_hyphen_values = true)]
-    pub share: String,
+    pub share: Claim,
 
     /// Write counters and derived figures of the run to this file, as JSON (see docs/formats.md). Of many ranks the last one
     /// writes it for all of its node; %h in the name is the node, %r the rank, which then writes a file of its own
@@ -92,11 +100,11 @@ pub struct RunArgs {
 
     /// How much is brought around a page that is asked for: auto, or always 4K, 64K, 256K or 2M (any power of two), and nothing ahead
     #[arg(long, value_name = "GRAIN", default_value = "auto", allow_hyphen_values = true)]
-    pub grain: String,
+    pub grain: Grain,
 
     /// With --trace: how much each process has in view at a time; visits to what is in view are not seen
     #[arg(long, value_name = "SIZE", default_value = "8M", requires = "trace")]
-    pub trace_window: String,
+    pub trace_window: Bytes,
 
     /// Show one status line on standard error while the program runs
     #[arg(long)]
@@ -116,10 +124,11 @@ pub struct RunArgs {
         value_name = "LIST",
         default_value = "",
         hide_default_value = true,
+        value_parser = denied,
         env = "NEARFAR_DENY",
         hide_env_values = true
     )]
-    pub deny: String,
+    pub deny: Denied,
 
     /// Encrypt what is written to far (AES-256-XTS); the key is random and only in memory
     #[arg(long)]
@@ -132,11 +141,19 @@ pub struct RunArgs {
 
     /// Faults of far to be made on purpose, for tests (see CONTRIBUTING.md)
     #[arg(long, value_name = "LIST", default_value = "", hide = true, env = "NEARFAR_FAULTS")]
-    pub faults: String,
+    pub faults: Faults,
 
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub program: Vec<OsString>,
+}
+
+/// The facilities named in a `--deny` list.
+pub fn denied(list: &str) -> Result<Denied, String> {
+    Denied::parse(list).map_err(|word| {
+        let known: Vec<_> = DENY_NAMES.iter().map(|(name, _)| *name).collect();
+        format!("\"{word}\" is not a facility; known are {}", known.join(", "))
+    })
 }
 
 /// What moving pages may take when nobody says: bytes per second, and per cent of one CPU.
@@ -230,4 +247,18 @@ pub enum OnStall {
     Wait,
     /// All processes of the job are ended.
     Stop,
+}
+
+#[cfg(test)]
+impl RunArgs {
+    /// `nearfar run OPTIONS ls`, parsed.
+    pub fn typed(options: &[&str]) -> Self {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            run: RunArgs,
+        }
+        let line = [&["run"], options, &["ls"]].concat();
+        <Line as clap::Parser>::try_parse_from(line).expect("options").run
+    }
 }

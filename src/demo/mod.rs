@@ -7,7 +7,6 @@ use super::bench::{
     swap_bytes, triad,
 };
 use crate::cli::demo::DemoArgs;
-use crate::exit::refuse;
 use anyhow::Result;
 use nearfar_core::units::Bytes;
 use std::process::ExitCode;
@@ -21,9 +20,9 @@ const SWAP_SECONDS: f64 = 30.0;
 /// Runs the tour. Exits with 1 when a program failed or gave wrong data.
 pub fn run(args: DemoArgs) -> Result<ExitCode> {
     let conditions = Conditions::here(&args.far);
-    let near = args.near.as_deref().map(str::parse::<Bytes>).transpose().map_err(refuse)?;
-    let data = near.map(|near| Bytes(near.0 * 3).exact());
-    let settled = settle(data.as_deref(), args.near.as_deref(), Effort::Full, &args.far, &conditions)?;
+    let near = args.near.map(Bytes::exact);
+    let data = args.near.map(|near| Bytes(near.0 * 3).exact());
+    let settled = settle(data.as_deref(), near.as_deref(), Effort::Full, &args.far, &conditions)?;
     let sizes = settled.sizes;
     let (sweep, tiled) = (sweep(sizes), tiled(sizes));
     let threads = conditions.machine.cpus;

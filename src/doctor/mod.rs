@@ -25,9 +25,8 @@ use std::process::ExitCode;
 
 /// Prints the table; succeeds when `nearfar run` would work.
 pub fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
-    let denied = paging::parse_denied(&args.deny)?;
     let machine = Machine::this();
-    let rows = examine(&args.far, denied);
+    let rows = examine(&args.far, args.deny);
     let table = table(&rows);
     let blocked = rows.iter().filter(|row| row.state == State::No).count();
     let verdict = match blocked {

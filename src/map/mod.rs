@@ -35,7 +35,7 @@ const SECONDS: f64 = 1.0;
 
 /// Watches what `args` name.
 pub fn run(args: MapArgs) -> anyhow::Result<ExitCode> {
-    let after = args.after.as_deref().map(seconds).transpose()?;
+    let after = args.after;
     let what = match args.what.as_slice() {
         [number, option, ..] if is_number(number) && option.as_encoded_bytes().starts_with(b"-") => {
             return Err(refuse("options go before the number of the process: nearfar map --after 2 PID"));
@@ -74,12 +74,6 @@ fn process(text: &OsStr) -> anyhow::Result<u32> {
     pid.ok_or_else(|| {
         refuse(format_args!("there is no process {shown} (\"ps -e\" lists them; for a program of that name write ./{shown})"))
     })
-}
-
-fn seconds(text: &str) -> anyhow::Result<Duration> {
-    let seconds = text.strip_suffix('s').unwrap_or(text).parse().ok().filter(|seconds: &f64| *seconds > 0.0);
-    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    duration.ok_or_else(|| refuse(format_args!("--after {text} is no time; write seconds, such as 2.5")))
 }
 
 #[derive(Clone, Copy)]
@@ -251,14 +245,5 @@ mod tests {
         output.write(&Survey::default());
         assert!(std::fs::read_to_string(&path).expect("read").starts_with('{'));
         std::fs::remove_file(&path).expect("clean up");
-    }
-
-    #[test]
-    fn times() {
-        assert_eq!(seconds("2.5").ok(), Some(Duration::from_millis(2500)));
-        assert_eq!(seconds("3s").ok(), Some(Duration::from_secs(3)));
-        for bad in ["0", "-1", "x", "", "inf", "nan", "1e300"] {
-            assert!(seconds(bad).is_err(), "{bad}");
-        }
     }
 }

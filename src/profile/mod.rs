@@ -11,9 +11,8 @@ use crate::launch::{executable, library};
 use crate::ui::message;
 use anyhow::Context;
 use nearfar_core::profile::file;
-use nearfar_core::units::Bytes;
 use nearfar_profile::facts;
-use nearfar_profile::settings::{Denied, ENV_PROFILE, Settings};
+use nearfar_profile::settings::{ENV_PROFILE, Settings};
 use nearfar_sys::child::Signals;
 use nearfar_tiers::job::ENV_JOB;
 use std::fs::{File, OpenOptions};
@@ -67,29 +66,12 @@ fn tell(path: &Path, json: Option<&OutputFile>, quiet: bool) -> anyhow::Result<(
 }
 
 fn settings(args: &ProfileArgs) -> anyhow::Result<Settings> {
-    let bytes = |option: &str, text: &str| {
-        text.parse::<Bytes>().map(|bytes| bytes.0).map_err(|error| refuse(format_args!("{option} {text}: {error}")))
-    };
-    let budget = match &args.budget {
-        None if args.precise => PRECISE_BUDGET,
-        None => Settings::default().budget,
-        Some(text) => {
-            percent(text).ok_or_else(|| refuse(format_args!("--budget {text}: write a share of the time from 0.1% to 50%")))?
-        }
-    };
-    let (least, limit) = (bytes("--least", &args.least)?, bytes("--limit", &args.limit)?);
+    let usual = if args.precise { PRECISE_BUDGET } else { Settings::default().budget };
+    let (least, limit, budget) = (args.least.0, args.limit.0, args.budget.unwrap_or(usual));
     if limit < 1 << 20 {
-        return Err(refuse(format_args!("--limit {}: less than 1M holds no profile", args.limit)));
+        return Err(refuse(format_args!("--limit {}: less than 1M holds no profile", args.limit.exact())));
     }
-    let denied = Denied::parse(&args.deny)
-        .ok_or_else(|| refuse(format_args!("--deny {}: there are faults, clock, script, samples and awake", args.deny)))?;
-    Ok(Settings { file: output(args)?, least: least.max(1), budget, limit, precise: args.precise, seed: args.seed, denied })
-}
-
-/// "2%" or "2" as a share.
-fn percent(text: &str) -> Option<f64> {
-    let percent = text.trim_end_matches('%').trim().parse::<f64>().ok()?;
-    (0.1..=50.0).contains(&percent).then_some(percent / 100.0)
+    Ok(Settings { file: output(args)?, least, budget, limit, precise: args.precise, seed: args.seed, denied: args.deny })
 }
 
 /// The file's absolute path; of a rank of many, its own.

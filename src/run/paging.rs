@@ -11,10 +11,11 @@ use crate::run::tiers::Paged;
 use nearfar_core::addr::PAGE;
 use nearfar_core::mode::Mode;
 use nearfar_core::node::Topology;
-use nearfar_core::placement::{Choice, NodeSet, nodes};
+use nearfar_core::placement::{NodeSet, nodes};
+use nearfar_core::policy::fetch_grain::Grain;
 use nearfar_core::tier::{FarSpec, NearSpec};
 use nearfar_core::units::Bytes;
-use nearfar_sys::kernel::{self, DENY_NAMES, Denied, Paging};
+use nearfar_sys::kernel::{self, Denied, Paging};
 use nearfar_sys::numa::MemoryPolicy;
 use nearfar_sys::place;
 use nearfar_sys::seccomp;
@@ -42,12 +43,11 @@ impl PagedJob {
     /// Checks the part of `args` that is about paging. `topology` is asked for when nodes are named.
     pub fn new(
         paged: &Paged,
-        choice: Option<Choice>,
         args: &RunArgs,
         topology: impl FnOnce() -> Topology,
         notes: &mut Vec<String>,
     ) -> anyhow::Result<Self> {
-        let denied = parse_denied(&args.deny)?;
+        let denied = args.deny;
         let way = check_paging(denied);
         if matches!(way, Way::Caught) {
             notes.push(USER_ONLY.to_owned());
@@ -60,7 +60,7 @@ impl PagedJob {
         };
         let usual = FarSpec::Path(DEFAULT_FAR.to_owned());
         let mut settings = far_settings(near, paged.far.as_ref().unwrap_or(&usual), denied, notes)?;
-        let ordered = Ordered::of_budget(paged.mode, choice, args, near, MIN_NEAR)?;
+        let ordered = Ordered::of_budget(paged.mode, args, near, MIN_NEAR)?;
         settings.order = ordered.order;
         notes.extend(ordered.notes);
         settings.heap_all = args.heap == Heap::All;
@@ -70,7 +70,7 @@ impl PagedJob {
         settings.core_on_stop = std::env::var_os("NEARFAR_CORE").is_some_and(|text| text == "1");
         settings.encrypt = args.encrypt;
         settings.compare_all = args.check;
-        settings.faults = args.faults.parse().map_err(|error| refuse(format_args!("{error}")))?;
+        settings.faults = args.faults;
         if settings.faults.any() {
             notes.push(format!("far fails on purpose: {}", settings.faults));
         }
@@ -101,7 +101,7 @@ fn by_kernel(why: &str, mode: Mode, args: &RunArgs, settings: &mut Settings, not
             "{why}: the kernel would page a mapped file, and nobody would see which pages are visited; {HOW_TO_GET_UFFD}"
         )));
     }
-    if args.grain != "auto" {
+    if args.grain != Grain::Auto {
         return Err(refuse(format_args!(
             "{why}: the kernel would page a mapped file, and brings what it likes: leave --grain out, or: {HOW_TO_GET_UFFD}"
         )));
@@ -154,14 +154,6 @@ fn check_rounds() -> anyhow::Result<u32> {
     let Some(text) = std::env::var_os("NEARFAR_CHECK") else { return Ok(0) };
     let number = text.to_str().and_then(|text| text.parse().ok());
     number.ok_or_else(|| refuse(format_args!("NEARFAR_CHECK={} is not a number of rounds", text.display())))
-}
-
-/// The facilities named in a `--deny` list.
-pub fn parse_denied(list: &str) -> anyhow::Result<Denied> {
-    Denied::parse(list).map_err(|word| {
-        let known: Vec<_> = DENY_NAMES.iter().map(|(name, _)| *name).collect();
-        refuse(format_args!("--deny: \"{word}\" is not a facility; known are {}", known.join(", ")))
-    })
 }
 
 /// What the kernel lets the pager do, less what is denied.
@@ -286,8 +278,6 @@ mod tests {
 
     #[test]
     fn denied_facilities() {
-        assert!(parse_denied("").expect("none").0 == 0 && parse_denied("move,io_uring").expect("two").has("move"));
-        assert!(parse_denied("mov").expect_err("unknown").to_string().contains("io_uring"));
         assert!(matches!(check_paging(Denied::parse("uffd").expect("known")), Way::Kernel(_)));
         let emulated =
             far_settings(1 << 30, &"emu:bw=4G,lat=10us".parse().expect("a spec"), Denied(0), &mut Vec::new()).expect("emulated");

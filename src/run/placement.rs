@@ -27,11 +27,6 @@ pub struct Ordered {
 
 const WHOLE: u32 = 1_000_000;
 
-/// `--place` as it was typed.
-pub fn choice(args: &RunArgs) -> anyhow::Result<Option<Choice>> {
-    args.place.as_deref().map(|text| text.parse().map_err(|error| refuse(format_args!("--place: {error}")))).transpose()
-}
-
 fn full(args: &RunArgs) -> Full {
     match args.full {
         None | Some(FullArg::Spill) => Full::Spill,
@@ -47,10 +42,11 @@ fn program_of(args: &RunArgs) -> Option<PathBuf> {
 }
 
 impl Ordered {
-    fn of(choice: &Choice, args: &RunArgs) -> anyhow::Result<Self> {
+    fn of(args: &RunArgs) -> anyhow::Result<Self> {
+        let choice = args.place.clone().unwrap_or_default();
         let mut order = Order { full: full(args), ..Order::default() };
         choice.put(&mut order);
-        let plan = match choice {
+        let plan = match &choice {
             Choice::Plan(file) => Some(PlanFile::read(Path::new(file), program_of(args).as_deref(), args.force)?),
             _ => None,
         };
@@ -59,7 +55,7 @@ impl Ordered {
     }
 
     /// For a budget of `near` bytes, `least` of which the pager needs for itself.
-    pub fn of_budget(mode: Mode, choice: Option<Choice>, args: &RunArgs, near: u64, least: u64) -> anyhow::Result<Self> {
+    pub fn of_budget(mode: Mode, args: &RunArgs, near: u64, least: u64) -> anyhow::Result<Self> {
         if args.interleave.is_some() {
             return Err(refuse("--interleave is about nodes; name them with --near, such as --near node:0,1"));
         }
@@ -85,13 +81,13 @@ impl Ordered {
                 Bytes(least).exact()
             )));
         }
-        let mut ordered = Self::of(&choice.unwrap_or_default(), args)?;
+        let mut ordered = Self::of(args)?;
         ordered.order.cache_ppm = ((share * f64::from(WHOLE)).ceil() as u32).clamp(1, WHOLE);
         Ok(ordered)
     }
 
     /// For `tiers` that are nodes of this machine.
-    pub fn of_nodes(tiers: &Nodes, choice: Option<Choice>, args: &RunArgs, topology: &Topology) -> anyhow::Result<Self> {
+    pub fn of_nodes(tiers: &Nodes, args: &RunArgs, topology: &Topology) -> anyhow::Result<Self> {
         let mut ordered = if tiers.cache {
             if args.full.is_some() || args.interleave == Some(Interleave::Near) || args.interleave == Some(Interleave::Both) {
                 return Err(refuse(
@@ -100,7 +96,7 @@ impl Ordered {
             }
             Self { order: Order::default(), plan: None, notes: Vec::new() }
         } else {
-            Self::of(&choice.unwrap_or_default(), args)?
+            Self::of(args)?
         };
         let order = &mut ordered.order;
         (order.near, order.far) = (tiers.near, tiers.far);
@@ -208,18 +204,7 @@ fn kernel_weights(root: &Root, set: &NodeSet, wanted: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
     use nearfar_core::placement::Policy;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        run: RunArgs,
-    }
-
-    fn args(options: &[&str]) -> RunArgs {
-        Line::try_parse_from([&["run"], options, &["ls"]].concat()).expect("options").run
-    }
 
     fn captured(name: &str) -> Topology {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/machines/{name}.capture"));
@@ -229,8 +214,7 @@ mod tests {
     fn cxl(options: &[&str]) -> anyhow::Result<Ordered> {
         let set = |nodes: &[u32]| nodes.iter().copied().collect::<NodeSet>();
         let tiers = Nodes { near: set(&[0, 1]), far: NodeSet::EMPTY, limit: Some(1 << 40), cache: false, told: None };
-        let args = args(options);
-        Ordered::of_nodes(&tiers, choice(&args)?, &args, &captured("booted-cxl"))
+        Ordered::of_nodes(&tiers, &RunArgs::typed(options), &captured("booted-cxl"))
     }
 
     #[test]
@@ -245,7 +229,8 @@ mod tests {
         assert!(cxl(&["--interleave", "near", "--weighted", "--machine", "/nowhere"]).is_err());
         let set = |nodes: &[u32]| nodes.iter().copied().collect::<NodeSet>();
         let tiers = Nodes { near: set(&[0]), far: set(&[1]), limit: None, cache: false, told: None };
-        let far = Ordered::of_nodes(&tiers, None, &args(&["--interleave", "far"]), &captured("booted-cxl")).expect("accepted");
+        let far =
+            Ordered::of_nodes(&tiers, &RunArgs::typed(&["--interleave", "far"]), &captured("booted-cxl")).expect("accepted");
         assert_eq!(far.order.far_spread, Spread::Interleave);
         for which in ["far", "both"] {
             let error = cxl(&["--interleave", which]).err().expect("nothing is far").to_string();
@@ -257,8 +242,7 @@ mod tests {
     fn budgets_are_shared_between_cache_and_objects() {
         let (near, least) = (1 << 30, 16 << 20);
         let share = |mode: Mode, options: &[&str], near| {
-            let args = args(options);
-            Ordered::of_budget(mode, choice(&args)?, &args, near, least).map(|ordered| ordered.order)
+            Ordered::of_budget(mode, &RunArgs::typed(options), near, least).map(|ordered| ordered.order)
         };
         let order = share(Mode::Hybrid(0.25), &["--place", "calls"], near).expect("accepted");
         assert_eq!((order.cache_ppm, order.policy, order.is_numa()), (250_000, Policy::Calls, false));

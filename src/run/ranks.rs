@@ -66,7 +66,7 @@ type Write<'a> = &'a dyn Fn(&Account, &OutputFile);
 
 /// Puts host and rank into the names of files, and finds out which rank this is; `None` when it is not one of many.
 pub fn prepare(mut args: RunArgs) -> anyhow::Result<(RunArgs, Option<Rank>)> {
-    let claim: Claim = args.share.parse().map_err(|why| refuse(format_args!("--share: {why}")))?;
+    let claim = args.share;
     // Variables that are not UTF-8 are not a launcher's.
     let environment: Vec<(String, String)> =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect();

@@ -2,30 +2,28 @@
 //!
 //! Everything is checked before anything is created, so that status 2 always means "nothing happened".
 
-use crate::cli::run::{Commit, DEFAULT_MIGRATE_CPU, DEFAULT_MIGRATE_RATE, Full as FullArg, Heap, Migration, OnStall, RunArgs};
+use crate::cli::run::{DEFAULT_MIGRATE_CPU, DEFAULT_MIGRATE_RATE, Full as FullArg, Migration, OnStall, RunArgs};
 use crate::exit::refuse;
 use crate::files::output::OutputFile;
 use crate::launch::{executable, library};
 use crate::run::binding::{self, Binding};
-use crate::run::paging::{self, PagedJob};
+use crate::run::paging::PagedJob;
 use crate::run::placement::{self, Ordered};
 use crate::run::plan_file::PlanFile;
-use crate::run::tiers::{self, Nodes, Tiers, Typed};
+use crate::run::tiers::{self, Nodes, Tiers};
 use crate::run::trace_file::TraceFile;
 use nearfar_core::addr::{CHUNK_PAGES, PAGE};
 use nearfar_core::mode::Mode;
 use nearfar_core::node::Topology;
-use nearfar_core::placement::{Choice, Order, Policy, nodes};
-use nearfar_core::policy::fetch_grain::Grain;
+use nearfar_core::placement::{Order, Policy, nodes};
 use nearfar_core::tier::{FarSpec, NearSpec};
 use nearfar_core::units::Bytes;
 use nearfar_host::mover::{Limits, NumaCache, Who};
 use nearfar_sys::affinity;
-use nearfar_sys::kernel::Denied;
 use nearfar_sys::numa::MemoryPolicy;
 use nearfar_sys::root::Root;
 use nearfar_tiers::job::Settings;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// A program to run and how.
@@ -82,8 +80,7 @@ impl RunRequest {
     /// Checks `args` against this machine.
     pub fn new(args: RunArgs) -> anyhow::Result<Self> {
         let topology = || nearfar_sys::machine::topology(&Root::this());
-        let choice = placement::choice(&args)?;
-        let tiers = tiers::settle(&typed(&args, choice.clone())?, several_nodes(), topology, binding::try_placing)?;
+        let tiers = tiers::settle(&args, several_nodes(), topology, binding::try_placing)?;
         check_options(&args, &tiers)?;
         let cpus = match &args.cpus {
             Some(text) => {
@@ -92,11 +89,10 @@ impl RunRequest {
             }
             None => None,
         };
-        let min_size = args.min_size.parse::<Bytes>().map_err(|error| refuse(format_args!("--min-size: {error}")))?.0;
-        if min_size < PAGE as u64 {
-            return Err(refuse(format_args!("--min-size {} is below a page; write {PAGE} or more", args.min_size)));
+        let (min_size, grain) = (args.min_size, args.grain);
+        if min_size.0 < PAGE as u64 {
+            return Err(refuse(format_args!("--min-size {} is below a page; write {PAGE} or more", min_size.exact())));
         }
-        let grain = args.grain.parse::<Grain>().map_err(|error| refuse(format_args!("--grain: {error}")))?;
         if args.trace.is_some() && grain.number() > CHUNK_PAGES as u32 {
             return Err(refuse(format_args!(
                 "--grain {grain} with --trace: visits are recorded of pieces of at most 64K; write 4K to 64K"
@@ -106,29 +102,29 @@ impl RunRequest {
         let program = executable::find(name, std::env::var_os("PATH").as_deref())?;
         let mut notes = Vec::new();
         let made = match &tiers {
-            Tiers::Nodes(nodes) => on_nodes(nodes, choice.clone(), &args, &program, &topology(), &mut notes)?,
+            Tiers::Nodes(nodes) => on_nodes(nodes, &args, &program, &topology(), &mut notes)?,
             Tiers::Paged(paged) => {
                 executable::check_preloadable(&program)?;
                 let library = Some(library::find()?);
                 notes.extend(paged.told.clone());
-                let job = PagedJob::new(paged, choice.clone(), &args, topology, &mut notes)?;
+                let job = PagedJob::new(paged, &args, topology, &mut notes)?;
                 let (near, far) = (Bytes(job.settings.near_bytes).exact(), job.far_name());
                 let PagedJob { settings, plan, memory } = job;
                 Made { library, settings, plan, memory, migration: None, near, far, mode: paged.mode }
             }
         };
         let Made { library, mut settings, plan, memory, migration, near, far, mode } = made;
-        settings.min_size = min_size;
+        settings.min_size = min_size.0;
         settings.grain_pages = grain.number();
         let start = Binding { cpus, memory };
         start.check()?;
         let stats = args.stats.map(|path| OutputFile::new("--stats", path)).transpose()?;
         let near_bytes = settings.near_bytes;
-        let trace = args.trace.map(|path| TraceFile::new(&path, &args.trace_window, near_bytes, &mut settings)).transpose()?;
+        let trace = args.trace.map(|path| TraceFile::new(&path, args.trace_window, near_bytes, &mut settings)).transpose()?;
         if trace.is_some() {
             notes.push("a trace is recorded: the program is slowed down, and this run's figures say nothing of others".into());
         }
-        let place = (settings.order.policy != Policy::None).then(|| choice.unwrap_or_default().to_string());
+        let place = (settings.order.policy != Policy::None).then(|| args.place.clone().unwrap_or_default().to_string());
         let (argv, live, quiet, on_stall) = (args.program, args.live, args.quiet, args.on_stall);
         Ok(Self {
             program,
@@ -157,42 +153,14 @@ impl RunRequest {
     }
 }
 
-/// What was typed of tiers, understood.
-fn typed(args: &RunArgs, choice: Option<Choice>) -> anyhow::Result<Typed> {
-    let near = args.near.as_deref().map(str::parse::<NearSpec>).transpose();
-    let far = args.far.as_deref().map(far_text).transpose()?.map(str::parse::<FarSpec>).transpose();
-    let mode = args.mode.as_deref().map(str::parse::<Mode>).transpose();
-    let of_pager = [
-        (args.trace.is_some(), "--trace"),
-        (args.grain != "auto", "--grain"),
-        (args.encrypt, "--encrypt"),
-        (args.check, "--check"),
-        (args.commit == Commit::Strict, "--commit strict"),
-        (args.heap == Heap::Large, "--heap large"),
-        (!args.faults.is_empty(), "--faults"),
-        (paging::parse_denied(&args.deny)? != Denied(0), "--deny (NEARFAR_DENY)"),
-    ];
-    Ok(Typed {
-        near: near.map_err(|error| refuse(format_args!("--near: {error}")))?,
-        far: far.map_err(|error| refuse(format_args!("--far: {error}")))?,
-        mode: mode.map_err(|error| refuse(format_args!("--mode: {error}")))?,
-        choice,
-        interleaved: args.interleave.is_some(),
-        of_pager: of_pager.into_iter().find(|(given, _)| *given).map(|(_, name)| name),
-    })
-}
-
-fn far_text(far: &OsStr) -> anyhow::Result<&str> {
-    far.to_str().ok_or_else(|| refuse("--far: the path is not UTF-8; name another directory"))
-}
-
 /// Refuses what would have no effect in this run: whoever typed it expects one.
 fn check_options(args: &RunArgs, tiers: &Tiers) -> anyhow::Result<()> {
     let on_nodes = matches!(tiers, Tiers::Nodes(_));
     let cache_on_nodes = matches!(tiers, Tiers::Nodes(Nodes { cache: true, .. }));
     mover_limits(args)?;
-    let says_nothing =
-        args.migrate == Migration::Auto && args.migrate_rate == DEFAULT_MIGRATE_RATE && args.migrate_cpu == DEFAULT_MIGRATE_CPU;
+    let says_nothing = args.migrate == Migration::Auto
+        && args.migrate_rate.exact() == DEFAULT_MIGRATE_RATE
+        && args.migrate_cpu == DEFAULT_MIGRATE_CPU;
     if !cache_on_nodes && !says_nothing {
         return Err(refuse(
             "--migrate, --migrate-rate and --migrate-cpu are of cache mode between nodes, and nothing is moved in this run; leave them \
@@ -213,15 +181,14 @@ fn check_options(args: &RunArgs, tiers: &Tiers) -> anyhow::Result<()> {
 
 /// What moving pages between nodes may take.
 fn mover_limits(args: &RunArgs) -> anyhow::Result<Limits> {
-    let (rate, cpu_percent) = (&args.migrate_rate, args.migrate_cpu);
+    let (rate, cpu_percent) = (args.migrate_rate, args.migrate_cpu);
     if !(0.01..=100.0).contains(&cpu_percent) {
         return Err(refuse(format_args!("--migrate-cpu {cpu_percent} is not between 0.01 and 100 (per cent of one CPU)")));
     }
-    let bytes_per_s: Bytes = rate.parse().map_err(|error| refuse(format_args!("--migrate-rate: {error}")))?;
-    if bytes_per_s.0 < 1 << 20 {
-        return Err(refuse(format_args!("--migrate-rate {rate} is too little; write 1M or more (per second)")));
+    if rate.0 < 1 << 20 {
+        return Err(refuse(format_args!("--migrate-rate {} is too little; write 1M or more (per second)", rate.exact())));
     }
-    Ok(Limits { bytes_per_s: bytes_per_s.0 as f64, cpu_share: cpu_percent / 100.0 })
+    Ok(Limits { bytes_per_s: rate.0 as f64, cpu_share: cpu_percent / 100.0 })
 }
 
 /// A quick look, so that nothing more is read on machines with one node.
@@ -231,15 +198,8 @@ fn several_nodes() -> bool {
 }
 
 /// Both tiers are nodes.
-fn on_nodes(
-    tiers: &Nodes,
-    choice: Option<Choice>,
-    args: &RunArgs,
-    program: &Path,
-    topology: &Topology,
-    notes: &mut Vec<String>,
-) -> anyhow::Result<Made> {
-    let Ordered { order, plan, notes: found } = Ordered::of_nodes(tiers, choice, args, topology)?;
+fn on_nodes(tiers: &Nodes, args: &RunArgs, program: &Path, topology: &Topology, notes: &mut Vec<String>) -> anyhow::Result<Made> {
+    let Ordered { order, plan, notes: found } = Ordered::of_nodes(tiers, args, topology)?;
     notes.extend(found);
     let library = match executable::preloadable(program)? {
         // Pages are moved from outside, and any program will do.
@@ -300,18 +260,7 @@ fn numa_cache(order: &Order, args: &RunArgs, topology: &Topology) -> anyhow::Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
     use nearfar_core::placement::NodeSet;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        run: RunArgs,
-    }
-
-    fn args(options: &[&str]) -> RunArgs {
-        Line::try_parse_from([&["run"], options, &["ls"]].concat()).expect("options").run
-    }
 
     fn nodes(cache: bool) -> Tiers {
         let set = |node: u32| NodeSet::from_iter([node]);
@@ -321,11 +270,11 @@ mod tests {
     #[test]
     fn options_without_effect_are_refused() {
         let paged = || Tiers::Paged(tiers::Paged { near: None, far: None, mode: Mode::Cache, on: None, told: None });
-        let check = |options: &[&str], tiers: &Tiers| check_options(&args(options), tiers).map_err(|error| error.to_string());
+        let check =
+            |options: &[&str], tiers: &Tiers| check_options(&RunArgs::typed(options), tiers).map_err(|error| error.to_string());
         for tiers in [paged(), nodes(false), nodes(true)] {
             assert_eq!(check(&[], &tiers), Ok(()));
             for (options, hint) in [
-                (["--migrate-rate", "nonsense"], "--migrate-rate"),
                 (["--migrate-rate", "1"], "1M or more"),
                 (["--migrate-cpu", "1000"], "--migrate-cpu 1000"),
                 (["--migrate-cpu", "NaN"], "--migrate-cpu"),
@@ -343,13 +292,5 @@ mod tests {
         let weighted = ["--machine", "/nowhere", "--interleave", "near", "--weighted"];
         assert_eq!(check(&weighted, &nodes(false)), Ok(()));
         assert!(check(&weighted[..4], &nodes(false)).is_err_and(|error| error.contains("--weighted")));
-    }
-
-    #[test]
-    fn what_is_denied_is_checked_and_is_of_paging() {
-        let typed = |deny: &str| typed(&args(&["--deny", deny]), None).map_err(|error| error.to_string());
-        assert!(typed("bogus").is_err_and(|error| error.contains("\"bogus\" is not a facility")));
-        assert_eq!(typed("").expect("nothing").of_pager, None);
-        assert!(typed("move").expect("known").of_pager.is_some_and(|option| option.contains("--deny")));
     }
 }

@@ -1,27 +1,13 @@
 //! Which memories are near and far in this run: from what was typed and from what the machine is. Reads nothing itself.
 
+use crate::cli::run::{Commit, Heap, RunArgs};
 use crate::exit::refuse;
 use nearfar_core::mode::Mode;
 use nearfar_core::node::Topology;
 use nearfar_core::placement::{Choice, NodeSet, nodes};
+use nearfar_core::policy::fetch_grain::Grain;
 use nearfar_core::tier::{FarSpec, NearSpec};
-
-/// What was typed of tiers.
-#[derive(Clone, Debug, Default)]
-pub struct Typed {
-    /// `--near`.
-    pub near: Option<NearSpec>,
-    /// `--far`.
-    pub far: Option<FarSpec>,
-    /// `--mode`.
-    pub mode: Option<Mode>,
-    /// `--place`.
-    pub choice: Option<Choice>,
-    /// `--interleave`, where near may be all nodes there are.
-    pub interleaved: bool,
-    /// An option that only paging has, such as `--trace`.
-    pub of_pager: Option<&'static str>,
-}
+use nearfar_sys::kernel::Denied;
 
 /// The two memories.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,35 +48,35 @@ pub struct Nodes {
     pub told: Option<String>,
 }
 
-/// Settles what `typed` leaves open. `topology` is asked for only where nodes are named, or the machine may have two kinds of memory;
+/// Settles what the user left open. `topology` is asked for only where nodes are named, or the machine may have two kinds of memory;
 /// `may_place` whether memory can be given to nodes only where nobody named them, since memory is paged then where it cannot.
 ///
 /// # Errors
 /// A refusal that says what to write instead.
 pub fn settle(
-    typed: &Typed,
+    args: &RunArgs,
     several_nodes: bool,
     topology: impl FnOnce() -> Topology,
     may_place: impl FnOnce(&NodeSet) -> Result<(), String>,
 ) -> anyhow::Result<Tiers> {
     let by_nodes = |spec: &Option<FarSpec>| matches!(spec, Some(FarSpec::Node { .. }));
-    match (&typed.near, &typed.far) {
-        (None, None) if !several_nodes || typed.of_pager.is_some() || matches!(typed.mode, Some(Mode::Hybrid(_))) => {
-            paged(typed, None)
+    match (&args.near, &args.far) {
+        (None, None) if !several_nodes || of_pager(args).is_some() || matches!(args.mode, Some(Mode::Hybrid(_))) => {
+            paged(args, None)
         }
         (None, None) => {
             let topology = topology();
             match nodes::tiers_of(&topology) {
                 Some(found) => match may_place(&found.near) {
-                    Ok(()) => of_machine(typed, &topology, found),
+                    Ok(()) => of_machine(args, &topology, found),
                     Err(why) => {
-                        instead(typed, format!("this machine has two kinds of memory, but {why}: memory is paged instead"))
+                        instead(args, format!("this machine has two kinds of memory, but {why}: memory is paged instead"))
                     }
                 },
                 None => match nodes::gpu_nodes(&topology) {
-                    gpu if gpu.is_empty() => paged(typed, None),
+                    gpu if gpu.is_empty() => paged(args, None),
                     gpu => instead(
-                        typed,
+                        args,
                         format!(
                             "{} is left to the GPU, and memory is paged to a directory; --far node:{gpu} would take it",
                             nodes::name(&topology, &gpu)
@@ -102,9 +88,9 @@ pub fn settle(
         (Some(NearSpec::Node { nodes, .. }), Some(FarSpec::Path(_) | FarSpec::Emulated { .. })) => {
             let on: NodeSet = nodes.iter().copied().collect();
             nodes::check(&topology(), &on).map_err(|error| refuse(format_args!("--near: {error}")))?;
-            paged(typed, Some(on))
+            paged(args, Some(on))
         }
-        (near @ (None | Some(NearSpec::Node { .. })), far) if near.is_some() || by_nodes(far) => named(typed, &topology()),
+        (near @ (None | Some(NearSpec::Node { .. })), far) if near.is_some() || by_nodes(far) => named(args, &topology()),
         (Some(near), Some(far @ FarSpec::Node { .. })) => Err(refuse(format_args!(
             "--near {near} --far {far}: a budget of ordinary memory cannot spill to a node; name the fast node (--near node:1{}), or a \
              directory or emu:bw=4G,lat=10us with --far",
@@ -113,13 +99,13 @@ pub fn settle(
                 _ => String::new(),
             }
         ))),
-        _ => paged(typed, None),
+        _ => paged(args, None),
     }
 }
 
-fn paged(typed: &Typed, on: Option<NodeSet>) -> anyhow::Result<Tiers> {
-    let chosen = typed.choice.as_ref().filter(|choice| **choice != Choice::All);
-    let mode = match (typed.mode, chosen) {
+fn paged(args: &RunArgs, on: Option<NodeSet>) -> anyhow::Result<Tiers> {
+    let chosen = args.place.as_ref().filter(|choice| **choice != Choice::All);
+    let mode = match (args.mode, chosen) {
         (Some(Mode::Cache), Some(choice)) => {
             return Err(refuse(format_args!(
                 "--place {choice} chooses what stays near, and in cache mode nothing is chosen; write --mode flat or --mode hybrid=0.25"
@@ -129,37 +115,37 @@ fn paged(typed: &Typed, on: Option<NodeSet>) -> anyhow::Result<Tiers> {
         (None, Some(_)) => Mode::Flat,
         (None, None) => Mode::Cache,
     };
-    Ok(Tiers::Paged(Paged { near: typed.near.clone(), far: typed.far.clone(), mode, on, told: None }))
+    Ok(Tiers::Paged(Paged { near: args.near.clone(), far: args.far.clone(), mode, on, told: None }))
 }
 
 /// Paging, where nodes might have been expected.
-fn instead(typed: &Typed, told: String) -> anyhow::Result<Tiers> {
-    Ok(match paged(typed, None)? {
+fn instead(args: &RunArgs, told: String) -> anyhow::Result<Tiers> {
+    Ok(match paged(args, None)? {
         Tiers::Paged(paged) => Tiers::Paged(Paged { told: Some(told), ..paged }),
         nodes => nodes,
     })
 }
 
-fn of_machine(typed: &Typed, topology: &Topology, found: nodes::Tiers) -> anyhow::Result<Tiers> {
+fn of_machine(args: &RunArgs, topology: &Topology, found: nodes::Tiers) -> anyhow::Result<Tiers> {
     let told = format!(
         "near is {}, far is {}: {}; --near and --far choose otherwise",
         nodes::name(topology, &found.near),
         nodes::name(topology, &found.far),
         found.why
     );
-    on_nodes(typed, Nodes { near: found.near, far: found.far, limit: None, cache: false, told: Some(told) })
+    on_nodes(args, Nodes { near: found.near, far: found.far, limit: None, cache: false, told: Some(told) })
 }
 
 /// At least one tier was named by nodes, and the other one was not named otherwise.
-fn named(typed: &Typed, topology: &Topology) -> anyhow::Result<Tiers> {
+fn named(args: &RunArgs, topology: &Topology) -> anyhow::Result<Tiers> {
     let set = |nodes: &[u32]| nodes.iter().copied().collect::<NodeSet>();
     let without = |set: NodeSet, other: &NodeSet| set.iter().filter(|&node| !other.contains(node)).collect::<NodeSet>();
     let found = nodes::tiers_of(topology);
-    let (given_near, limit) = match &typed.near {
+    let (given_near, limit) = match &args.near {
         Some(NearSpec::Node { nodes, limit }) => (Some(set(nodes)), *limit),
         _ => (None, None),
     };
-    let given_far = match &typed.far {
+    let given_far = match &args.far {
         Some(FarSpec::Node { nodes }) => Some(set(nodes)),
         _ => None,
     };
@@ -178,7 +164,7 @@ fn named(typed: &Typed, topology: &Topology) -> anyhow::Result<Tiers> {
         (Some(near), Some(far)) => (near, far),
         (Some(near), None) => (near, rest(&near, found.map(|found| found.far))),
         (None, Some(far)) => (rest(&far, found.map(|found| found.near)), far),
-        (None, None) => return paged(typed, None),
+        (None, None) => return paged(args, None),
     };
     // Memory of GPUs is nobody's other memory.
     let gpu = || match nodes::gpu_nodes(topology) {
@@ -191,8 +177,8 @@ fn named(typed: &Typed, topology: &Topology) -> anyhow::Result<Tiers> {
             gpu()
         )));
     }
-    if far.is_empty() && !(typed.interleaved && near.len() > 1) {
-        let shown = typed.near.as_ref().map_or_else(String::new, ToString::to_string);
+    if far.is_empty() && !(args.interleave.is_some() && near.len() > 1) {
+        let shown = args.near.as_ref().map_or_else(String::new, ToString::to_string);
         return Err(refuse(format_args!(
             "--near {shown}: there is no other node that could be far{}; name a directory or emu:bw=4G,lat=10us with --far, or write a size \
              such as --near 800M",
@@ -200,19 +186,19 @@ fn named(typed: &Typed, topology: &Topology) -> anyhow::Result<Tiers> {
         )));
     }
     nodes::check_pair(topology, &near, &far, limit).map_err(|error| refuse(format_args!("--near and --far: {error}")))?;
-    let left_open = typed.near.is_none() || typed.far.is_none();
+    let left_open = args.near.is_none() || args.far.is_none();
     let named = |set: &NodeSet| if set.is_empty() { "nothing".to_owned() } else { nodes::name(topology, set) };
     let told = left_open.then(|| format!("near is {}, far is {}", named(&near), named(&far)));
-    on_nodes(typed, Nodes { near, far, limit, cache: false, told })
+    on_nodes(args, Nodes { near, far, limit, cache: false, told })
 }
 
-fn on_nodes(typed: &Typed, nodes: Nodes) -> anyhow::Result<Tiers> {
-    if let Some(option) = typed.of_pager {
+fn on_nodes(args: &RunArgs, nodes: Nodes) -> anyhow::Result<Tiers> {
+    if let Some(option) = of_pager(args) {
         return Err(refuse(format_args!(
             "{option} is about paging, and between nodes nothing is paged; leave it out, or name a directory with --far"
         )));
     }
-    let cache = match typed.mode {
+    let cache = match args.mode {
         None | Some(Mode::Flat) => false,
         Some(Mode::Cache) => true,
         Some(mode @ Mode::Hybrid(_)) => {
@@ -222,10 +208,25 @@ fn on_nodes(typed: &Typed, nodes: Nodes) -> anyhow::Result<Tiers> {
             )));
         }
     };
-    if cache && let Some(choice) = typed.choice.as_ref().filter(|choice| **choice != Choice::All) {
+    if cache && let Some(choice) = args.place.as_ref().filter(|choice| **choice != Choice::All) {
         return Err(refuse(format_args!("--place {choice}: in cache mode nothing is chosen; write --mode flat")));
     }
     Ok(Tiers::Nodes(Nodes { cache, ..nodes }))
+}
+
+/// An option that only paging has, if one was typed.
+fn of_pager(args: &RunArgs) -> Option<&'static str> {
+    let all = [
+        (args.trace.is_some(), "--trace"),
+        (args.grain != Grain::Auto, "--grain"),
+        (args.encrypt, "--encrypt"),
+        (args.check, "--check"),
+        (args.commit == Commit::Strict, "--commit strict"),
+        (args.heap == Heap::Large, "--heap large"),
+        (args.faults.any(), "--faults"),
+        (args.deny != Denied(0), "--deny (NEARFAR_DENY)"),
+    ];
+    all.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
 }
 
 #[cfg(test)]
@@ -248,15 +249,11 @@ mod tests {
     /// The same where memory can be given to nodes, or cannot.
     fn on_with(name: &str, [near, far, mode, place]: [&str; 4], may_place: Result<(), String>) -> Result<Tiers, String> {
         let topology = captured(name);
-        let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        let typed = Typed {
-            near: given(near).map(|text| text.parse().expect("near")),
-            far: given(far).map(|text| text.parse().expect("far")),
-            mode: given(mode).map(|text| text.parse().expect("mode")),
-            choice: given(place).map(|text| text.parse().expect("place")),
-            ..Typed::default()
-        };
-        settle(&typed, topology.nodes.len() > 1, || topology, |_| may_place).map_err(|error| error.to_string())
+        let options = [("--near", near), ("--far", far), ("--mode", mode), ("--place", place)];
+        let given: Vec<&str> =
+            options.iter().filter(|(_, value)| !value.is_empty()).flat_map(|&(name, value)| [name, value]).collect();
+        let args = RunArgs::typed(&given);
+        settle(&args, topology.nodes.len() > 1, || topology, |_| may_place).map_err(|error| error.to_string())
     }
 
     fn pair(name: &str, typed: [&str; 4]) -> String {
@@ -347,9 +344,13 @@ mod tests {
             let error = on(name, typed).expect_err(name);
             assert!(error.contains(hint), "{name} {typed:?}: {error}");
         }
-        let trace = Typed { near: Some("node:0".parse().expect("near")), of_pager: Some("--trace"), ..Typed::default() };
-        let error =
-            settle(&trace, true, || captured("two-sockets-sapphire-rapids"), |_| Ok(())).expect_err("no pager").to_string();
-        assert!(error.contains("--trace is about paging"), "{error}");
+        for (options, name) in
+            [(["--trace", "t"], "--trace"), (["--deny", "move"], "--deny (NEARFAR_DENY)"), (["--grain", "4K"], "--grain")]
+        {
+            let args = RunArgs::typed(&[&["--near", "node:0"], &options[..]].concat());
+            let settled = settle(&args, true, || captured("two-sockets-sapphire-rapids"), |_| Ok(()));
+            let error = settled.expect_err("no pager").to_string();
+            assert!(error.contains(&format!("{name} is about paging")), "{error}");
+        }
     }
 }

@@ -22,13 +22,13 @@ pub struct TraceFile {
 
 impl TraceFile {
     /// Checks `path` and the window against `near_bytes`, and notes both in `settings`.
-    pub fn new(path: &Path, window: &str, near_bytes: u64, settings: &mut Settings) -> anyhow::Result<Self> {
-        let size = window.parse::<Bytes>().map_err(|error| refuse(format_args!("--trace-window: {error}")))?.0;
-        let chunks = size / CHUNK as u64;
+    pub fn new(path: &Path, window: Bytes, near_bytes: u64, settings: &mut Settings) -> anyhow::Result<Self> {
+        let chunks = window.0 / CHUNK as u64;
         let most = near_bytes / 2 / CHUNK as u64;
         if chunks < LEAST || chunks > most {
             return Err(refuse(format_args!(
-                "--trace-window {window}: write between {} and half of near, {}",
+                "--trace-window {}: write between {} and half of near, {}",
+                window.exact(),
                 Bytes(LEAST * CHUNK as u64).exact(),
                 Bytes(most * CHUNK as u64).exact()
             )));
