@@ -98,7 +98,7 @@ install-api:
 	    $(SHARE)/rust/nearfar-alloc/src $(SHARE)/examples/vector_add_rust/src
 	install -m644 include/nearfar.h include/nearfar.hpp $(DESTDIR)$(PREFIX)/include/
 	sed 's,@PREFIX@,$(PREFIX),; s,@VERSION@,$(VERSION),' include/nearfar.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/nearfar.pc
-	install -m644 fortran/nearfar.f90 $(SHARE)/fortran/
+	install -m644 fortran/nearfar.F90 fortran/*.inc $(SHARE)/fortran/
 	install -m644 python/pyproject.toml $(SHARE)/python/
 	install -m644 python/nearfar/*.py $(SHARE)/python/nearfar/
 	install -m644 rust/nearfar-alloc/Cargo.toml rust/nearfar-alloc/build.rs $(SHARE)/rust/nearfar-alloc/

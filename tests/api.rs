@@ -98,13 +98,6 @@ fn fortran_without_and_in_a_job() {
 }
 
 #[test]
-fn the_fortran_module_is_what_the_script_makes() {
-    needs!("python3");
-    let made = succeeds(Command::new(python()).arg(root().join("fortran/generate.py"))).stdout;
-    assert!(made == std::fs::read(root().join("fortran/nearfar.f90")).expect("the module"), "run ./generate.py > nearfar.f90");
-}
-
-#[test]
 fn python_without_and_in_a_job() {
     needs!("numpy");
     says_ok(&with_python(TestProgram::python("api_arrays.py")));
@@ -305,7 +298,7 @@ fn programs_of_the_documentation() {
             }
             "fortran" => {
                 write("page.f90");
-                link(Command::new("gfortran").arg(root().join("fortran/nearfar.f90")).arg("page.f90"));
+                link(Command::new("gfortran").arg(root().join("fortran/nearfar.F90")).arg("page.f90"));
                 TestProgram::command([file("fortran")])
             }
             "python" => {

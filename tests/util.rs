@@ -195,7 +195,13 @@ pub fn compile(name: &str) -> PathBuf {
     let source = program_file(name);
     let (stem, kind) = name.rsplit_once('.').expect("a program has an extension");
     let target = made("test-programs").join(stem);
-    let shared = ["tests/programs/check.h", "include/nearfar.h", "include/nearfar.hpp", "fortran/nearfar.f90"];
+    let shared = [
+        "tests/programs/check.h",
+        "include/nearfar.h",
+        "include/nearfar.hpp",
+        "fortran/nearfar.F90",
+        "fortran/nearfar_array.inc",
+    ];
     let needed = shared.map(|path| root().join(path)).iter().chain([&source]).filter_map(|path| modified(path)).max();
     if modified(&target) > needed {
         return target;

@@ -1,6 +1,6 @@
 ! The Fortran module: kinds, ranks, bounds, tiers, refusals, sections, empty arrays.
-! flags: -std=f2008 -fcheck=all -I../../fortran -L../release -lnearfar -Wl,-rpath,$ORIGIN/../release
-include '../../fortran/nearfar.f90'
+! flags: -cpp -std=f2008 -fcheck=all -I../../fortran -L../release -lnearfar -Wl,-rpath,$ORIGIN/../release
+#include "nearfar.F90"
 
 program api_pointers
   use nearfar
