@@ -193,6 +193,106 @@ fn modules_use_modules_above_them() {
     }
 }
 
+/// Names of siblings that a file uses which lies `depth` folders below them; `room` is the path of their folder from the crate root.
+fn siblings_used(code: &str, depth: usize, room: &str) -> Vec<String> {
+    let marks = ["super::".repeat(depth + 1), format!("crate::{room}::")];
+    // Both forms become `crate::NAME`, which `uses` reads; what else begins with `crate::` goes.
+    let mut text = code.replace("crate::", "elsewhere::");
+    let elsewhere = marks[1].replace("crate::", "elsewhere::");
+    text = text.replace(&elsewhere, "crate::");
+    let longer = format!("super::{}", marks[0]);
+    text = text.replace(&longer, "above::").replace(&marks[0], "crate::");
+    uses(&text)
+}
+
+/// Modules of one folder that use each other in a circle, each circle once by its first module.
+fn circles(folder: &Path, room: &str) -> Vec<String> {
+    let owner = [folder.join("mod.rs"), folder.with_extension("rs")].into_iter().find(|path| path.exists());
+    let Some(owner) = owner else { return Vec::new() };
+    let names = modules(&code(&read(&owner)));
+    let mut edges: Vec<(String, String)> = Vec::new();
+    for name in &names {
+        let own = folder.join(format!("{name}.rs"));
+        let below = folder.join(name);
+        for path in sources(&below).into_iter().chain(own.exists().then_some(own.clone())) {
+            let inside = path.strip_prefix(&below).map_or(0, |rest| rest.components().count());
+            let depth = if path.ends_with("mod.rs") { inside.saturating_sub(1) } else { inside };
+            let used = siblings_used(&code(&read(&path)), depth, room);
+            edges.extend(used.into_iter().filter(|used| used != name && names.contains(used)).map(|used| (name.clone(), used)));
+        }
+    }
+    let reaches_itself = |start: &String| {
+        let (mut seen, mut next) = (Vec::new(), vec![start.clone()]);
+        while let Some(from) = next.pop() {
+            for (_, to) in edges.iter().filter(|(name, _)| *name == from) {
+                if to == start {
+                    return true;
+                }
+                if !seen.contains(to) {
+                    seen.push(to.clone());
+                    next.push(to.clone());
+                }
+            }
+        }
+        false
+    };
+    names.iter().filter(|name| reaches_itself(name)).map(|name| folder.join(name).display().to_string()).collect()
+}
+
+/// The folders below `dir`, with their paths as modules.
+fn rooms(dir: &Path, path: &str) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let Ok(entries) = std::fs::read_dir(dir) else { return found };
+    for folder in entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()) {
+        let name = folder.file_name().and_then(|name| name.to_str()).expect("UTF-8").to_owned();
+        let path = if path.is_empty() { name } else { format!("{path}::{name}") };
+        found.push((folder.clone(), path.clone()));
+        found.extend(rooms(&folder, &path));
+    }
+    found
+}
+
+#[test]
+fn no_circles_inside_a_folder() {
+    let mut found = Vec::new();
+    for (name, _) in crates() {
+        for (folder, room) in rooms(&dir_of(name).join("src"), "") {
+            found.extend(circles(&folder, &room));
+        }
+    }
+    assert!(found.is_empty(), "these modules use each other in a circle:\n{}", found.join("\n"));
+}
+
+/// Sub-commands, as the table of options has them.
+fn sub_commands() -> Vec<String> {
+    let table = read(&root().join("src/cli/mod.rs"));
+    modules(&code(&table))
+}
+
+#[test]
+fn only_ui_draws() {
+    for path in sources(&root().join("src")).iter().filter(|path| !path.starts_with(root().join("src/ui"))) {
+        let code = code(&read(path));
+        for word in ["comfy_table", "indicatif", "<svg", "<table"] {
+            assert!(!code.contains(word), "{} must leave {word} to src/ui", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_sub_command_has_its_folder_and_its_options() {
+    let src = root().join("src");
+    for name in sub_commands() {
+        let work = [src.join(&name).join("mod.rs"), src.join(format!("{name}.rs"))].into_iter().any(|path| path.exists());
+        assert!(work, "nearfar {name}: src/{name}/ is missing");
+    }
+    let known = ["cli", "files", "ui", "launch"];
+    for (folder, room) in rooms(&src, "").into_iter().filter(|(_, room)| !room.contains("::")) {
+        let expected = known.contains(&room.as_str()) || sub_commands().contains(&room);
+        assert!(expected, "{} is neither a sub-command nor one of {known:?}", folder.display());
+    }
+}
+
 #[test]
 fn files_are_one_noun_long_and_say_what_they_own() {
     let mut late = Vec::new();
@@ -215,6 +315,9 @@ fn files_are_one_noun_long_and_say_what_they_own() {
 fn the_readers_of_this_file_can_be_trusted() {
     assert_eq!(uses("use crate::{a::{b, c}, d};\nlet x = crate::e::f(mycrate::g);"), ["a", "d", "e"]);
     assert_eq!(uses("use crate::{\n    a,\n    b::c,\n};"), ["a", "b"]);
+    let text = "use super::a;\nuse super::super::b;\nuse crate::x::y::c::D;\nuse crate::other::e;";
+    assert_eq!(siblings_used(text, 0, "x::y"), ["a", "c"]);
+    assert_eq!(siblings_used(text, 1, "x::y"), ["b", "c"]);
     assert_eq!(modules("mod a;\npub mod b;\npub(crate) mod c;\nmod d { }\nuse x;"), ["a", "b", "c"]);
     assert_eq!(code("a // crate::b\n#[cfg(test)]\nmod tests { crate::c }"), "a ");
     let manifest =

@@ -5,8 +5,8 @@
 
 mod policy;
 mod ctl;
-mod builder;
 mod memory;
+mod builder;
 mod counters;
 
 pub use builder::{Builder, Refused};

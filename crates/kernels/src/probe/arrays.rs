@@ -41,6 +41,12 @@ pub struct Part {
     pub len: usize,
 }
 
+/// Does an operation with the number s on all of a part; gives the sum of `b` for [`Operation::Read`].
+///
+/// # Safety
+/// The processor has the instructions, and no other thread uses the part meanwhile.
+pub type Kernel = unsafe fn(&Part, f64) -> f64;
+
 /// Elements of an array of about `bytes`: rounded down to whole units, at least one.
 pub const fn elements(bytes: u64) -> usize {
     let units = bytes as usize / (UNIT * size_of::<f64>());

@@ -5,8 +5,9 @@
 //! width times ports of this very moment, not of a data sheet. The first runs, in which the clock settles, are dropped. Every number
 //! of every chain is checked exactly after each run.
 
+use super::arithmetic_loop::{Loop, MOST_ROUNDS, Sums};
 use super::error::Error;
-use super::flops::{self, Loop, MOST_ROUNDS, Sums};
+use super::flops;
 use super::team::{self, Span};
 use crate::spin_barrier::SpinBarrier;
 use nearfar_core::node::{Arithmetic, Compute, Figure, Isa, Precision};

@@ -3,7 +3,7 @@
 //! Every chain begins at 0 and adds 1 per round (the sum times 1 plus 1 where there is a multiplication), so each ends at exactly the
 //! number of rounds. 28 chains suffice up to a product of latency and pipes of 28.
 
-use super::flops::{Loop, Run, Sums};
+use super::arithmetic_loop::{Loop, Run, Sums};
 use nearfar_core::node::{Arithmetic, Isa, Precision};
 use std::arch::asm;
 

@@ -3,7 +3,7 @@
 //! Every chain begins at 0 and adds 1 per round (the sum times 1 plus 1 where there is a multiplication), so each ends at exactly the
 //! number of rounds. 14 chains (28 with the 32 registers of AVX-512) suffice up to a product of latency and ports of 14 (28).
 
-use super::flops::{Loop, Run, Sums};
+use super::arithmetic_loop::{Loop, Run, Sums};
 use nearfar_core::node::{Arithmetic, Isa, Precision};
 use std::arch::asm;
 

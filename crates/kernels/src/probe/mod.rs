@@ -21,6 +21,7 @@ mod stream;
 mod ring;
 mod chase;
 mod loaded;
+mod arithmetic_loop;
 #[cfg(target_arch = "x86_64")]
 mod flops_x86;
 #[cfg(target_arch = "aarch64")]

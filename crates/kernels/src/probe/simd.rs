@@ -1,14 +1,8 @@
 //! Which bandwidth kernels this processor has, and the fastest of them.
 
-use super::arrays::Part;
+use super::arrays::Kernel;
 use super::simd_portable::portable;
 use nearfar_core::node::{Isa, Operation, Stores};
-
-/// Does an operation with the number s on all of a part; gives the sum of `b` for [`Operation::Read`].
-///
-/// # Safety
-/// The processor has the instructions, and no other thread uses the part meanwhile.
-pub type Kernel = unsafe fn(&Part, f64) -> f64;
 
 /// The kernels of one instruction set.
 #[derive(Clone, Copy, Debug)]

@@ -2,8 +2,7 @@
 //!
 //! STNP is only a hint: whether the line is read before it is written is up to the core.
 
-use super::arrays::Part;
-use super::simd::Kernel;
+use super::arrays::{Kernel, Part};
 use nearfar_core::node::{Operation, Stores};
 use std::arch::asm;
 

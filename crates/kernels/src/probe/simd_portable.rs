@@ -3,8 +3,7 @@
 //! Blocks pass through `black_box`, so that the compiler knows neither their place nor their length and keeps every one. It may copy a
 //! block of 4 KiB by memcpy, which is then what this architecture's library does. There are no non-temporal stores.
 
-use super::arrays::{Part, UNIT};
-use super::simd::Kernel;
+use super::arrays::{Kernel, Part, UNIT};
 use nearfar_core::node::{Operation, Stores};
 use std::hint::black_box;
 

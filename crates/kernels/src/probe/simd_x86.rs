@@ -3,8 +3,7 @@
 //! Each round does eight vectors of each array, so that loop overhead vanishes behind the first-level cache. Non-temporal kernels end
 //! with a fence: the time is that until the data are on their way.
 
-use super::arrays::Part;
-use super::simd::Kernel;
+use super::arrays::{Kernel, Part};
 use nearfar_core::node::{Operation, Stores};
 use std::arch::asm;
 

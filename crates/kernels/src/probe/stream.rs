@@ -5,10 +5,10 @@
 //! after each repetition, every element after the last, exactly; sums of reads every time; arrays at least four times the last-level
 //! cache; pages where they should be. Caches: each thread sweeps arrays of its own many times between two looks at the clock.
 
-use super::arrays::{self, Arrays, equal, scalar};
+use super::arrays::{self, Arrays, Kernel, equal, scalar};
 use super::error::Error;
 use super::region::{Proof, Region};
-use super::simd::{self, Kernel, Kernels};
+use super::simd::{self, Kernels};
 use super::team::{self, Span};
 use crate::spin_barrier::SpinBarrier;
 use nearfar_core::node::{Bandwidth, Figure, Memory, Missing, Operation, Pages, Scaling, ScalingPoint, Stores};

@@ -1,7 +1,7 @@
 //! The instructions of x86-64, carried out with symbols.
 
-mod cost;
 mod pass;
+mod cost;
 
 use super::value::{Change, change};
 use cost::Cost;

@@ -93,12 +93,6 @@ fn module(table: &Table) -> Option<MemoryModule> {
     Some(MemoryModule { kind, bytes })
 }
 
-/// The table without its strings: serial numbers are nobody's business.
-pub(super) fn without_strings(raw: &[u8]) -> Vec<u8> {
-    let length = raw.get(1).map_or(0, |length| usize::from(*length)).min(raw.len());
-    [&raw[..length], &[0, 0]].concat()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,6 +133,5 @@ mod tests {
         assert_eq!(of(&table), Some(MemoryModule { kind: ModuleKind::Persistent, bytes: 128 << 30 }));
         table[0x0c..0x0e].copy_from_slice(&[0, 0]);
         assert_eq!((of(&table), of(&table[..9]), of(&[])), (None, None, None));
-        assert_eq!(without_strings(&[17, 3, 9, b's', 0]), [17, 3, 9, 0, 0]);
     }
 }

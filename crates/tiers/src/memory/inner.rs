@@ -1,7 +1,6 @@
 //! What the lock protects: the arena, the ledger of what is writable, and the pager once there is one.
 
 use super::Memory;
-use super::release::Released;
 use crate::arena::{Arena, Shape};
 use crate::job::{Job, Slot};
 use crate::loans::Loans;
@@ -425,6 +424,14 @@ impl Inner {
             }
         }
     }
+}
+
+/// What was released: where, the pages that stay charged for it, and the bytes of it that are or were writable.
+pub(super) struct Released {
+    pub(super) range: Extent,
+    pub(super) left: usize,
+    pub(super) pages: u64,
+    pub(super) committed: usize,
 }
 
 /// Bytes of `parts` that count.

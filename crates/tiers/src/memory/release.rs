@@ -1,7 +1,7 @@
 //! Memory that the program registers with a userfaultfd of its own: from then on it is ordinary memory, which counts as near.
 
 use super::Memory;
-use super::inner::{Inner, committed_bytes};
+use super::inner::{Inner, Released, committed_bytes};
 use nearfar_core::addr::Extent;
 use nearfar_core::stats::Counter;
 
@@ -35,14 +35,6 @@ impl Memory {
         self.enter()
             .notice("memory that the program registers with a userfaultfd of its own did not come to rest; it stays paged");
     }
-}
-
-/// What was released: where, the pages that stay charged for it, and the bytes of it that are or were writable.
-pub(super) struct Released {
-    range: Extent,
-    left: usize,
-    pages: u64,
-    committed: usize,
 }
 
 impl Inner {

@@ -3,7 +3,7 @@
 //!
 //! Little is kept: 8 MiB per thread and 64 MiB per process, so that freed memory is freed. Blocks go back when the thread ends.
 
-use super::{ffi, threads};
+use super::ffi;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -43,20 +43,20 @@ thread_local! {
 static CLAIMED: AtomicUsize = AtomicUsize::new(0);
 
 /// True when this thread may keep `bytes` in all.
-fn may_keep(bytes: usize) -> bool {
+fn may_keep(bytes: usize, watch: fn()) -> bool {
     let claim = CLAIM_OF_THREAD.with(Cell::get);
-    bytes <= claim || (bytes <= MOST_PER_THREAD && claim_more(claim))
+    bytes <= claim || (bytes <= MOST_PER_THREAD && claim_more(claim, watch))
 }
 
 #[cold]
-fn claim_more(claim: usize) -> bool {
+fn claim_more(claim: usize, watch: fn()) -> bool {
     if CLAIMED.fetch_add(CLAIM, Ordering::Relaxed) + CLAIM > MOST_PER_PROCESS {
         CLAIMED.fetch_sub(CLAIM, Ordering::Relaxed);
         return false;
     }
     CLAIM_OF_THREAD.with(|of_thread| of_thread.set(claim + CLAIM));
     // A thread that only frees has no heap, and must give its blocks back when it ends as well.
-    threads::watch();
+    watch();
     true
 }
 
@@ -79,8 +79,9 @@ fn empty(slot: &Cell<Kept>) -> Kept {
     kept
 }
 
-/// Keeps `block`, of `bytes` and of `pool`; false when it is not to be kept.
-pub fn keep(pool: usize, block: *mut c_void, bytes: usize) -> bool {
+/// Keeps `block`, of `bytes` and of `pool`; false when it is not to be kept. `watch` sees to it that [`give_up`] is called when this thread
+/// ends.
+pub fn keep(pool: usize, block: *mut c_void, bytes: usize, watch: fn()) -> bool {
     if bytes > MOST {
         return false;
     }
@@ -88,7 +89,7 @@ pub fn keep(pool: usize, block: *mut c_void, bytes: usize) -> bool {
         // Older ones make room, from the oldest.
         for _ in 0..SLOTS {
             let slot = &kept[NEXT.with(|next| next.replace((next.get() + 1) % SLOTS))];
-            if slot.get().block.is_null() && may_keep(BYTES.with(Cell::get) + bytes) {
+            if slot.get().block.is_null() && may_keep(BYTES.with(Cell::get) + bytes, watch) {
                 slot.set(Kept { block, bytes, pool });
                 BYTES.with(|all| all.set(all.get() + bytes));
                 return true;

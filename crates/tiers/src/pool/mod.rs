@@ -316,7 +316,7 @@ impl Pool {
         let Some(pool) = Self::of(block.addr()) else { return };
         let kept = if bytes > large::LEAST {
             pool.note_live(-(bytes as i64));
-            large::keep(pool.id, block, bytes)
+            large::keep(pool.id, block, bytes, threads::watch)
         } else {
             // SAFETY: passed on to the caller.
             threads::present(pool).is_some_and(|local| unsafe { local.medium.keep(block, bytes) })

@@ -4,10 +4,10 @@
 //! first ("detected"), rules on model, sizes and distances second ("inferred"); what stays open is "unknown", never a guess.
 
 mod caution;
-mod cluster;
-mod kind;
 mod knl;
+mod cluster;
 mod memory_mode;
+mod kind;
 mod product;
 mod tiers;
 
