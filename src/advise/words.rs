@@ -1,6 +1,6 @@
 //! What is said, as text: objects with their gain and the reason, predicted times, run time by bytes of near.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use crate::ui::table::{align_right, for_output};
 use nearfar_core::advise::advice::{Advice, Item};
 use nearfar_core::advise::machine::Machine;
 use nearfar_core::advise::why::NO_GAIN;
@@ -86,11 +86,7 @@ pub fn text(summary: &Summary, machine: &Machine, advice: &Advice, near: f64) ->
 }
 
 fn objects(advice: &Advice) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    if !std::io::IsTerminal::is_terminal(&std::io::stdout()) {
-        table.set_width(WIDTH);
-    }
+    let mut table = for_output(WIDTH);
     table.set_header(["object", "bytes", "gain of near", "tier", "why"]);
     let counts = |item: &Item| item.near > 0.0 || item.gain.value >= NO_GAIN * advice.times.all_far.value;
     let shown = advice.items.iter().enumerate().filter(|(at, item)| *at < LEAST_ROWS || counts(item)).take(ROWS);
@@ -100,11 +96,7 @@ fn objects(advice: &Advice) -> String {
         let gain = if item.gain.value == 0.0 { "-".to_owned() } else { format!("-{}", seconds(&item.gain)).replace("--", "+") };
         table.add_row([short(&item.name, NAME), Bytes(item.bytes).to_string(), gain, tier(item), item.why.clone()]);
     }
-    for column in [1, 2] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+    align_right(&mut table, [1, 2]);
     let mut text = table.to_string();
     if advice.items.len() > rows {
         text += &format!("\nand {} more that gain less", advice.items.len() - rows);

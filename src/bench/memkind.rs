@@ -9,8 +9,8 @@ use super::table;
 use crate::cli::bench::MemkindArgs;
 use crate::exit::refuse;
 use crate::sample::median;
+use crate::ui::table::{Table, align_right, framed};
 use anyhow::{Context, Result, bail};
-use comfy_table::{CellAlignment, Table, presets};
 use nearfar_core::units::Bytes;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -235,14 +235,9 @@ fn start(run: &Measured) -> Option<f64> {
 
 /// The table of all figures.
 fn figures(ours: &[Measured], theirs: &[Measured], libc: &[Measured]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_BORDERS_ONLY);
+    let mut table = framed();
     table.set_header(["", "ours", "theirs", "C library", "theirs / ours"]);
-    for index in 1..5 {
-        if let Some(column) = table.column_mut(index) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+    align_right(&mut table, 1..5);
     let mut row = |name: String, unit: &str, scale: f64, figure: &dyn Fn(&Measured) -> Option<f64>| {
         let [a, b, c] = [ours, theirs, libc].map(|runs| median(&of(runs, figure)));
         let show = |value: Option<f64>| match value.map(|value| value / scale) {

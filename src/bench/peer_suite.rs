@@ -6,8 +6,8 @@ use super::conditions::{Conditions, read};
 use super::explained;
 use super::gtest::{self, End};
 use crate::exit::refuse;
+use crate::ui::table::{Table, align_right, framed};
 use anyhow::{Context, Result, bail};
-use comfy_table::{CellAlignment, Table, presets};
 use std::collections::HashSet;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -181,10 +181,9 @@ fn loaded(text: &str) -> Option<PathBuf> {
 
 /// How many passed.
 fn counts(all: &[(String, Vec<Ends>)]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_BORDERS_ONLY);
+    let mut table = framed();
     table.set_header(["program", "tests", "theirs passed", "ours passed", "skipped, theirs", "ours", "theirs only"]);
-    (1..7).filter_map(|at| table.column_mut(at).map(|column| column.set_cell_alignment(CellAlignment::Right))).for_each(drop);
+    align_right(&mut table, 1..7);
     for (name, ends) in all {
         let count = |what: &dyn Fn(&Ends) -> bool| ends.iter().filter(|ends| what(ends)).count().to_string();
         table.add_row([

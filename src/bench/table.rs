@@ -10,7 +10,7 @@ use super::rival::Rival;
 use super::startup::Startup;
 use crate::cli::bench::Suite;
 use crate::sample::{Summary, median, show_ratio};
-use comfy_table::{CellAlignment, Table, presets};
+use crate::ui::table::{align_right, framed};
 use nearfar_core::units::Bytes;
 use std::fmt::Write;
 
@@ -34,14 +34,9 @@ pub fn heading(conditions: &Conditions, threads: usize, controller: &str) -> Str
 
 /// One case: its table and the lines below it.
 pub fn case_table(case: &Case, results: &CaseResults) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_BORDERS_ONLY);
+    let mut table = framed();
     table.set_header(["system", "rate (median)", "min .. max", "runs", "of all-DRAM", "nearfar is", "peak memory"]);
-    for index in 1..7 {
-        if let Some(column) = table.column_mut(index) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+    align_right(&mut table, 1..7);
     for row in &results.rows {
         table.add_row(cells(results, row));
     }
@@ -153,14 +148,9 @@ fn moved(results: &CaseResults) -> Option<String> {
 
 /// All goals in one table.
 pub fn speed_table(verdicts: &[Verdict]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_BORDERS_ONLY);
+    let mut table = framed();
     table.set_header(["work", "against", "nearfar", "min .. max", "target", ""]);
-    for index in 2..5 {
-        if let Some(column) = table.column_mut(index) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+    align_right(&mut table, 2..5);
     for verdict in verdicts {
         let [measured, spread, target, outcome] = verdict.cells();
         table.add_row([verdict.work.clone(), verdict.against.clone(), measured, spread, target, outcome]);

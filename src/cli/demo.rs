@@ -12,4 +12,8 @@ pub struct DemoArgs {
     /// Directory of the far tier, and of the swap file that nearfar is compared with
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
     pub far: PathBuf,
+
+    /// Draw the speeds as bars to this file, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
 }

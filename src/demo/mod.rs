@@ -7,6 +7,9 @@ use super::bench::{
     swap_bytes, triad,
 };
 use crate::cli::demo::DemoArgs;
+use crate::files::output::OutputFile;
+use crate::ui::chart::bars::{self, Bar};
+use crate::ui::message;
 use anyhow::Result;
 use nearfar_core::units::Bytes;
 use std::process::ExitCode;
@@ -19,6 +22,7 @@ const SWAP_SECONDS: f64 = 30.0;
 
 /// Runs the tour. Exits with 1 when a program failed or gave wrong data.
 pub fn run(args: DemoArgs) -> Result<ExitCode> {
+    let svg = args.svg.map(|path| OutputFile::new("--svg", path)).transpose()?;
     let conditions = Conditions::here(&args.far);
     let near = args.near.map(Bytes::exact);
     let data = args.near.map(|near| Bytes(near.0 * 3).exact());
@@ -73,6 +77,11 @@ pub fn run(args: DemoArgs) -> Result<ExitCode> {
     for fault in &faults {
         println!("FAULT: {fault}");
     }
+    if let Some(svg) = svg {
+        let near = Bytes(sizes.near_bytes).exact();
+        svg.write(&chart(&near, [("STREAM triad", &sweep, &first), ("tiled matrix product", &tiled, &second)]))?;
+        message::line(format_args!("wrote {}", svg.path().display()));
+    }
     Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -105,6 +114,29 @@ fn rates(case: &Case, results: &CaseResults) -> String {
         text += &format!("   {:<12} {rate:<26}{peak}\n", row.rival.name());
     }
     text
+}
+
+/// The same as bars.
+fn chart(near: &str, programs: [(&str, &Case, &CaseResults); 2]) -> String {
+    let groups = programs.map(|(name, case, results)| {
+        let dram = results.summary(Rival::Dram).median();
+        let bars = results.rows.iter().map(|row| {
+            let (rate, word) = match row.runs.first().map(|run| &run.outcome) {
+                Some(Outcome::Value(rate)) => (Some(*rate), ""),
+                Some(Outcome::Below(rate)) => (Some(*rate), "less than "),
+                Some(Outcome::Failed(_)) | None => (None, ""),
+            };
+            let share = rate.zip(dram).map(|(rate, dram)| rate / dram);
+            let words = match (rate, share) {
+                (Some(rate), Some(share)) => format!("{word}{:.1} %, {}", 100.0 * share, case.metric.show(rate)),
+                (Some(rate), None) => format!("{word}{}", case.metric.show(rate)),
+                (None, _) => "not measured".to_owned(),
+            };
+            Bar { name: row.rival.name().to_owned(), share, words }
+        });
+        (format!("{name}: {} of data", Bytes(case.data_bytes).exact()), bars.collect())
+    });
+    bars::draw(&format!("Speed with {near} of fast memory, as a share of all-DRAM"), &groups)
 }
 
 fn share_of_dram(results: &CaseResults) -> Option<f64> {

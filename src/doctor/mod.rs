@@ -6,7 +6,7 @@ use crate::launch::library;
 use crate::machine::{self, Machine};
 use crate::run::binding;
 use crate::run::paging::{self, HOW_TO_GET_UFFD};
-use comfy_table::{ContentArrangement, Table, presets};
+use crate::ui::table::{Table, for_output};
 use nearfar_core::node::{MemoryKind, MemoryNode, Topology};
 use nearfar_core::placement::{NodeSet, nodes};
 use nearfar_core::units::Bytes;
@@ -69,11 +69,7 @@ fn row(what: &'static str, state: State, words: impl Into<String>) -> Row {
 }
 
 fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    if !std::io::IsTerminal::is_terminal(&std::io::stdout()) {
-        table.set_width(110);
-    }
+    let mut table = for_output(110);
     for row in rows {
         table.add_row([row.what, row.state.word(), &row.words]);
     }

@@ -1,6 +1,6 @@
 //! The report of `nearfar map` for people: a table of threads and one of pages for each process, then what is wrong.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use crate::ui::table::{Table, align_right, wrapped};
 use nearfar_core::affinity::{Pages, Process, Survey, Thread, Warning, tier_of};
 use nearfar_core::node::{MemoryKind, MemoryNode};
 use nearfar_core::units::Bytes;
@@ -95,15 +95,6 @@ fn of_process(survey: &Survey, process: &Process, to_terminal: bool) -> String {
     text
 }
 
-fn table(to_terminal: bool) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    if !to_terminal {
-        table.set_width(WIDTH);
-    }
-    table
-}
-
 fn indent(table: &Table) -> String {
     table.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
@@ -117,7 +108,7 @@ fn share(part: Option<f64>) -> String {
 }
 
 fn threads(survey: &Survey, process: &Process, to_terminal: bool) -> Table {
-    let mut table = table(to_terminal);
+    let mut table = wrapped(WIDTH, to_terminal);
     let has_openmp = process.threads.iter().any(|thread| thread.openmp.is_some());
     let mut header = vec!["thread", "name"];
     header.extend(has_openmp.then_some("OpenMP"));
@@ -180,7 +171,7 @@ fn memory(survey: &Survey, pages: &Pages, to_terminal: bool) -> String {
     let mut ids: Vec<u32> = pages.objects.iter().flat_map(|pages| pages.by_node.keys().copied()).collect();
     ids.sort_unstable();
     ids.dedup();
-    let mut table = table(to_terminal);
+    let mut table = wrapped(WIDTH, to_terminal);
     let mut header = vec!["pages of".to_owned()];
     header.extend(ids.iter().map(|&id| node_title(survey, id)));
     header.extend(["in memory", "in huge pages", "in swap"].map(str::to_owned));
@@ -198,11 +189,7 @@ fn memory(survey: &Survey, pages: &Pages, to_terminal: bool) -> String {
         row.push(size(pages.swap_bytes));
         table.add_row(row);
     }
-    for index in 1..columns {
-        if let Some(column) = table.column_mut(index) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+    align_right(&mut table, 1..columns);
     let mut text = format!("  memory, when it was most ({} at {:.2} s)", Bytes(pages.bytes()), pages.at_s);
     if !pages.nodes_known {
         text.push_str("; the kernel does not tell the nodes of pages");

@@ -2,7 +2,7 @@
 //! against each other.
 
 use crate::files::preset;
-use comfy_table::{ContentArrangement, Table, presets as styles};
+use crate::ui::table::{Table, for_output};
 use nearfar_core::node::{self, Difference, Node, Side, words};
 use std::io::Write;
 use std::path::Path;
@@ -129,11 +129,7 @@ fn differences_text(a: &Node, b: &Node, differences: &[Difference]) -> (String, 
 }
 
 fn table(head: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(styles::UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    if !std::io::IsTerminal::is_terminal(&std::io::stdout()) {
-        table.set_width(130);
-    }
+    let mut table = for_output(130);
     table.set_header(head.iter().copied());
     table
 }

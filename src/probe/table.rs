@@ -1,6 +1,6 @@
 //! The tables that `nearfar probe` prints: what node.json holds, for people. Every figure is a median; what is noisy or invalid says so.
 
-use comfy_table::{ContentArrangement, Table, presets};
+use crate::ui::table::{Table, for_output};
 use nearfar_core::node::{
     Arithmetic, Bandwidth, Cache, CacheKind, Certainty, Chase, FarTier, Figure, Injection, Isa, Memory, MemoryKind, Node,
     Operation, Pages, Precision, Runtime, Stores, Subject, Validity,
@@ -92,11 +92,7 @@ fn rows(node: &Node) -> Vec<(String, &Figure)> {
 type Section = Option<(String, String, Table)>;
 
 fn new_table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    if !std::io::IsTerminal::is_terminal(&std::io::stdout()) {
-        table.set_width(110);
-    }
+    let mut table = for_output(110);
     table.set_header(header.iter().copied());
     table
 }

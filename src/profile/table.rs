@@ -1,6 +1,6 @@
 //! What a profile says, as a table for people.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use crate::ui::table::{align_right, unframed};
 use nearfar_core::profile::record::{Kind, Method};
 use nearfar_core::profile::summary::{Estimate, ObjectGroup, Pattern, Summary};
 use nearfar_core::units::Bytes;
@@ -15,11 +15,7 @@ const SHOWN: usize = 20;
 pub fn table(summary: &Summary, to_terminal: bool) -> String {
     let mut text = head(summary);
     let all = summary.objects.iter().map(|object| object.total().value).sum::<f64>();
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    if !to_terminal {
-        table.set_width(WIDTH);
-    }
+    let mut table = unframed(WIDTH, to_terminal);
     let mut header = vec!["object", "kind", "count", "bytes", "read GB", "written GB", "share %", "pattern", "lines", "looks"];
     let sampled = summary.samples > 0;
     if sampled {
@@ -30,11 +26,7 @@ pub fn table(summary: &Summary, to_terminal: bool) -> String {
     for object in summary.objects.iter().take(SHOWN) {
         table.add_row(row(object, all, sampled));
     }
-    for column in 2..=6 {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+    align_right(&mut table, 2..=6);
     let _ = writeln!(text, "{table}");
     let rest = summary.objects.get(SHOWN..).unwrap_or_default();
     if !rest.is_empty() {

@@ -1,7 +1,7 @@
 //! The judgement and its numbers, as a table for people and as JSON.
 
 use super::session::{Condition, Samples, Session};
-use comfy_table::{ContentArrangement, Table, presets};
+use crate::ui::table::for_output;
 use nearfar_core::sensitivity::{Evidence, Finding, Judgement, Packing, Spread, show};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -19,15 +19,6 @@ fn trials<'a>(judgement: &'a Judgement, evidence: &Evidence) -> [(&'static str, 
     ]
 }
 
-fn table() -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    if !std::io::IsTerminal::is_terminal(&std::io::stdout()) {
-        table.set_width(110);
-    }
-    table
-}
-
 fn seconds(samples: &Samples, condition: Condition) -> Option<Spread> {
     Spread::of(&samples.of(condition).iter().map(|sample| sample.seconds).collect::<Vec<_>>())
 }
@@ -40,7 +31,7 @@ fn hog_rate(samples: &Samples) -> Option<f64> {
 /// For people.
 pub fn text(session: &Session, samples: &Samples, evidence: &Evidence, judgement: &Judgement) -> String {
     let mut text = format!("\n{} (confidence: {})\n", judgement.verdict.words(), judgement.confidence.word());
-    let mut times = table();
+    let mut times = for_output(110);
     times.set_header(["run", "seconds: median (interval)", "CPUs allowed", "note"]);
     for (condition, runs) in &samples.0 {
         let Some(spread) = seconds(samples, *condition) else { continue };
@@ -62,7 +53,7 @@ pub fn text(session: &Session, samples: &Samples, evidence: &Evidence, judgement
         let time = format!("{:.3} ({:.3}-{:.3})", spread.median, spread.low, spread.high);
         times.add_row([condition.words(), &time, &cpus.map(ToString::to_string).unwrap_or_default(), &note]);
     }
-    let mut shares = table();
+    let mut shares = for_output(110);
     shares.set_header(["change", "program", "triad", "arithmetic", "share of its time that follows memory"]);
     for (_, name, finding) in trials(judgement, evidence) {
         match finding {

@@ -6,6 +6,7 @@
 pub mod svg;
 pub mod axis;
 pub mod labels;
+pub mod bars;
 pub mod plot;
 pub mod roofs;
 pub mod roofline;
