@@ -197,8 +197,7 @@ fn userfaultfd(paging: Option<Paging>, catching: bool) -> Row {
             State::Slower,
             format!(
                 "this user's kind misses the kernel's own accesses: system calls on paged memory are caught one by one (seccomp), \
-                 which costs some microseconds each. Not covered: io_uring of the program (refused), POSIX AIO on paged \
-                 buffers, memory that other processes, debuggers and core dumps read, Java's heap and large static arrays \
+                 which costs some microseconds each. Not covered: io_uring of the program (refused), memory that other processes, debuggers and core dumps read, Java's heap and large static arrays \
                  (they stay in ordinary memory), setuid programs started by a process that pages (docs/user-mode.md). For \
                  the other kind: {HOW_TO_GET_UFFD}"
             ),

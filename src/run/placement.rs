@@ -132,7 +132,7 @@ impl Ordered {
         let far = matches!(which, Interleave::Far | Interleave::Both);
         let measured = args.machine.as_deref().map(|path| this_machine(path, topology)).transpose()?;
         let Self { order, notes, .. } = self;
-        let mut spread = |set: NodeSet, weights: &mut [u8]| {
+        let mut spread = |set: NodeSet| {
             if !args.weighted || set.len() < 2 {
                 return Spread::Interleave;
             }
@@ -144,18 +144,17 @@ impl Ordered {
                 return Spread::Interleave;
             };
             let found = nodes::weights(&rates);
-            weights.iter_mut().zip(&found).for_each(|(place, weight)| *place = *weight);
             let source = if source == Source::Measured { "measured" } else { "claimed by the firmware" };
             let shown: Vec<String> = found.iter().map(u8::to_string).collect();
-            notes.push(format!("pages go to nodes {set} in the proportion {} (bandwidths {source})", shown.join(":")));
-            notes.extend(kernel_weights(&Root::this(), &set, &found));
+            let proportion = format!("{} (bandwidths {source})", shown.join(":"));
+            notes.push(kernel_weights(&Root::this(), &set, &found, &proportion));
             Spread::Weighted
         };
         if near {
-            order.near_spread = spread(order.near, &mut order.near_weights);
+            order.near_spread = spread(order.near);
         }
         if far {
-            order.far_spread = spread(order.far, &mut order.far_weights);
+            order.far_spread = spread(order.far);
         }
         Ok(())
     }
@@ -174,8 +173,8 @@ pub fn this_machine(path: &Path, topology: &Topology) -> anyhow::Result<Node> {
     Ok(node)
 }
 
-/// What is to be said of the kernel's own weights, which hold for memory that libnearfar.so does not place itself.
-fn kernel_weights(root: &Root, set: &NodeSet, wanted: &[u8]) -> Option<String> {
+/// What is to be said of the kernel's weights, by which it spreads pages; `wanted` are the nodes' bandwidths, which `proportion` shows.
+fn kernel_weights(root: &Root, set: &NodeSet, wanted: &[u8], proportion: &str) -> String {
     let dir = "/sys/kernel/mm/mempolicy/weighted_interleave";
     let theirs: Option<Vec<u8>> = set.iter().map(|node| root.text(&format!("{dir}/node{node}"))?.trim().parse().ok()).collect();
     let same = |theirs: &[u8]| {
@@ -185,18 +184,19 @@ fn kernel_weights(root: &Root, set: &NodeSet, wanted: &[u8]) -> Option<String> {
         first.1.into_iter().all(|(theirs, ours)| product((theirs, our_first)) == product((ours, their_first)))
     };
     match theirs {
-        Some(theirs) if same(&theirs) => None,
-        Some(_) => {
+        Some(theirs) if same(&theirs) => format!("pages go to nodes {set} in the proportion {proportion}"),
+        Some(theirs) => {
+            let theirs: Vec<String> = theirs.iter().map(u8::to_string).collect();
             let commands: Vec<String> =
                 set.iter().zip(wanted).map(|(node, weight)| format!("echo {weight} > {dir}/node{node}")).collect();
-            Some(format!(
-                "what libnearfar.so does not place itself follows the kernel's weights, which are others; as root: \"{}\"",
+            format!(
+                "pages go to nodes {set} by the kernel's weights, {}; for {proportion}, as root: \"{}\"",
+                theirs.join(":"),
                 commands.join("; ")
-            ))
+            )
         }
-        None => Some(
-            "this kernel has no weighted interleave (Linux 6.9): what libnearfar.so does not place itself goes to all alike"
-                .into(),
+        None => format!(
+            "this kernel has no weighted interleave (Linux 6.9): pages go to nodes {set} in turn, all alike, not as {proportion}"
         ),
     }
 }
@@ -222,7 +222,7 @@ mod tests {
         let ordered = cxl(&["--interleave", "near", "--weighted", "--full", "wait", "--place", "size:1M.."]).expect("accepted");
         let order = &ordered.order;
         assert_eq!((order.near_spread, order.far_spread), (Spread::Weighted, Spread::Nearest));
-        assert_eq!((&order.near_weights[..3], order.full, order.policy), (&[13, 2, 0][..], Full::Wait, Policy::Sizes));
+        assert_eq!((order.full, order.policy), (Full::Wait, Policy::Sizes));
         assert_eq!((order.near_limit, order.cache_ppm), (1 << 40, 0));
         assert!(ordered.notes[0].contains("are free now"), "{:?}", ordered.notes);
         assert!(ordered.notes[1].contains("13:2 (bandwidths claimed by the firmware)"), "{:?}", ordered.notes);
@@ -268,10 +268,10 @@ mod tests {
         let set: NodeSet = [0, 1].into_iter().collect();
         let said = |weights: [u8; 2]| {
             let file = |node: usize| format!("=== /sys/kernel/mm/mempolicy/weighted_interleave/node{node}\n {}\n", weights[node]);
-            kernel_weights(&Root::captured(&(file(0) + &file(1))).expect("a capture"), &set, &[3, 2])
+            kernel_weights(&Root::captured(&(file(0) + &file(1))).expect("a capture"), &set, &[3, 2], "3:2")
         };
-        assert_eq!(said([6, 4]), None, "the same proportion");
-        assert!(said([1, 1]).expect("others").contains("echo 3 >"));
-        assert!(kernel_weights(&Root::captured("").expect("empty"), &set, &[3, 2]).expect("none").contains("6.9"));
+        assert!(said([6, 4]).ends_with("in the proportion 3:2"), "{}", said([6, 4]));
+        assert!(said([1, 1]).contains("weights, 1:1") && said([1, 1]).contains("echo 3 >"), "{}", said([1, 1]));
+        assert!(kernel_weights(&Root::captured("").expect("empty"), &set, &[3, 2], "3:2").contains("6.9"));
     }
 }

@@ -90,8 +90,6 @@ impl SizeRange {
 
 /// Ranges in one `--place size:...`.
 pub const MAX_SIZE_RANGES: usize = 16;
-/// Nodes per tier that weights are kept for.
-const MAX_WEIGHTS: usize = 64;
 
 /// What was asked for; see the fields. Plain data: all-zero bits are "nothing".
 #[derive(Clone, Debug)]
@@ -117,10 +115,6 @@ pub struct Order {
     pub size_count: u32,
     /// Ranges of [`Policy::Sizes`].
     pub sizes: [SizeRange; MAX_SIZE_RANGES],
-    /// Weights of near nodes for [`Spread::Weighted`], in the order of the set; 0 counts as 1.
-    pub near_weights: [u8; MAX_WEIGHTS],
-    /// The same for far nodes.
-    pub far_weights: [u8; MAX_WEIGHTS],
 }
 
 impl Default for Order {
@@ -136,8 +130,6 @@ impl Default for Order {
             cache_ppm: 1_000_000,
             size_count: 0,
             sizes: [SizeRange::default(); MAX_SIZE_RANGES],
-            near_weights: [0; MAX_WEIGHTS],
-            far_weights: [0; MAX_WEIGHTS],
         }
     }
 }
