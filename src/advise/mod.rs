@@ -3,7 +3,7 @@
 
 // Lowest first: a module uses only modules above it.
 mod tiers;
-mod words;
+mod display;
 mod curve;
 mod routines;
 mod verify;
@@ -74,7 +74,7 @@ pub fn run(args: AdviseArgs) -> anyhow::Result<ExitCode> {
         let files = args.files.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
         refuse(format_args!("{files}: {error}"))
     })?;
-    print(&words::text(&summary, &machine, &advice, request.near));
+    print(&display::text(&summary, &machine, &advice, request.near));
     for note in machine.notes.iter().chain(&summary.notes) {
         message::line(note);
     }
@@ -125,9 +125,9 @@ fn plan_text(summary: &Summary, machine: &Machine, advice: &Advice, near: f64) -
         format!("program: {} {}", summary.program, summary.args.join(" ")),
         format!(
             "predicted: all far {}, this plan {}, all near {}",
-            words::seconds(&times.all_far),
-            words::seconds(&times.plan),
-            words::seconds(&times.all_near)
+            display::seconds(&times.all_far),
+            display::seconds(&times.plan),
+            display::seconds(&times.all_near)
         ),
         "The first rule that fits an object decides; what no rule fits goes far.".to_owned(),
     ];

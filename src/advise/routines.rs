@@ -1,6 +1,6 @@
 //! Predicted beside measured by routine: one case of `--verify` after another, as rows, stacked bars and a table.
 
-use super::words::BAR;
+use super::display::BAR;
 use crate::files::advice::{OTHER, Routine};
 use crate::files::routine::{Column, Key};
 use nearfar_core::advise::by_routine::ByRoutine;
@@ -49,7 +49,7 @@ pub fn rows(predicted: Option<&ByRoutine>, runs: &[Run], median: f64) -> Vec<Rou
 /// A bar of `total` seconds in which each routine has its letter; without routines of one sign.
 pub fn bar(key: &Key, rows: &[Routine], of: Column, total: f64, most: f64) -> String {
     let names: Vec<&str> = key.names().collect();
-    let Some(parts) = key.parts(rows, of).filter(|_| !names.is_empty()) else { return super::words::bar(total, most) };
+    let Some(parts) = key.parts(rows, of).filter(|_| !names.is_empty()) else { return super::display::bar(total, most) };
     let mut text = String::new();
     let mut until = 0.0;
     for (at, seconds) in parts.iter().enumerate() {
@@ -76,7 +76,7 @@ pub fn table(key: &Key, cases: &[(&str, &[Routine])]) -> String {
     for at in 0..=names.len() {
         let name = names.get(at).map_or_else(|| format!(". {OTHER}"), |function| format!("{} {function}", letter(at)));
         // Writing to a String cannot fail.
-        let _ = write!(text, "\n  {:<NAME$}", super::words::short(&name, NAME));
+        let _ = write!(text, "\n  {:<NAME$}", super::display::short(&name, NAME));
         for (predicted, measured) in &columns {
             let (said, seen) = (predicted.as_ref().map(|parts| parts[at]), measured.as_ref().map(|parts| parts[at]));
             let _ = write!(text, "  {:>6}{:>7}{:>8}", seconds(said), seconds(seen), error(said, seen));

@@ -1,9 +1,9 @@
 //! Runs the program as it was predicted: everything far, by the plan, everything near (and single objects), in turn, so that what changes
 //! on the machine meanwhile meets all of them; and prints what came of it beside what was predicted.
 
+use super::display::seconds;
 use super::routines::{self, Run};
 use super::tiers;
-use super::words::seconds;
 use crate::cli::advise::AdviseArgs;
 use crate::exit::refuse;
 use crate::files::advice::{AgainstBest, Row, Set, Verified};

@@ -3,9 +3,9 @@
 
 use super::case::{Case, Effort, Length, Limit, Metric, Sizes};
 use super::cases::{runnable, triad};
+use super::external::Program;
 use super::goal::{Against, Goal};
 use super::grain_cases::INTERPRETER;
-use super::outside::Program;
 use super::rival::Rival;
 use super::scripts::Script;
 use crate::cli::bench::Suite;

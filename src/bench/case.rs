@@ -2,8 +2,8 @@
 //!
 //! Pure types; the cases themselves are in `cases`, and nothing here runs.
 
+use super::external::Program;
 use super::goal::Goal;
-use super::outside::Program;
 use super::rival::Rival;
 use crate::cli::bench::Suite;
 use serde::Serialize;

@@ -3,8 +3,8 @@
 //! Sizes keep the data three times near unless the case says otherwise. Goals are those of the project, not of this machine.
 
 use super::case::{Case, Effort, Far, LEAST_NEAR, Length, Limit, Metric, Sizes};
+use super::external::Program;
 use super::goal::{Against, Goal};
-use super::outside::Program;
 use super::rival::Rival;
 use crate::cli::bench::Suite;
 

@@ -3,7 +3,7 @@
 //! Pure: builds command lines and runs nothing. Limits on memory are the cgroup's, not seen here.
 
 use super::case::{Case, Far};
-use super::outside::{Outside, Program};
+use super::external::{Outside, Program};
 use super::rival::Rival;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

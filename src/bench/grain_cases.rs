@@ -2,8 +2,8 @@
 
 use super::case::{Case, Effort, Length, Limit, Metric, Sizes};
 use super::cases::{gemm, runnable, triad};
+use super::external::Program;
 use super::goal::{Against, Goal};
-use super::outside::Program;
 use super::rival::{GRAINS, Rival};
 use super::scripts::Script;
 use crate::cli::bench::Suite;

@@ -212,7 +212,7 @@ impl Latency {
 
 #[cfg(test)]
 mod tests {
-    use super::super::outside::Report;
+    use super::super::external::Report;
     use super::*;
 
     fn run(latencies: &[(u64, u64)], rescued: u64, demand: u64) -> Run {

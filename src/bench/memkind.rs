@@ -3,9 +3,9 @@
 //! With `--suite`, memkind's own tests as judges instead. Does not measure itself: `nearfar-kernel allocator` does.
 
 use super::conditions::Conditions;
+use super::display;
 use super::goal::{Figure, Target, Unit, Verdict};
 use super::peer_suite::{self, Suite};
-use super::table;
 use crate::cli::bench::MemkindArgs;
 use crate::exit::refuse;
 use crate::sample::median;
@@ -148,7 +148,7 @@ pub fn run(args: &MemkindArgs) -> Result<ExitCode> {
     let [ours, theirs, libc] = runs;
     println!("\n{}", figures(&ours, &theirs, &libc));
     let verdicts = verdicts(&ours, &theirs, &libc);
-    println!("\n{}", table::speed_table(&verdicts).trim_end());
+    println!("\n{}", display::speed_table(&verdicts).trim_end());
     if let Some(path) = &args.json {
         let nearfar = env!("CARGO_PKG_VERSION");
         let results = Results { nearfar, conditions, theirs: bench.theirs, ours, theirs_runs: theirs, libc, verdicts };

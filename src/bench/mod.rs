@@ -14,7 +14,7 @@ mod rival;
 mod goal;
 mod apps;
 mod scripts;
-mod outside;
+mod external;
 mod case;
 mod cases;
 mod grain_cases;
@@ -27,12 +27,12 @@ mod times;
 mod latency;
 mod metadata;
 mod results;
-mod table;
+mod display;
 mod settings;
 mod policies;
 mod replay;
 mod gtest;
-mod explained;
+mod expected_failures;
 mod peer_suite;
 mod memkind;
 mod profile;
@@ -114,7 +114,7 @@ pub fn run(args: BenchArgs) -> Result<ExitCode> {
     let runner = Runner::new(&args.far, threads, PROGRAM_LIMIT, swap_bytes(&all))?;
     let runs = args.runs.unwrap_or(if effort == Effort::Full { 3 } else { 1 }).max(1);
 
-    print!("{}", table::heading(&conditions, threads, &describe_controller(&runner)));
+    print!("{}", display::heading(&conditions, threads, &describe_controller(&runner)));
     for note in settled.note.iter().chain(&conditions.disturbance()) {
         println!("note      {note}");
     }
@@ -145,7 +145,7 @@ pub fn run(args: BenchArgs) -> Result<ExitCode> {
             _ => all.iter().filter(|case| case.suite == suite).try_for_each(|case| bench.case(case))?,
         }
     }
-    println!("\n{}", table::speed_table(&bench.results.verdicts).trim_end());
+    println!("\n{}", display::speed_table(&bench.results.verdicts).trim_end());
     println!("\nsaved in {}", bench.path.display());
     Ok(if bench.healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -178,7 +178,7 @@ impl Bench {
         let own = &mut self.results.cases[index];
         own.bound = own.device.bound(case, own.work_of_repetition(), self.threads);
         self.healthy &= own.faults(case).is_empty();
-        println!("\n{}", table::case_table(case, own).trim_end());
+        println!("\n{}", display::case_table(case, own).trim_end());
         let verdicts = own.verdicts(case);
         self.results.verdicts.extend(verdicts);
         self.results.save(&self.path)
@@ -209,7 +209,7 @@ impl Bench {
         };
         match Startup::measure(&self.runner, self.settled.sizes.near_bytes, pairs) {
             Ok(startup) => {
-                println!("\n{}", table::startup_lines(&startup).trim_end());
+                println!("\n{}", display::startup_lines(&startup).trim_end());
                 self.results.verdicts.push(Startup::verdict(Ok(&startup)));
                 self.results.startup = Some(startup);
             }

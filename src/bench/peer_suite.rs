@@ -3,7 +3,7 @@
 //! Builds nothing: takes memkind's tree as its own makefiles left it. Every test runs with theirs, then with ours.
 
 use super::conditions::{Conditions, read};
-use super::explained;
+use super::expected_failures;
 use super::gtest::{self, End};
 use crate::exit::refuse;
 use crate::ui::table::{Table, align_right, framed};
@@ -213,7 +213,7 @@ fn differences(all: &[(String, Vec<Ends>)]) -> usize {
             if !theirs.is_pass() {
                 continue;
             }
-            match explained::reason(name, test) {
+            match expected_failures::reason(name, test) {
                 Some(reason) => println!("    why     {reason}"),
                 None => unexplained += 1,
             }
@@ -249,7 +249,7 @@ mod tests {
                     ends("A.skips", End::Passed, End::Skipped),
                 ],
             ),
-            ("memkind_memtier_test".to_owned(), vec![ends(explained::EXPLAINED[0].test, End::Passed, failed())]),
+            ("memkind_memtier_test".to_owned(), vec![ends(expected_failures::EXPLAINED[0].test, End::Passed, failed())]),
         ];
         assert_eq!(differences(&all), 2);
         assert!(counts(&all).to_string().lines().any(|line| line.contains("all_tests") && line.contains('5')));

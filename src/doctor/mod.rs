@@ -249,7 +249,7 @@ fn waking(denied: Denied) -> Row {
     if denied.has("awake") {
         return row(what, State::Slower, "switched off by --deny; CPUs may sleep while threads wait for far");
     }
-    match nearfar_sys::awake::Awake::open() {
+    match nearfar_sys::pm_qos::Awake::open() {
         Ok(_) => row(what, State::Good, "CPUs are kept from deep sleep while threads wait for many reads (/dev/cpu_dma_latency)"),
         Err(errno) => row(
             what,

@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn what_programs_read() {
-        let mut survey = crate::map::tables::tests::sample();
+        let mut survey = crate::map::display::tests::sample();
         let mut crowding = survey.processes[0].crowding;
         (crowding.over, crowding.cpus) = (15, 1);
         survey.processes[0].crowding = crowding;

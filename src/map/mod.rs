@@ -4,7 +4,7 @@
 //!
 //! Modules are listed lowest first.
 
-mod tables;
+mod display;
 mod xthi;
 mod json;
 
@@ -108,7 +108,7 @@ impl Output {
         };
         let warnings = judge(survey);
         let text = match self.form {
-            Form::Tables => Ok(tables::report(survey, &warnings, terminal)),
+            Form::Tables => Ok(display::report(survey, &warnings, terminal)),
             Form::Xthi => Ok(xthi::lines(survey, &host)),
             Form::Json => json::document(survey, &warnings, &host),
         };

@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn lines_of_xthi() {
-        let mut survey = crate::map::tables::tests::sample();
+        let mut survey = crate::map::display::tests::sample();
         survey.processes[0].threads[0].cpu = Some(254);
         let text = lines(&survey, "n1");
         let expected = "Host=n1  MPI Rank=3  OMP Thread=1  CPU=  6  NUMA Node=0  CPU Affinity=6";

@@ -9,10 +9,10 @@ mod mpi;
 mod threading;
 mod noise;
 pub mod far;
-mod table;
+mod display;
 mod measure;
 mod caches;
-mod together;
+mod all_nodes;
 pub mod compare;
 
 use crate::cli::probe::{Action, ProbeArgs};
@@ -69,13 +69,13 @@ pub fn run(args: ProbeArgs) -> Result<ExitCode> {
         None => print(&text),
     }
     if !to_stdout && !args.quiet {
-        print(&table::render(&node));
+        print(&display::render(&node));
         if let Some(other) = other {
             print(&format!("\n{}", compare::compare(&node, &other)));
         }
         print(&format!("\nWritten to {} in {:.0} s.\n", args.output.display(), node.seconds));
     }
-    let invalid = table::invalid(&node);
+    let invalid = display::invalid(&node);
     if invalid.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }

@@ -1,6 +1,6 @@
 //! `nearfar profile`: starts the program with the library, which records what it sees; reads that at the end and prints a table.
 
-pub mod table;
+pub mod display;
 
 use crate::cli::profile::ProfileArgs;
 use crate::exit::refuse;
@@ -56,7 +56,7 @@ fn tell(path: &Path, json: Option<&OutputFile>, quiet: bool) -> anyhow::Result<(
     }
     let summary = nfprof::read(std::slice::from_ref(&path.to_owned()))?;
     if !quiet {
-        message::raw(&table::table(&summary, std::io::stderr().is_terminal()));
+        message::raw(&display::table(&summary, std::io::stderr().is_terminal()));
         message::line(format_args!("wrote {}", path.display()));
     }
     if let Some(json) = json {

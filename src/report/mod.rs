@@ -15,7 +15,7 @@ use crate::exit::refuse;
 use crate::files::document::{self, Document};
 use crate::files::output::OutputFile;
 use crate::files::{nfprof, preset};
-use crate::profile::table;
+use crate::profile::display;
 use crate::ui::{chart, message};
 use nearfar_core::node::Node;
 use std::ffi::OsStr;
@@ -33,7 +33,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     let target = target(&args)?;
     for document in &documents {
         if let Document::Profile(summary) = document {
-            message::raw(&table::table(summary, std::io::stderr().is_terminal()));
+            message::raw(&display::table(summary, std::io::stderr().is_terminal()));
         }
     }
     let page = page::render(&documents, published.as_ref());

@@ -17,7 +17,7 @@ mod plan;
 mod clock;
 mod hog;
 mod session;
-mod report;
+mod display;
 
 use crate::cli::sensitivity::SensitivityArgs;
 use crate::exit::refuse;
@@ -80,10 +80,11 @@ fn measure(args: SensitivityArgs) -> anyhow::Result<()> {
     let evidence = session.evidence(&samples);
     let judgement = judge(&evidence);
     if let Some(file) = &args.json {
-        let json = report::json(&session, &samples, &evidence, &judgement);
+        let json = display::json(&session, &samples, &evidence, &judgement);
         std::fs::write(file, format!("{json:#}\n")).with_context(|| format!("cannot write {}", file.display()))?;
     }
     // A reader that closed the pipe has seen enough.
-    let _ = std::io::Write::write_all(&mut std::io::stdout(), report::text(&session, &samples, &evidence, &judgement).as_bytes());
+    let _ =
+        std::io::Write::write_all(&mut std::io::stdout(), display::text(&session, &samples, &evidence, &judgement).as_bytes());
     Ok(())
 }

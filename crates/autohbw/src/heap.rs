@@ -4,8 +4,8 @@ use crate::tally::{self, Missed};
 use crate::{talk, window};
 use nearfar_core::units::Bytes;
 use nearfar_kinds::autohbw::Level;
-use nearfar_kinds::chain;
 use nearfar_kinds::family::{self, Heap, Void};
+use nearfar_kinds::next_heap;
 use nearfar_kinds::placed::{Placed, Room};
 use std::cell::Cell;
 use std::fmt;
@@ -94,7 +94,7 @@ unsafe impl Heap for AutoHbw {
     #[inline(always)]
     fn malloc(size: usize) -> Void {
         // SAFETY: takes any size.
-        let otherwise = || unsafe { chain::malloc(size) };
+        let otherwise = || unsafe { next_heap::malloc(size) };
         if !window::holds(size) {
             return otherwise();
         }
@@ -104,7 +104,7 @@ unsafe impl Heap for AutoHbw {
     #[inline(always)]
     fn zalloc(size: usize) -> Void {
         // SAFETY: takes any size.
-        let otherwise = || unsafe { chain::calloc(1, size) };
+        let otherwise = || unsafe { next_heap::calloc(1, size) };
         if !window::holds(size) {
             return otherwise();
         }
@@ -114,7 +114,7 @@ unsafe impl Heap for AutoHbw {
     #[inline(always)]
     fn memalign(align: usize, size: usize) -> Void {
         // SAFETY: takes any size, and powers of two.
-        let otherwise = || unsafe { chain::memalign(align, size) };
+        let otherwise = || unsafe { next_heap::memalign(align, size) };
         if !window::holds(size) {
             return otherwise();
         }
@@ -126,7 +126,7 @@ unsafe impl Heap for AutoHbw {
         let ours = Placed::owns(block.addr());
         match (ours, window::holds(size)) {
             // SAFETY: passed on to the caller; the block is the C library's.
-            (false, false) => unsafe { chain::realloc(block, size) },
+            (false, false) => unsafe { next_heap::realloc(block, size) },
             // SAFETY: passed on to the caller; the block is the C library's.
             (false, true) => unsafe { realloc_library(block, size) },
             // SAFETY: passed on to the caller; the block is placed.
@@ -146,12 +146,12 @@ unsafe impl Heap for AutoHbw {
             return family::set_errno(kept);
         }
         // SAFETY: passed on to the caller; the block is the C library's, or null.
-        unsafe { chain::free(block) }
+        unsafe { next_heap::free(block) }
     }
 
     unsafe fn usable_size(block: Void) -> usize {
         // SAFETY: passed on to the caller; the address tells whose block it is.
-        unsafe { if Placed::owns(block.addr()) { Placed::usable_size(block) } else { chain::usable_size(block) } }
+        unsafe { if Placed::owns(block.addr()) { Placed::usable_size(block) } else { next_heap::usable_size(block) } }
     }
 }
 
@@ -160,16 +160,16 @@ unsafe impl Heap for AutoHbw {
 #[cold]
 unsafe fn realloc_library(block: Void, size: usize) -> Void {
     // SAFETY: passed on to the caller.
-    let old = unsafe { chain::usable_size(block) };
+    let old = unsafe { next_heap::usable_size(block) };
     let new = placed(size, &Call("realloc", &[block.addr(), size]), |kind| kind.malloc(size), std::ptr::null_mut);
     // SAFETY: passed on to the caller; or two blocks of at least so many bytes, one of them new, and the caller gives up the old one.
     unsafe {
         if new.is_null() {
             // The C library may have a better way than to copy.
-            return chain::realloc(block, size);
+            return next_heap::realloc(block, size);
         }
         new.cast::<u8>().copy_from_nonoverlapping(block.cast(), old.min(size));
-        chain::free(block);
+        next_heap::free(block);
     }
     new
 }

@@ -17,8 +17,8 @@ mod talk;
 mod heap;
 mod lifecycle;
 
-use nearfar_kinds::chain::Chain;
 use nearfar_kinds::family::Void;
+use nearfar_kinds::next_heap::Chain;
 
 /// Our own Rust code allocates behind our malloc, so that it never comes back to it.
 #[cfg_attr(not(test), global_allocator)]

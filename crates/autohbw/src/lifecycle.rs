@@ -59,7 +59,7 @@ fn finish() {
 
 #[cfg(not(test))]
 extern "C" fn constructor() {
-    nearfar_kinds::chain::prepare();
+    nearfar_kinds::next_heap::prepare();
     start();
 }
 

@@ -7,11 +7,11 @@
 use std::time::Instant;
 
 use crate::buffer::Buffer;
-use crate::crew::{self, AfterLimit, Error, Setting, Watch};
 use crate::mapped_file::Pattern;
 use crate::permutation::Permutation;
 use crate::random_numbers::{XorShift, below, mix};
 use crate::report::{Report, Verified};
+use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 use crate::zipf::{YCSB_THETA, Zipf};
 
 /// Look-ups between two looks at the clock.
@@ -115,7 +115,7 @@ pub fn btree(setting: &Setting, operations: u64) -> Result<Report, Error> {
     let shape = Shape::new(room - 1);
     let start = memory.as_ptr().align_offset(NODE * size_of::<u64>()).min(NODE);
     let words = start..start + shape.nodes() * NODE;
-    crew::map(setting.split(&mut memory[words.clone()], NODE), |(first, part)| {
+    thread_team::map(setting.split(&mut memory[words.clone()], NODE), |(first, part)| {
         part.chunks_exact_mut(NODE).enumerate().for_each(|(place, words)| shape.write(first / NODE + place, words));
     });
     let setup_seconds = setup.elapsed().as_secs_f64();
@@ -124,14 +124,14 @@ pub fn btree(setting: &Setting, operations: u64) -> Result<Report, Error> {
     let per_thread = operations.div_ceil(setting.threads.max(1) as u64);
     let shares = (0..setting.threads.max(1) as u64).map(|seed| Share::new(&memory[words.clone()], &shape, seed));
     let (repetitions, shares) =
-        crew::run(setting, shares.collect(), AfterLimit::Continue, |share, _, watch| look_up(share, per_thread, watch));
+        thread_team::run(setting, shares.collect(), AfterLimit::Continue, |share, _, watch| look_up(share, per_thread, watch));
     let mut wrong: u64 = shares.into_iter().map(|share| share.wrong).sum();
 
     let verify = Instant::now();
     let mut checksum = 0u64;
     if setting.verify {
         memory.announce(Pattern::Sequential);
-        for (bad, sum) in crew::map(setting.split(&mut memory[words], NODE), |(first, part)| check(&shape, first, part)) {
+        for (bad, sum) in thread_team::map(setting.split(&mut memory[words], NODE), |(first, part)| check(&shape, first, part)) {
             wrong += bad;
             checksum = checksum.wrapping_add(sum);
         }
@@ -190,7 +190,7 @@ impl<'a> Share<'a> {
     }
 }
 
-fn look_up(share: &mut Share, operations: u64, watch: &Watch) -> crew::Done {
+fn look_up(share: &mut Share, operations: u64, watch: &Watch) -> thread_team::Done {
     let (mut words, mut done) = (0, 0);
     let (way, records) = (SEARCH * share.shape.levels.len() as u64, share.shape.records());
     while done < operations {

@@ -6,11 +6,11 @@
 use std::time::Instant;
 
 use crate::buffer::Buffer;
-use crate::crew::{self, AfterLimit, Error, Setting, Watch};
 use crate::mapped_file::Pattern;
 use crate::permutation::Permutation;
 use crate::random_numbers::mix;
 use crate::report::{Report, Verified};
+use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 
 /// Hops between two looks at the clock.
 const BATCH: u64 = 64;
@@ -52,7 +52,7 @@ pub fn chase(setting: &Setting, stride: usize, hops: u64) -> Result<Report, Erro
     let ring = Ring { order: Permutation::new(slots, 1), slots, numbers_per_slot };
     let setup = Instant::now();
     let mut memory = Buffer::<u64>::zeroed(&setting.placement, slots * numbers_per_slot)?;
-    crew::map(setting.split(&mut memory, numbers_per_slot), |(first, memory)| {
+    thread_team::map(setting.split(&mut memory, numbers_per_slot), |(first, memory)| {
         for (offset, slot_memory) in memory.chunks_exact_mut(numbers_per_slot).enumerate() {
             let slot = first / numbers_per_slot + offset;
             let place = ring.order.invert(slot);
@@ -74,7 +74,7 @@ pub fn chase(setting: &Setting, stride: usize, hops: u64) -> Result<Report, Erro
     memory.announce(Pattern::Random);
     let memory = &*memory;
     let (repetitions, walkers) =
-        crew::run(setting, walkers, AfterLimit::Continue, |walker, _, watch| walk(walker, memory, per_thread, watch));
+        thread_team::run(setting, walkers, AfterLimit::Continue, |walker, _, watch| walk(walker, memory, per_thread, watch));
 
     let wrong = walkers.iter().filter(|walker| walker.position != ring.at(walker.start, walker.hops)).count() as u64;
     let checksum = walkers.iter().fold(0u64, |sum, walker| mix(sum).wrapping_add(walker.position as u64));
@@ -93,7 +93,7 @@ pub fn chase(setting: &Setting, stride: usize, hops: u64) -> Result<Report, Erro
     })
 }
 
-fn walk(walker: &mut Walker, memory: &[u64], hops: u64, watch: &Watch) -> crew::Done {
+fn walk(walker: &mut Walker, memory: &[u64], hops: u64, watch: &Watch) -> thread_team::Done {
     let (mut position, mut done) = (walker.position, 0);
     while done < hops {
         let batch = BATCH.min(hops - done);

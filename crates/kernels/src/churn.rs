@@ -6,9 +6,9 @@ use std::io;
 use std::time::Instant;
 
 use crate::buffer::Placement;
-use crate::crew::{self, AfterLimit, Error, Setting, Watch};
 use crate::random_numbers::{XorShift, below, mix};
 use crate::report::{Report, Verified};
+use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 
 /// Replacements between two looks at the clock.
 const BATCH: u64 = 64;
@@ -48,7 +48,7 @@ pub fn churn(setting: &Setting, replacements: u64) -> Result<Report, Error> {
     let threads = setting.threads.max(1);
     let blocks = (setting.data_bytes / size_of::<u64>() / MEAN_WORDS / threads).max(1);
     let setup = Instant::now();
-    let shares = crew::map((0..threads).collect(), |thread| {
+    let shares = thread_team::map((0..threads).collect(), |thread| {
         let mut rng = XorShift::new(thread as u64);
         Share { live: (0..blocks).map(|_| block(rng.next_u64())).collect(), rng, wrong: 0 }
     });
@@ -56,7 +56,7 @@ pub fn churn(setting: &Setting, replacements: u64) -> Result<Report, Error> {
 
     let per_thread = replacements.div_ceil(threads as u64);
     let (repetitions, mut shares) =
-        crew::run(setting, shares, AfterLimit::Continue, |share, _, watch| replace(share, per_thread, watch));
+        thread_team::run(setting, shares, AfterLimit::Continue, |share, _, watch| replace(share, per_thread, watch));
 
     let verify = Instant::now();
     let mut checksum = 0u64;
@@ -82,7 +82,7 @@ pub fn churn(setting: &Setting, replacements: u64) -> Result<Report, Error> {
     })
 }
 
-fn replace(share: &mut Share, replacements: u64, watch: &Watch) -> crew::Done {
+fn replace(share: &mut Share, replacements: u64, watch: &Watch) -> thread_team::Done {
     let (mut bytes, mut done) = (0, 0);
     while done < replacements {
         let batch = BATCH.min(replacements - done);

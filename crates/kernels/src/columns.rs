@@ -7,10 +7,10 @@
 use std::time::Instant;
 
 use crate::buffer::Buffer;
-use crate::crew::{self, AfterLimit, Error, Setting, Watch};
 use crate::mapped_file::Pattern;
 use crate::random_numbers::mix;
 use crate::report::{Report, Verified};
+use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 
 /// Columns walked at a time: a cache line.
 const PANEL: usize = 64 / size_of::<f64>();
@@ -39,29 +39,30 @@ pub fn columns(setting: &Setting) -> Result<Report, Error> {
     let mut a = Buffer::<f64>::zeroed(&setting.placement, order * order)?;
     let mut b = Buffer::<f64>::zeroed(&setting.placement, order * order)?;
     [&a, &b].iter().for_each(|matrix| matrix.announce(Pattern::Sequential));
-    crew::map(setting.split(&mut a, PANEL * order), |(first, rows)| {
+    thread_team::map(setting.split(&mut a, PANEL * order), |(first, rows)| {
         rows.iter_mut().enumerate().for_each(|(place, value)| *value = a_at(first + place));
     });
-    let shares = crew::map(setting.split(&mut b, PANEL * order), |(first, rows)| {
+    let shares = thread_team::map(setting.split(&mut b, PANEL * order), |(first, rows)| {
         rows.fill(-1.0);
         Share { rows, first: first / order, done: 0 }
     });
     let setup_seconds = setup.elapsed().as_secs_f64();
 
     let source = &*a;
-    let (repetitions, shares) =
-        crew::run(setting, shares, AfterLimit::End, |share, sweep, watch| copy(share, source, order, offset(sweep), watch));
+    let (repetitions, shares) = thread_team::run(setting, shares, AfterLimit::End, |share, sweep, watch| {
+        copy(share, source, order, offset(sweep), watch)
+    });
 
     let verify = Instant::now();
     let (mut wrong, mut checksum) = (0, 0u64);
     if setting.verify {
         let last = repetitions.len().saturating_sub(1);
         let before = if last == 0 { None } else { Some(offset(last - 1)) };
-        for (bad, sum) in crew::map(shares, |share| check(&share, order, offset(last), before)) {
+        for (bad, sum) in thread_team::map(shares, |share| check(&share, order, offset(last), before)) {
             wrong += bad;
             checksum = checksum.wrapping_add(sum);
         }
-        wrong += crew::map(setting.split(&mut a, PANEL * order), |(first, rows)| {
+        wrong += thread_team::map(setting.split(&mut a, PANEL * order), |(first, rows)| {
             rows.iter().enumerate().filter(|(place, value)| **value != a_at(first + place)).count() as u64
         })
         .into_iter()
@@ -82,7 +83,7 @@ pub fn columns(setting: &Setting) -> Result<Report, Error> {
     })
 }
 
-fn copy(share: &mut Share, a: &[f64], order: usize, offset: f64, watch: &Watch) -> crew::Done {
+fn copy(share: &mut Share, a: &[f64], order: usize, offset: f64, watch: &Watch) -> thread_team::Done {
     share.done = 0;
     for (panel, rows) in share.rows.chunks_exact_mut(PANEL * order).enumerate() {
         let column = share.first + panel * PANEL;

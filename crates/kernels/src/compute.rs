@@ -4,9 +4,9 @@
 
 use std::time::Instant;
 
-use crate::crew::{self, AfterLimit, Error, Setting, Watch};
 use crate::random_numbers::mix;
 use crate::report::{Report, Verified};
+use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 
 const CHAINS: usize = 8;
 /// Steps between two looks at the clock.
@@ -59,7 +59,7 @@ pub fn compute(setting: &Setting, steps: u64) -> Result<Report, Error> {
     let per_thread = steps.div_ceil(threads as u64);
     let shares = (0..threads as u64).map(|seed| Share { chains: start(seed), seed, steps: 0 }).collect();
     let (repetitions, shares) =
-        crew::run(setting, shares, AfterLimit::End, |share: &mut Share, _, watch| work(share, per_thread, watch));
+        thread_team::run(setting, shares, AfterLimit::End, |share: &mut Share, _, watch| work(share, per_thread, watch));
     let verify = Instant::now();
     let is_wrong = |share: &&Share| start(share.seed).map(|value| jump(value, share.steps)) != share.chains;
     let wrong = if setting.verify { shares.iter().filter(is_wrong).count() as u64 } else { 0 };
@@ -79,7 +79,7 @@ pub fn compute(setting: &Setting, steps: u64) -> Result<Report, Error> {
     })
 }
 
-fn work(share: &mut Share, steps: u64, watch: &Watch) -> crew::Done {
+fn work(share: &mut Share, steps: u64, watch: &Watch) -> thread_team::Done {
     let mut done = 0;
     while done < steps {
         let batch = BATCH.min(steps - done);

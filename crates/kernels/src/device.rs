@@ -10,9 +10,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::crew;
 use crate::histogram::Histogram;
 use crate::random_numbers::{XorShift, below};
+use crate::thread_team;
 
 /// Bytes per request of the sequential measurements.
 pub const BLOCK: usize = 1 << 20;
@@ -98,7 +98,7 @@ impl DeviceFile {
     /// Reads single pages at random from `threads` threads for `time`.
     pub fn read_random(&self, threads: usize, time: Duration) -> io::Result<Rate> {
         let start = Instant::now();
-        let counts = crew::map((0..threads.max(1)).collect(), |thread| -> io::Result<u64> {
+        let counts = thread_team::map((0..threads.max(1)).collect(), |thread| -> io::Result<u64> {
             let mut rng = XorShift::new(thread as u64);
             let mut memory = Aligned::new(PAGE);
             let mut count = 0;
@@ -134,7 +134,7 @@ impl DeviceFile {
         let mut memory = Aligned::new(depth.max(1) * BLOCK);
         let buffers = memory.bytes().chunks_exact_mut(BLOCK).collect();
         let start = Instant::now();
-        let results = crew::map(buffers, |buffer: &mut [u8]| -> io::Result<()> {
+        let results = thread_team::map(buffers, |buffer: &mut [u8]| -> io::Result<()> {
             while !failed.load(Ordering::Relaxed) {
                 let block = next.fetch_add(1, Ordering::Relaxed);
                 if block >= self.blocks {

@@ -9,10 +9,10 @@ use std::ops::Range;
 use std::time::Instant;
 
 use crate::buffer::Buffer;
-use crate::crew::{self, AfterLimit, Error, Setting};
 use crate::mapped_file::Pattern;
 use crate::random_numbers::mix;
 use crate::report::{Report, Verified};
+use crate::thread_team::{self, AfterLimit, Error, Setting};
 
 /// Lines gathered at a time: two cache lines of points.
 const BATCH: usize = 8;
@@ -97,7 +97,7 @@ pub fn fft(setting: &Setting) -> Result<Report, Error> {
     let setup = Instant::now();
     let mut data = Buffer::<f64>::zeroed(&setting.placement, POINT * shape.points())?;
     data.announce(Pattern::Sequential);
-    crew::map(setting.split(&mut data, POINT), |(first, part)| {
+    thread_team::map(setting.split(&mut data, POINT), |(first, part)| {
         part.iter_mut().enumerate().for_each(|(offset, value)| *value = initial(first + offset));
     });
     let mut spaces = vec![vec![Cell::default(); shape.edges[0]]; setting.threads.max(1)];
@@ -105,7 +105,7 @@ pub fn fft(setting: &Setting) -> Result<Report, Error> {
 
     // One member, who sends a crew along each axis: parts differ by axis, and an axis must end before the next begins.
     let member = (&mut *data, &mut spaces);
-    let (repetitions, _) = crew::run(setting, vec![member], AfterLimit::End, |(data, spaces), number, watch| {
+    let (repetitions, _) = thread_team::run(setting, vec![member], AfterLimit::End, |(data, spaces), number, watch| {
         let direction = if number % 2 == 0 { Direction::Forth } else { Direction::Back };
         let points = transform(setting, &shape, data, spaces, direction, &|| watch.is_over());
         (points * 2 * size_of::<[f64; POINT]>() as u64, points)
@@ -115,14 +115,15 @@ pub fn fft(setting: &Setting) -> Result<Report, Error> {
     let finished = repetitions.iter().all(|repetition| repetition.complete);
     let (mut wrong, mut checksum) = (0, 0u64);
     if setting.verify {
-        checksum = crew::map(setting.split(&mut data, POINT), |(first, part)| digest(first, part))
+        checksum = thread_team::map(setting.split(&mut data, POINT), |(first, part)| digest(first, part))
             .into_iter()
             .fold(0, u64::wrapping_add);
         if finished {
             if repetitions.len() % 2 == 1 {
                 transform(setting, &shape, &mut data, &mut spaces, Direction::Back, &|| false);
             }
-            wrong = crew::map(setting.split(&mut data, POINT), |(first, part)| wrong_values(first, part)).into_iter().sum();
+            wrong =
+                thread_team::map(setting.split(&mut data, POINT), |(first, part)| wrong_values(first, part)).into_iter().sum();
         }
     }
     Ok(Report {
@@ -154,7 +155,7 @@ fn transform(
     let mut points = 0;
     for pass in [along_rows, across_rows] {
         let parts = setting.split(data, plane).into_iter().zip(&mut *spaces).collect();
-        points += crew::map(parts, |((_, part), space)| {
+        points += thread_team::map(parts, |((_, part), space)| {
             let mut done = 0;
             for plane in part.chunks_exact_mut(plane) {
                 pass(shape, plane, space, direction);
@@ -178,7 +179,7 @@ fn transform(
             strips.push(strip);
         }
     }
-    let done = crew::map(parts, |(mut strips, space)| {
+    let done = thread_team::map(parts, |(mut strips, space)| {
         let len = strips[0].len();
         for start in (0..len).step_by(POINT * row) {
             across(shape, &mut strips, start..start + POINT * row, space, direction);

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use crate::buffer::Buffer;
-use crate::crew::{self, AfterLimit, Error, Setting};
 use crate::gemm_tile::{self, COLUMNS, ROWS, Scratch};
 use crate::random_numbers::mix;
 use crate::report::{Report, Verified};
+use crate::thread_team::{self, AfterLimit, Error, Setting};
 
 /// Tiles are a multiple of this, so that the micro-kernel has no edges.
 const UNIT: usize = ROWS * COLUMNS / 2;
@@ -83,7 +83,7 @@ pub fn gemm(setting: &Setting, near_bytes: usize) -> Result<Report, Error> {
     ];
     let [a, b, c] = &mut matrices;
     for (name, matrix) in [(1, &mut *a), (2, &mut *b)] {
-        crew::map(setting.split(matrix, 1), |(first, values)| {
+        thread_team::map(setting.split(matrix, 1), |(first, values)| {
             for (offset, value) in values.iter_mut().enumerate() {
                 *value = value_at(name, first + offset);
             }
@@ -109,7 +109,7 @@ pub fn gemm(setting: &Setting, near_bytes: usize) -> Result<Report, Error> {
     // The first step that is not to be done, decided by the first thread before the barrier that ends the step before.
     let end = AtomicUsize::new(usize::MAX);
     let (a_values, b_values) = (&**a, &**b);
-    let (repetitions, _) = crew::run(setting, shares, AfterLimit::End, |share, _, watch| {
+    let (repetitions, _) = thread_team::run(setting, shares, AfterLimit::End, |share, _, watch| {
         let (((scratch, c), first), rows) = share;
         let mut steps = 0;
         for (number, c) in c.iter_mut().enumerate() {
@@ -168,7 +168,7 @@ pub fn gemm(setting: &Setting, near_bytes: usize) -> Result<Report, Error> {
     })
 }
 
-fn done(steps: usize, rows: usize, size: usize) -> crew::Done {
+fn done(steps: usize, rows: usize, size: usize) -> thread_team::Done {
     let products = (steps * rows) as u64 * (size * size) as u64;
     let values = 4 * (steps * rows * size) as u64;
     (values * size_of::<f32>() as u64, 2 * products)

@@ -7,10 +7,10 @@
 use std::time::Instant;
 
 use crate::buffer::Buffer;
-use crate::crew::{self, AfterLimit, Error, Setting, Watch};
 use crate::mapped_file::Pattern;
 use crate::random_numbers::{below, mix};
 use crate::report::{Report, Verified};
+use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 
 /// Rows between two looks at the clock.
 const BATCH: usize = 4096;
@@ -121,16 +121,17 @@ pub fn join(setting: &Setting) -> Result<Report, Error> {
     table.announce(Pattern::Random);
     let parts = setting.split(&mut build, UNITS[0]).into_iter().zip(setting.split(&mut table, UNITS[1]));
     let parts = parts.zip(setting.split(&mut probe, UNITS[2]));
-    let shares =
-        crew::map(parts.collect(), |(((first, build), (_, table)), (_, probe))| Share::new(build, table, probe, first / ROW));
+    let shares = thread_team::map(parts.collect(), |(((first, build), (_, table)), (_, probe))| {
+        Share::new(build, table, probe, first / ROW)
+    });
     let setup_seconds = setup.elapsed().as_secs_f64();
 
-    let (repetitions, shares) = crew::run(setting, shares, AfterLimit::End, join_once);
+    let (repetitions, shares) = thread_team::run(setting, shares, AfterLimit::End, join_once);
 
     let verify = Instant::now();
     let (mut wrong, mut checksum) = (0, 0u64);
     if setting.verify {
-        for (bad, sum) in crew::map(shares, |share| check(&share)) {
+        for (bad, sum) in thread_team::map(shares, |share| check(&share)) {
             wrong += bad;
             checksum = checksum.wrapping_add(sum);
         }
@@ -150,7 +151,7 @@ pub fn join(setting: &Setting) -> Result<Report, Error> {
     })
 }
 
-fn join_once(share: &mut Share, number: usize, watch: &Watch) -> crew::Done {
+fn join_once(share: &mut Share, number: usize, watch: &Watch) -> thread_team::Done {
     (share.number, share.built, share.probed, share.sums) = (number, None, 0, Sums::NONE);
     let mut words = 0;
     for slots in share.table.chunks_mut(BATCH * ROW) {
@@ -283,7 +284,7 @@ mod tests {
         let [build, table, probe] = &mut memory;
         let mut share = Share::new(build, table, probe, 10);
         let run = |share: &mut Share| {
-            crew::run(&Setting { repetitions: 1, ..setting(1) }, vec![share], AfterLimit::End, |share, number, watch| {
+            thread_team::run(&Setting { repetitions: 1, ..setting(1) }, vec![share], AfterLimit::End, |share, number, watch| {
                 join_once(share, number, watch)
             });
         };

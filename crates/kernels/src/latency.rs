@@ -6,12 +6,12 @@
 use std::time::Instant;
 
 use crate::buffer::Buffer;
-use crate::crew::{self, AfterLimit, Error, Setting, Watch};
 use crate::histogram::Histogram;
 use crate::mapped_file::Pattern;
 use crate::permutation::Permutation;
 use crate::random_numbers::mix;
 use crate::report::{Report, Verified};
+use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 
 /// Bytes of a page.
 const PAGE: usize = 4096;
@@ -56,8 +56,9 @@ pub fn latency(setting: &Setting, which: Pages, touches: u64) -> Result<Report, 
     let order = Permutation::new(pages, 3);
     let toucher = Toucher { order, pages, next: 0, times: Histogram::default(), wrong: 0, sum: 0 };
     let memory = &*memory;
-    let (repetitions, touchers) =
-        crew::run(setting, vec![toucher], AfterLimit::Continue, |toucher, _, watch| touch(toucher, memory, step, touches, watch));
+    let (repetitions, touchers) = thread_team::run(setting, vec![toucher], AfterLimit::Continue, |toucher, _, watch| {
+        touch(toucher, memory, step, touches, watch)
+    });
 
     let verify = Instant::now();
     let mut wrong: u64 = touchers.iter().map(|toucher| toucher.wrong).sum();
@@ -82,7 +83,7 @@ pub fn latency(setting: &Setting, which: Pages, touches: u64) -> Result<Report, 
     })
 }
 
-fn touch(toucher: &mut Toucher, memory: &[u64], step: usize, touches: u64, watch: &Watch) -> crew::Done {
+fn touch(toucher: &mut Toucher, memory: &[u64], step: usize, touches: u64, watch: &Watch) -> thread_team::Done {
     let mut done = 0;
     while done < touches {
         for _ in 0..BATCH.min(touches - done) {

@@ -14,7 +14,7 @@ pub mod zipf;
 
 pub mod histogram;
 
-pub mod route;
+pub mod sweep_order;
 
 pub mod mapped_file;
 
@@ -22,7 +22,7 @@ pub mod buffer;
 
 pub mod report;
 
-pub mod crew;
+pub mod thread_team;
 
 pub mod triad;
 

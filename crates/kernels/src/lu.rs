@@ -8,10 +8,10 @@
 use std::time::Instant;
 
 use crate::buffer::Buffer;
-use crate::crew::{self, AfterLimit, Error, Setting, Watch};
 use crate::mapped_file::Pattern;
 use crate::random_numbers::mix;
 use crate::report::{Report, Verified};
+use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 
 /// Columns of a panel; rows and columns of a tile.
 const BLOCK: usize = 64;
@@ -48,12 +48,13 @@ pub fn lu(setting: &Setting) -> Result<Report, Error> {
     let mut matrix = Buffer::<f64>::zeroed(&setting.placement, order * order)?;
     matrix.announce(Pattern::Sequential);
     // No repetition meets fresh pages.
-    crew::map(setting.split(&mut matrix, BLOCK * order), |(_, part)| part.fill(-1.0));
+    thread_team::map(setting.split(&mut matrix, BLOCK * order), |(_, part)| part.fill(-1.0));
     let setup_seconds = setup.elapsed().as_secs_f64();
 
     // One member, who sends a crew over the rest of the matrix after each panel.
-    let (repetitions, _) = crew::run(setting, vec![&mut *matrix], AfterLimit::End, |matrix, number, watch| {
-        let fills = crew::map(setting.split(matrix, order), |(first, part)| fill(part, first / order, order, number, watch));
+    let (repetitions, _) = thread_team::run(setting, vec![&mut *matrix], AfterLimit::End, |matrix, number, watch| {
+        let fills =
+            thread_team::map(setting.split(matrix, order), |(first, part)| fill(part, first / order, order, number, watch));
         let filled = fills.into_iter().sum::<u64>() * size_of::<f64>() as u64;
         let (bytes, flop) = if watch.is_over() { (0, 0) } else { factorize(setting, matrix, order, watch) };
         (filled + bytes, flop)
@@ -63,7 +64,7 @@ pub fn lu(setting: &Setting) -> Result<Report, Error> {
     let finished = repetitions.last().is_some_and(|last| last.complete);
     let (mut wrong, mut checksum) = (0, 0u64);
     if setting.verify {
-        checksum = crew::map(setting.split(&mut matrix, order), |(first, part)| digest(first, part))
+        checksum = thread_team::map(setting.split(&mut matrix, order), |(first, part)| digest(first, part))
             .into_iter()
             .fold(0, u64::wrapping_add);
         if finished {
@@ -96,7 +97,7 @@ fn fill(part: &mut [f64], first: usize, order: usize, repetition: usize, watch: 
     part.len() as u64
 }
 
-fn factorize(setting: &Setting, matrix: &mut [f64], order: usize, watch: &Watch) -> crew::Done {
+fn factorize(setting: &Setting, matrix: &mut [f64], order: usize, watch: &Watch) -> thread_team::Done {
     let (mut bytes, mut flop) = (0, 0);
     for row in (0..order).step_by(BLOCK) {
         let (panel, rest) = matrix[row * order..].split_at_mut(BLOCK * order);
@@ -112,7 +113,7 @@ fn factorize(setting: &Setting, matrix: &mut [f64], order: usize, watch: &Watch)
         bytes += 2 * tiles * TILE_BYTES;
         flop += FACTOR_FLOP + (tiles - 1) * DIVIDE_FLOP;
         let panel = &*panel;
-        let columns = crew::map(setting.split(rest, BLOCK * order), |(_, part)| {
+        let columns = thread_team::map(setting.split(rest, BLOCK * order), |(_, part)| {
             let mut done = 0;
             for columns in part.chunks_exact_mut(BLOCK * order) {
                 if watch.is_over() {
@@ -232,7 +233,7 @@ fn wrong_rows(setting: &Setting, matrix: &mut [f64], order: usize, repetition: u
 
 /// The sum of what `add(its number, column, sum)` makes of all columns.
 fn product(setting: &Setting, matrix: &mut [f64], order: usize, add: impl Fn(usize, &[f64], &mut [f64]) + Sync) -> Vec<f64> {
-    let sums = crew::map(setting.split(matrix, order), |(first, part)| {
+    let sums = thread_team::map(setting.split(matrix, order), |(first, part)| {
         let mut sum = vec![0.0; order];
         part.chunks_exact(order).enumerate().for_each(|(offset, column)| add(first / order + offset, column, &mut sum));
         sum
@@ -268,9 +269,12 @@ mod tests {
         let order = 3 * BLOCK;
         for (row, column) in [(0, 191), (100, 100), (191, 0), (70, 3)] {
             let mut matrix: Vec<f64> = (0..order * order).map(|index| a_at(order, 5, index % order, index / order)).collect();
-            crew::run(&Setting { repetitions: 1, ..setting(2, None) }, vec![&mut matrix], AfterLimit::End, |matrix, _, watch| {
-                factorize(&setting(2, None), matrix, order, watch)
-            });
+            thread_team::run(
+                &Setting { repetitions: 1, ..setting(2, None) },
+                vec![&mut matrix],
+                AfterLimit::End,
+                |matrix, _, watch| factorize(&setting(2, None), matrix, order, watch),
+            );
             assert_eq!(wrong_rows(&setting(2, None), &mut matrix, order, 5), 0);
             let value = &mut matrix[column * order + row];
             *value = f64::from_bits(value.to_bits() ^ 1 << 48);

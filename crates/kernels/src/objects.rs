@@ -6,12 +6,12 @@
 use std::time::Instant;
 
 use crate::buffer::Buffer;
-use crate::crew::{self, AfterLimit, Error, Setting, Watch};
 use crate::mapped_file::Pattern;
 use crate::object_store::ObjectStore;
 use crate::permutation::Permutation;
 use crate::random_numbers::{XorShift, mix};
 use crate::report::{Report, Verified};
+use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 use crate::zipf::{YCSB_THETA, Zipf};
 
 /// Requests between two looks at the clock.
@@ -32,7 +32,7 @@ pub fn objects(setting: &Setting, requests: u64) -> Result<Report, Error> {
     let setup = Instant::now();
     let mut memory = Buffer::<u64>::zeroed(&setting.placement, len)?;
     memory.announce(Pattern::Random);
-    let shares = crew::map(setting.split(&mut memory, 1), |(first, part)| {
+    let shares = thread_team::map(setting.split(&mut memory, 1), |(first, part)| {
         let store = ObjectStore::build(part, first);
         let objects = store.objects();
         Share {
@@ -46,13 +46,13 @@ pub fn objects(setting: &Setting, requests: u64) -> Result<Report, Error> {
 
     let per_thread = requests.div_ceil(setting.threads.max(1) as u64);
     let (repetitions, shares) =
-        crew::run(setting, shares, AfterLimit::Continue, |share, _, watch| serve(share, per_thread, watch));
+        thread_team::run(setting, shares, AfterLimit::Continue, |share, _, watch| serve(share, per_thread, watch));
 
     let verify = Instant::now();
     let mut wrong: u64 = shares.iter().map(|share| share.store.wrong()).sum();
     let mut checksum = 0u64;
     if setting.verify {
-        for (digest, right) in crew::map(shares, |share| share.store.verify()) {
+        for (digest, right) in thread_team::map(shares, |share| share.store.verify()) {
             checksum = checksum.wrapping_add(digest);
             wrong += u64::from(!right);
         }
@@ -73,7 +73,7 @@ pub fn objects(setting: &Setting, requests: u64) -> Result<Report, Error> {
     })
 }
 
-fn serve(share: &mut Share, requests: u64, watch: &Watch) -> crew::Done {
+fn serve(share: &mut Share, requests: u64, watch: &Watch) -> thread_team::Done {
     let (mut bytes, mut done) = (0, 0);
     while done < requests && share.store.objects() > 0 {
         let batch = BATCH.min(requests - done);

@@ -6,10 +6,10 @@
 use std::time::Instant;
 
 use crate::buffer::Buffer;
-use crate::crew::{self, AfterLimit, Error, Setting, Watch};
 use crate::mapped_file::Pattern;
 use crate::random_numbers::{XorShift, below, mix};
 use crate::report::{Report, Verified};
+use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 
 /// Updates between two looks at the clock.
 const BATCH: u64 = 64;
@@ -31,7 +31,7 @@ pub fn random_updates(setting: &Setting, updates: u64) -> Result<Report, Error> 
     let len = (setting.data_bytes / size_of::<u64>()).max(setting.threads);
     let setup = Instant::now();
     let mut table = Buffer::<u64>::zeroed(&setting.placement, len)?;
-    let sums = crew::map(setting.split(&mut table, 1), |(first, part)| {
+    let sums = thread_team::map(setting.split(&mut table, 1), |(first, part)| {
         for (offset, value) in part.iter_mut().enumerate() {
             *value = mix((first + offset) as u64);
         }
@@ -47,14 +47,14 @@ pub fn random_updates(setting: &Setting, updates: u64) -> Result<Report, Error> 
         Share { table, first, rng, expected }
     });
     let (repetitions, shares) =
-        crew::run(setting, shares.collect(), AfterLimit::Continue, |share, _, watch| update(share, per_thread, watch));
+        thread_team::run(setting, shares.collect(), AfterLimit::Continue, |share, _, watch| update(share, per_thread, watch));
     let expected: Vec<u64> = shares.into_iter().map(|share| share.expected).collect();
 
     let verify = Instant::now();
     let (mut wrong, mut checksum) = (0, 0u64);
     if setting.verify {
         table.announce(Pattern::Sequential);
-        let sums = crew::map(setting.split(&mut table, 1), |(first, part)| digest(first, part));
+        let sums = thread_team::map(setting.split(&mut table, 1), |(first, part)| digest(first, part));
         wrong = sums.iter().zip(&expected).filter(|(sum, expected)| sum != expected).count() as u64;
         checksum = sums.into_iter().fold(0, u64::wrapping_add);
     }
@@ -73,7 +73,7 @@ pub fn random_updates(setting: &Setting, updates: u64) -> Result<Report, Error> 
     })
 }
 
-fn update(share: &mut Share, updates: u64, watch: &Watch) -> crew::Done {
+fn update(share: &mut Share, updates: u64, watch: &Watch) -> thread_team::Done {
     let mut done = 0;
     let len = share.table.len();
     while done < updates && len > 0 {

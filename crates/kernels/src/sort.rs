@@ -6,10 +6,10 @@
 use std::time::Instant;
 
 use crate::buffer::Buffer;
-use crate::crew::{self, AfterLimit, Error, Setting, Watch};
 use crate::mapped_file::Pattern;
 use crate::random_numbers::mix;
 use crate::report::{Report, Verified};
+use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 
 /// Keys between two looks at the clock: 32 KiB.
 const BATCH: usize = 4096;
@@ -38,18 +38,18 @@ pub fn sort(setting: &Setting) -> Result<Report, Error> {
     let setup = Instant::now();
     let mut array = Buffer::<u64>::zeroed(&setting.placement, len)?;
     array.announce(Pattern::Sequential);
-    let shares = crew::map(setting.split(&mut array, 1), |(first, part)| {
+    let shares = thread_team::map(setting.split(&mut array, 1), |(first, part)| {
         part.iter_mut().enumerate().for_each(|(offset, value)| *value = (first + offset) as u64);
         Share { part, first, number: 0, filled: 0, sorted: false }
     });
     let setup_seconds = setup.elapsed().as_secs_f64();
 
-    let (repetitions, shares) = crew::run(setting, shares, AfterLimit::End, fill_and_sort);
+    let (repetitions, shares) = thread_team::run(setting, shares, AfterLimit::End, fill_and_sort);
 
     let verify = Instant::now();
     let (mut wrong, mut checksum) = (0, 0u64);
     if setting.verify {
-        for (bad, sum) in crew::map(shares, |share| check(&share)) {
+        for (bad, sum) in thread_team::map(shares, |share| check(&share)) {
             wrong += bad;
             checksum = checksum.wrapping_add(sum);
         }
@@ -69,7 +69,7 @@ pub fn sort(setting: &Setting) -> Result<Report, Error> {
     })
 }
 
-fn fill_and_sort(share: &mut Share, number: usize, watch: &Watch) -> crew::Done {
+fn fill_and_sort(share: &mut Share, number: usize, watch: &Watch) -> thread_team::Done {
     (share.number, share.filled, share.sorted) = (number, 0, false);
     for batch in share.part.chunks_mut(BATCH) {
         for (offset, key) in batch.iter_mut().enumerate() {
@@ -134,7 +134,9 @@ mod tests {
     fn a_wrong_byte_is_told() {
         let mut memory = vec![0u64; 10_000];
         let mut share = Share { part: &mut memory, first: 7, number: 0, filled: 0, sorted: false };
-        crew::run(&setting(1), vec![&mut share], AfterLimit::End, |share, number, watch| fill_and_sort(share, number, watch));
+        thread_team::run(&setting(1), vec![&mut share], AfterLimit::End, |share, number, watch| {
+            fill_and_sort(share, number, watch)
+        });
         assert_eq!(check(&share).0, 0);
         share.part.swap(10, 11);
         assert_eq!(check(&share).0, 1, "order");

@@ -6,11 +6,11 @@
 use std::time::Instant;
 
 use crate::buffer::Buffer;
-use crate::crew::{self, AfterLimit, Error, Setting, Watch};
 use crate::mapped_file::Pattern;
 use crate::random_numbers::mix;
 use crate::report::{Report, Verified};
-use crate::route::{Order, Route};
+use crate::sweep_order::{Order, Route};
+use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 
 /// Pieces between two looks at the clock.
 const BATCH: usize = 64;
@@ -43,7 +43,7 @@ pub fn sweep(setting: &Setting, order: Order, update: bool) -> Result<Report, Er
     let setup = Instant::now();
     let mut array = Buffer::<u64>::zeroed(&setting.placement, len)?;
     array.announce(Pattern::Sequential);
-    let shares = crew::map(setting.split(&mut array, order.unit()), |(first, part)| {
+    let shares = thread_team::map(setting.split(&mut array, order.unit()), |(first, part)| {
         let route = order.route(part.len(), setting.threads);
         let mut expected = 0u64;
         for (offset, value) in part.iter_mut().enumerate() {
@@ -56,20 +56,14 @@ pub fn sweep(setting: &Setting, order: Order, update: bool) -> Result<Report, Er
     });
     let setup_seconds = setup.elapsed().as_secs_f64();
 
-    let (repetitions, shares) =
-        crew::run(
-            setting,
-            shares,
-            AfterLimit::End,
-            |share, number, watch| {
-                if update { change(share, number, watch) } else { add_up(share, watch) }
-            },
-        );
+    let (repetitions, shares) = thread_team::run(setting, shares, AfterLimit::End, |share, number, watch| {
+        if update { change(share, number, watch) } else { add_up(share, watch) }
+    });
 
     let verify = Instant::now();
     let (mut wrong, mut checksum) = (0, 0u64);
     if setting.verify {
-        for (bad, sum) in crew::map(shares, |share| check(&share)) {
+        for (bad, sum) in thread_team::map(shares, |share| check(&share)) {
             wrong += bad;
             checksum = checksum.wrapping_add(sum);
         }
@@ -89,7 +83,7 @@ pub fn sweep(setting: &Setting, order: Order, update: bool) -> Result<Report, Er
     })
 }
 
-fn add_up(share: &mut Share, watch: &Watch) -> crew::Done {
+fn add_up(share: &mut Share, watch: &Watch) -> thread_team::Done {
     let (mut sum, mut numbers) = (0u64, 0);
     let pieces = share.route.pieces();
     let weighed = |index: usize, value: u64| value.wrapping_mul(weight(share.first + index));
@@ -114,7 +108,7 @@ fn add_up(share: &mut Share, watch: &Watch) -> crew::Done {
     ((numbers * size_of::<u64>()) as u64, done as u64)
 }
 
-fn change(share: &mut Share, sweep: usize, watch: &Watch) -> crew::Done {
+fn change(share: &mut Share, sweep: usize, watch: &Watch) -> thread_team::Done {
     let mut numbers = 0;
     let pieces = share.route.pieces();
     let mut done = 0;
@@ -193,7 +187,7 @@ mod tests {
             let expected = visited.fold(0u64, |sum, index| sum.wrapping_add(memory[index].wrapping_mul(weight(index))));
             memory[route.piece(3).start] ^= 1 << 40;
             let mut share = Share { part: &mut memory, first: 0, route, expected, sweeps: 0, pieces: 0, wrong_sums: 0 };
-            crew::run(&setting(1, None), vec![&mut share], AfterLimit::End, |share, _, watch| add_up(share, watch));
+            thread_team::run(&setting(1, None), vec![&mut share], AfterLimit::End, |share, _, watch| add_up(share, watch));
             assert_eq!((share.wrong_sums, check(&share).0), (3, 4), "{order:?}");
         }
     }

@@ -5,8 +5,8 @@
 use std::time::Instant;
 
 use crate::buffer::Buffer;
-use crate::crew::{self, Error, Setting};
 use crate::report::{Repetition, Report, Verified};
+use crate::thread_team::{self, Error, Setting};
 
 /// Bytes of a page, the operation counted.
 const PAGE: usize = 4096;
@@ -18,7 +18,7 @@ pub fn touch(setting: &Setting) -> Result<Report, Error> {
     for number in 0..setting.repetitions {
         let start = Instant::now();
         let mut memory = Buffer::<u64>::zeroed(&setting.placement, len)?;
-        crew::map(setting.split(&mut memory, 1), |(_, share)| share.fill(number as u64 + 1));
+        thread_team::map(setting.split(&mut memory, 1), |(_, share)| share.fill(number as u64 + 1));
         // Or the compiler may drop writes that nobody reads.
         std::hint::black_box(&*memory);
         drop(memory);

@@ -6,10 +6,10 @@
 use std::time::Instant;
 
 use crate::buffer::Buffer;
-use crate::crew::{self, AfterLimit, Error, Setting, Watch};
 use crate::mapped_file::Pattern;
 use crate::random_numbers::mix;
 use crate::report::{Report, Verified};
+use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 
 /// Elements between two looks at the clock: 3 * 32 KiB of traffic.
 const BATCH: usize = 4096;
@@ -45,7 +45,7 @@ pub fn triad(setting: &Setting) -> Result<Report, Error> {
     // Initialisation sweeps as well.
     arrays.iter().for_each(|array| array.announce(Pattern::Sequential));
     let [a, b, c] = &mut arrays;
-    let shares = crew::map(split(setting, a, b, c), |share| {
+    let shares = thread_team::map(split(setting, a, b, c), |share| {
         for (offset, ((a, b), c)) in share.a.iter_mut().zip(&mut *share.b).zip(&mut *share.c).enumerate() {
             let index = share.first + offset;
             (*a, *b, *c) = (-1.0, b_at(index), c_at(index));
@@ -54,14 +54,14 @@ pub fn triad(setting: &Setting) -> Result<Report, Error> {
     });
     let setup_seconds = setup.elapsed().as_secs_f64();
 
-    let (repetitions, shares) = crew::run(setting, shares, AfterLimit::End, sweep);
+    let (repetitions, shares) = thread_team::run(setting, shares, AfterLimit::End, sweep);
 
     let verify = Instant::now();
     // An unfinished sweep leaves a mixture of two scales: then only b and c can be told.
     let scale = repetitions.last().filter(|last| last.complete).map(|_| scale(repetitions.len() - 1));
     let (mut wrong, mut checksum) = (0, 0u64);
     if setting.verify {
-        for (bad, sum) in crew::map(shares, |share| check(&share, scale)) {
+        for (bad, sum) in thread_team::map(shares, |share| check(&share, scale)) {
             wrong += bad;
             checksum = checksum.wrapping_add(sum);
         }
@@ -86,7 +86,7 @@ fn split<'a>(setting: &Setting, a: &'a mut [f64], b: &'a mut [f64], c: &'a mut [
     parts.map(|(((first, a), (_, b)), (_, c))| Share { a, b, c, first }).collect()
 }
 
-fn sweep(share: &mut Share, number: usize, watch: &Watch) -> crew::Done {
+fn sweep(share: &mut Share, number: usize, watch: &Watch) -> thread_team::Done {
     let scale = scale(number);
     let mut elements = 0u64;
     for ((a, b), c) in share.a.chunks_mut(BATCH).zip(share.b.chunks(BATCH)).zip(share.c.chunks(BATCH)) {

@@ -8,10 +8,10 @@
 use std::time::Instant;
 
 use crate::buffer::Buffer;
-use crate::crew::{self, AfterLimit, Error, Setting};
 use crate::mapped_file::Pattern;
 use crate::random_numbers::{below, mix};
 use crate::report::{Report, Verified};
+use crate::thread_team::{self, AfterLimit, Error, Setting};
 
 /// Rows between two looks at the clock: some 10 KiB.
 const BATCH: usize = 64;
@@ -52,14 +52,14 @@ pub fn trisolve(setting: &Setting) -> Result<Report, Error> {
     let rows = ((setting.data_bytes / threads).saturating_sub(size_of::<u64>()) / ROW_BYTES).clamp(1, u32::MAX as usize);
     let setup = Instant::now();
     let systems: Vec<System> = (0..threads as u64).map(|seed| System::zeroed(setting, seed, rows)).collect::<Result<_, _>>()?;
-    let systems = crew::map(systems, |mut system| {
+    let systems = thread_team::map(systems, |mut system| {
         system.matrix.fill();
         system
     });
     let data_bytes = systems.iter().map(System::bytes).sum();
     let setup_seconds = setup.elapsed().as_secs_f64();
 
-    let (repetitions, systems) = crew::run(setting, systems, AfterLimit::End, |system, number, watch| {
+    let (repetitions, systems) = thread_team::run(setting, systems, AfterLimit::End, |system, number, watch| {
         let System { matrix, x, done } = system;
         *done = matrix.solve(x, number, 2 * rows, || watch.is_over());
         (matrix.traffic(*done), *done as u64)
@@ -69,7 +69,7 @@ pub fn trisolve(setting: &Setting) -> Result<Report, Error> {
     let (mut wrong, mut checksum) = (0, 0u64);
     if setting.verify {
         let last = repetitions.len().saturating_sub(1);
-        for (bad, sum) in crew::map(systems, |system| check(&system, last)) {
+        for (bad, sum) in thread_team::map(systems, |system| check(&system, last)) {
             wrong += bad;
             checksum = checksum.wrapping_add(sum);
         }

@@ -215,34 +215,34 @@ macro_rules! malloc_family {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain;
+    use crate::next_heap;
 
     struct Behind;
     // SAFETY: the C library's heap.
     unsafe impl Heap for Behind {
         fn malloc(size: usize) -> Void {
             // SAFETY: takes any size.
-            unsafe { chain::malloc(size) }
+            unsafe { next_heap::malloc(size) }
         }
         fn zalloc(size: usize) -> Void {
             // SAFETY: takes any size.
-            unsafe { chain::calloc(1, size) }
+            unsafe { next_heap::calloc(1, size) }
         }
         fn memalign(align: usize, size: usize) -> Void {
             // SAFETY: takes any alignment and size.
-            unsafe { chain::memalign(align, size) }
+            unsafe { next_heap::memalign(align, size) }
         }
         unsafe fn realloc(block: Void, size: usize) -> Void {
             // SAFETY: passed on to the caller.
-            unsafe { chain::realloc(block, size) }
+            unsafe { next_heap::realloc(block, size) }
         }
         unsafe fn free(block: Void) {
             // SAFETY: passed on to the caller.
-            unsafe { chain::free(block) }
+            unsafe { next_heap::free(block) }
         }
         unsafe fn usable_size(block: Void) -> usize {
             // SAFETY: passed on to the caller.
-            unsafe { chain::usable_size(block) }
+            unsafe { next_heap::usable_size(block) }
         }
     }
 

@@ -25,7 +25,7 @@ pub mod internal;
 pub mod memtier;
 pub mod memtier_env;
 pub mod autohbw;
-pub mod chain;
+pub mod next_heap;
 pub mod family;
 pub mod placed;
 pub mod tiered;

@@ -1,9 +1,9 @@
 //! The program's malloc: each block from its tier, counted there by the room that it has, given back to where its address says.
 
 use crate::{talk, tiers};
-use nearfar_kinds::chain;
 use nearfar_kinds::family::{self, Heap, Void};
 use nearfar_kinds::memtier_env::LogLevel;
+use nearfar_kinds::next_heap;
 use nearfar_kinds::placed::{self, Placed, Room};
 use std::cell::Cell;
 use std::ptr::null_mut;
@@ -71,7 +71,7 @@ fn tier_of(block: Void) -> usize {
 #[inline(always)]
 unsafe fn room_of(tier: usize, block: Void) -> usize {
     // SAFETY: passed on to the caller.
-    unsafe { if tier == tiers::DRAM { chain::usable_size(block) } else { Placed::usable_size(block) } }
+    unsafe { if tier == tiers::DRAM { next_heap::usable_size(block) } else { Placed::usable_size(block) } }
 }
 
 // SAFETY: each block comes from one of several heaps, which keep this contract, and goes back to the one that its address tells.
@@ -79,18 +79,18 @@ unsafe impl Heap for Tiered {
     #[inline(always)]
     fn malloc(size: usize) -> Void {
         // SAFETY: takes any size.
-        new("malloc", size, || unsafe { chain::malloc(size) }, |placed| placed.malloc(size))
+        new("malloc", size, || unsafe { next_heap::malloc(size) }, |placed| placed.malloc(size))
     }
 
     #[inline(always)]
     fn zalloc(size: usize) -> Void {
         // SAFETY: takes any size.
-        new("calloc", size, || unsafe { chain::calloc(1, size) }, |placed| placed.zalloc(size))
+        new("calloc", size, || unsafe { next_heap::calloc(1, size) }, |placed| placed.zalloc(size))
     }
 
     fn memalign(align: usize, size: usize) -> Void {
         // SAFETY: takes any size, and powers of two.
-        new("memalign", size, || unsafe { chain::memalign(align, size) }, |placed| placed.memalign(align, size))
+        new("memalign", size, || unsafe { next_heap::memalign(align, size) }, |placed| placed.memalign(align, size))
     }
 
     /// Stays in the tier of the block.
@@ -100,7 +100,7 @@ unsafe impl Heap for Tiered {
         let old = unsafe { room_of(tier, block) };
         let moved = if tier == tiers::DRAM {
             // SAFETY: passed on to the caller; the block is the C library's.
-            unsafe { chain::realloc(block, size) }
+            unsafe { next_heap::realloc(block, size) }
         } else {
             // In place while at least half of it is used.
             if size <= old && size >= old / 2 {
@@ -108,7 +108,7 @@ unsafe impl Heap for Tiered {
             }
             let is_fork = placed::this_thread_forks();
             // SAFETY: takes any size.
-            let library = || unsafe { chain::malloc(size) };
+            let library = || unsafe { next_heap::malloc(size) };
             let moved = if is_fork { library() } else { from_kind(tier, size, |placed| placed.malloc(size)) };
             if !moved.is_null() {
                 // SAFETY: two blocks of at least so many bytes, one of them new; the caller gives up the old one.
@@ -144,7 +144,7 @@ unsafe impl Heap for Tiered {
         }
         if tier == tiers::DRAM {
             // SAFETY: passed on to the caller; the block is the C library's.
-            return unsafe { chain::free(block) };
+            return unsafe { next_heap::free(block) };
         }
         let kept = family::errno();
         INSIDE.set(true);

@@ -6,7 +6,7 @@
 use crate::errno::{self, Kept};
 use crate::lifecycle::managed_even_inside;
 use crate::placing::{self, Placing};
-use crate::{alone, heap, job_tiers};
+use crate::{heap, job_tiers, standalone};
 use nearfar_core::addr::{Extent, PAGE};
 use nearfar_core::placement::Tier;
 use nearfar_sys::errno::Errno;
@@ -39,7 +39,7 @@ pub struct Capacity {
 /// Whose tiers.
 enum Tiers {
     Job(&'static Placing),
-    Alone(&'static alone::Alone),
+    Alone(&'static standalone::Alone),
 }
 
 /// What places objects under a job; the first call may start it.
@@ -55,7 +55,7 @@ fn job() -> Option<&'static Placing> {
 fn tiers() -> Result<Tiers, Errno> {
     match job() {
         Some(placing) => Ok(Tiers::Job(placing)),
-        None => alone::get().map(Tiers::Alone),
+        None => standalone::get().map(Tiers::Alone),
     }
 }
 
@@ -279,7 +279,7 @@ pub fn is_paged() -> c_int {
 pub fn describe() -> *const c_char {
     match job() {
         Some(placing) => job_tiers::describe(placing).as_ptr(),
-        None => alone::describe().as_ptr(),
+        None => standalone::describe().as_ptr(),
     }
 }
 

@@ -3,7 +3,7 @@
 //! operation has ended early. In all other cases these functions pass on.
 
 use crate::errno;
-use crate::next::Next;
+use crate::next_symbol::Next;
 use crate::user_mode::is_active;
 use nearfar_sys::call_memory::is_watched;
 use std::ffi::{c_int, c_void};

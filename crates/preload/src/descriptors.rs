@@ -6,7 +6,7 @@
 
 use crate::errno;
 use crate::lifecycle::{is_this_process, managed};
-use crate::next::Next;
+use crate::next_symbol::Next;
 use nearfar_profile::recorder;
 use std::ffi::{c_int, c_uint};
 

@@ -1,6 +1,6 @@
 //! Handlers around fork that are registered before ours: held back until ours are (`lifecycle::register_atfork`).
 
-use crate::next::Next;
+use crate::next_symbol::Next;
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 

@@ -5,7 +5,7 @@
 //! execl, execle and execlp, which are variadic, come here by way of `exec_lists` on x86-64; elsewhere the C library's reach the
 //! kernel without passing here, and mostly keep the environment.
 
-use crate::next::Next;
+use crate::next_symbol::Next;
 use crate::{errno, user_mode};
 use nearfar_profile::recorder;
 use nearfar_sys::errno::Errno;

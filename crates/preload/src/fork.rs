@@ -5,9 +5,9 @@
 //! vfork and posix_spawn share the parent's memory until exec, and need nothing.
 
 use crate::lifecycle::{fork_child, fork_parent, fork_prepare, managed_even_inside, may_fork};
-use crate::next::Next;
-pub use crate::sharers::Entry;
-use crate::{errno, sharers, stack, user_mode};
+use crate::next_symbol::Next;
+pub use crate::vm_sharers::Entry;
+use crate::{errno, stack, user_mode, vm_sharers};
 use nearfar_profile::recorder;
 use nearfar_sys::errno::call;
 use nearfar_tiers::memory::Memory;
@@ -97,13 +97,13 @@ pub unsafe fn clone(
         && flags & (libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_THREAD) == libc::CLONE_VM
         && !stack.is_null()
     {
-        let (begin, prepared) = sharers::prepare(managed, entry, arg, stack.addr());
+        let (begin, prepared) = vm_sharers::prepare(managed, entry, arg, stack.addr());
         // SAFETY: passed on to the caller; `begin` runs what was to be run.
         let result =
             CLONE.get().map_or_else(missing, |next| unsafe { next(begin, stack, flags, prepared, rest.0, rest.1, rest.2) });
         if result < 0 {
             // SAFETY: nobody began.
-            unsafe { sharers::undo(prepared) };
+            unsafe { vm_sharers::undo(prepared) };
         }
         return result;
     }

@@ -2,7 +2,7 @@
 
 use crate::errno;
 use crate::lifecycle::{is_this_process, managed_even_inside};
-use crate::next::Next;
+use crate::next_symbol::Next;
 use nearfar_sys::credentials;
 use std::ffi::{c_char, c_int, c_uint};
 

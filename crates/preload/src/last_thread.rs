@@ -3,7 +3,7 @@
 //!
 //! From that moment on, a thread of ours looks at the list of threads now and then. There is no event to wait for.
 
-use crate::next::Next;
+use crate::next_symbol::Next;
 use nearfar_profile::recorder;
 use nearfar_sys::{process, thread};
 use std::ffi::c_void;

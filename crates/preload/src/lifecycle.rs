@@ -5,7 +5,7 @@
 
 use crate::early_atfork::{self, AtFork};
 use crate::managed::Managed;
-use crate::{alloc_internal, errno, exec, placing, profiling, small_heap, static_arrays, streams, user_mode};
+use crate::{alloc_internal, errno, exec, placing, profiling, small_heap, static_arrays, stdio, user_mode};
 use nearfar_profile::recorder;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::{own_limits, own_thread, process};
@@ -254,9 +254,9 @@ pub extern "C" fn fork_prepare() {
     if let Some(managed) = managed_even_inside() {
         FORKING.fetch_add(1, Ordering::Relaxed);
         placing::fork_begin();
-        let lent = streams::lend(managed);
+        let lent = stdio::lend(managed);
         managed.with(Memory::fork_prepare);
-        streams::keep(lent);
+        stdio::keep(lent);
         // Under the lock that is held from here on: another thread may be about to fork too.
         FORKER.store(process::tid(), Ordering::Relaxed);
     } else if JOB.get().is_some() {
@@ -276,7 +276,7 @@ pub extern "C" fn fork_parent() {
     if let Some(managed) = managed_even_inside() {
         alloc_internal::fork_parent();
         user_mode::fork_parent();
-        streams::end();
+        stdio::end();
         placing::fork_parent();
         managed.with(Memory::fork_parent);
         FORKING.fetch_sub(1, Ordering::Relaxed);
@@ -295,7 +295,7 @@ pub extern "C" fn fork_child() {
         PROCESS.store(process::pid(), Ordering::Relaxed);
         alloc_internal::fork_child();
         user_mode::fork_child(FORKER.load(Ordering::Relaxed));
-        streams::end();
+        stdio::end();
         placing::fork_parent();
         managed.with(Memory::fork_child);
         placing::fork_child(Some(managed.with(Memory::slot)));

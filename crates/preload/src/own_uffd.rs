@@ -2,7 +2,7 @@
 
 use crate::errno;
 use crate::lifecycle::managed;
-use crate::next::Next;
+use crate::next_symbol::Next;
 use crate::user_mode;
 use nearfar_core::addr::Extent;
 use std::ffi::{c_int, c_ulong, c_void};

@@ -5,7 +5,7 @@
 //! In all other processes these functions pass on.
 
 use crate::lifecycle::managed;
-use crate::next::Next;
+use crate::next_symbol::Next;
 use crate::user_mode::{self, SIGSYS_BIT, is_active};
 use crate::{errno, placing, recorded_threads, signal_stacks};
 use libc::{sigset_t, stack_t};

@@ -10,8 +10,8 @@
 
 use crate::loaded;
 use crate::managed::Managed;
-use crate::next::Next;
-use crate::{errno, pieces, signal_stacks, stack};
+use crate::next_symbol::Next;
+use crate::{errno, large_transfers, signal_stacks, stack};
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
 use nearfar_core::addr::{Extent, PAGE};
 use nearfar_sys::call_memory::{self, Lender, entry};
@@ -258,7 +258,7 @@ fn serve(number: usize, context: &mut ucontext_t) -> bool {
     let mask = *mask_of(context);
     let done = managed.with(|memory| {
         let (mut loan, most) = memory.begin_loan();
-        if let Some(transfer) = pieces::Transfer::of(entry, &args, most, &mut loan) {
+        if let Some(transfer) = large_transfers::Transfer::of(entry, &args, most, &mut loan) {
             loan.end();
             return Err(transfer.run(memory, mask));
         }

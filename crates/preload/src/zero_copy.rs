@@ -6,7 +6,7 @@
 
 use crate::errno;
 use crate::lifecycle::managed;
-use crate::next::Next;
+use crate::next_symbol::Next;
 use nearfar_core::addr::PAGE;
 use nearfar_sys::errno::call;
 use std::ffi::{c_int, c_uint, c_void};

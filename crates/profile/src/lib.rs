@@ -22,7 +22,7 @@ pub mod processor;
 pub mod writer;
 pub mod recorder;
 pub mod code;
-pub mod spoken;
+pub mod demangle;
 pub mod image;
 pub mod names;
 pub mod outside;

@@ -2,8 +2,8 @@
 //! gone or was built anew, code that was made at run time) is said by module and offset, or not at all.
 
 use crate::code;
+use crate::demangle::spoken;
 use crate::image::{Image, Missing, hex};
-use crate::spoken::spoken;
 use nearfar_core::profile::file::Content;
 use nearfar_core::profile::names::{Access, Names};
 use nearfar_core::profile::process::split;

@@ -19,7 +19,7 @@ use nearfar_core::profile::choice::Random;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::futex::Lock;
 use nearfar_sys::signal::Blocked;
-use nearfar_sys::{aside, event, process, thread};
+use nearfar_sys::{event, high_descriptors, process, thread};
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
@@ -187,7 +187,7 @@ pub fn start(settings: Settings, own: Extent) -> Result<(), Errno> {
 
 /// True of a descriptor that is ours, which the program must not close.
 pub fn owns(fd: i32) -> bool {
-    aside::is_kept(fd) && get().is_some_and(Recorder::is_this_process)
+    high_descriptors::is_kept(fd) && get().is_some_and(Recorder::is_this_process)
 }
 
 /// A block begins.

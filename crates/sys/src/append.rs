@@ -1,7 +1,7 @@
 //! A file that several processes append to, each piece in one write.
 
-use crate::aside::Kept;
 use crate::errno::{Errno, call};
+use crate::high_descriptors::Kept;
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;

@@ -1,7 +1,7 @@
 //! Where a thread is that waits in the kernel: /proc/self/task/TID/syscall, kept open per thread and read without allocating.
 
-use crate::aside::Kept;
 use crate::errno::{Errno, call};
+use crate::high_descriptors::Kept;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 const FILES: usize = 64;

@@ -1,7 +1,7 @@
 //! Waiting: eventfd, poll with a time limit, and the monotonic clock.
 
-use crate::aside::Kept;
 use crate::errno::Errno;
+use crate::high_descriptors::Kept;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// An eventfd: any thread signals it, one thread polls and clears it.

@@ -1,7 +1,7 @@
 //! The spill file: private (0600), without a name, read and written directly where the file system can.
 
-use crate::aside;
 use crate::errno::{Errno, call};
+use crate::high_descriptors;
 use crate::rlimit::{Limit, limit};
 use crate::spill_dir::SpillDir;
 use std::ffi::OsStr;
@@ -129,7 +129,7 @@ impl SpillFile {
 
     /// Another descriptor of the same open file.
     pub fn duplicate(&self) -> Result<Self, Errno> {
-        let fd = aside::duplicate(self.fd.as_raw_fd()).ok_or(Errno(libc::EMFILE))?;
+        let fd = high_descriptors::duplicate(self.fd.as_raw_fd()).ok_or(Errno(libc::EMFILE))?;
         Ok(Self { fd, direct: self.direct })
     }
 

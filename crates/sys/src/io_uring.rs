@@ -1,7 +1,7 @@
 //! The io_uring engine: the pager submits and reaps without any other thread.
 
-use crate::aside;
 use crate::errno::Errno;
+use crate::high_descriptors;
 use crate::io::{Done, Engine, Op};
 use io_uring::{IoUring, opcode, types};
 use std::collections::{HashMap, VecDeque};
@@ -33,7 +33,7 @@ impl Ring {
     }
 
     fn aside(ring: IoUring) -> std::io::Result<IoUring> {
-        let Some(fd) = aside::duplicate(ring.as_raw_fd()) else { return Ok(ring) };
+        let Some(fd) = high_descriptors::duplicate(ring.as_raw_fd()) else { return Ok(ring) };
         let params = ring.params().clone();
         drop(ring);
         // SAFETY: a descriptor of the ring that these parameters describe, given away; the other one is closed.

@@ -13,7 +13,7 @@
 use crate::arch;
 use crate::errno::{Errno, call};
 use crate::map::{self, ANON, RW};
-use crate::{credentials, inside};
+use crate::{credentials, thread_mark};
 use nearfar_core::addr::{Extent, PAGE};
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
@@ -170,7 +170,7 @@ struct Start {
 
 /// Where the new thread begins.
 extern "C" fn begin(start: *mut c_void) -> ! {
-    inside::go_inside();
+    thread_mark::go_inside();
     // SAFETY: `spawn` made this pointer from a box and gave it to this thread alone.
     let start = unsafe { Box::from_raw(start.cast::<Start>()) };
     let Start { name, body, credentials } = *start;

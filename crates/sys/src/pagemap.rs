@@ -1,8 +1,8 @@
 //! /proc/self/pagemap: whether a page exists, be it in memory or swapped out by the kernel, and what the program has in view.
 //! mincore(2) does not know the one nor the other.
 
-use crate::aside::Kept;
 use crate::errno::{Errno, call};
+use crate::high_descriptors::Kept;
 use crate::{map, process};
 use nearfar_core::addr::{Extent, PAGE};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

@@ -2,8 +2,8 @@
 //! and, up to perf_event_paranoid 2, no rights. One event and one small ring per CPU, since the kernel maps no ring of an event
 //! that threads inherit otherwise.
 
-use crate::aside::Kept;
 use crate::errno::{Errno, call};
+use crate::high_descriptors::Kept;
 use crate::map::{RW, mmap, munmap};
 use crate::process;
 use nearfar_core::addr::{Extent, PAGE};

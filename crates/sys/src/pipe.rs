@@ -1,7 +1,7 @@
 //! Pipes that tell whether other processes are still there: nobody writes, the kernel hangs up at the last one's end.
 
-use crate::aside;
 use crate::errno::Errno;
+use crate::high_descriptors;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// The reading and the writing end, both close-on-exec.
@@ -13,7 +13,7 @@ pub fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
     }
     // SAFETY: fresh descriptors, ours alone.
     let (reader, writer) = unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) };
-    Ok((aside::put(reader), aside::put(writer)))
+    Ok((high_descriptors::put(reader), high_descriptors::put(writer)))
 }
 
 /// True when every writing end of `reader`'s pipe is closed.

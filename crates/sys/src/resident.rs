@@ -1,7 +1,7 @@
 //! How much memory of files the process has in view: one number, cheap enough to be asked every few milliseconds.
 
-use crate::aside;
 use crate::errno::{Errno, call};
+use crate::high_descriptors;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// /proc/self/statm, kept open. After a fork a copy still tells of the parent.
@@ -17,7 +17,7 @@ impl Resident {
         // SAFETY: a C string constant.
         let fd = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, path, flags, 0, 0, 0])? };
         // SAFETY: a fresh descriptor, ours alone.
-        Ok(Self { fd: aside::put(unsafe { OwnedFd::from_raw_fd(fd as i32) }) })
+        Ok(Self { fd: high_descriptors::put(unsafe { OwnedFd::from_raw_fd(fd as i32) }) })
     }
 
     /// Pages of files, and of shared memory, that the process has in view. The kernel counts per CPU, so it may be some tens

@@ -1,7 +1,7 @@
 //! The directory of spill files, kept open: a program may change its root, and a child of it needs a file of its own.
 
-use crate::aside::{self, Kept};
 use crate::errno::{Errno, call};
+use crate::high_descriptors::{self, Kept};
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -43,7 +43,7 @@ impl SpillDir {
             // SAFETY: a C string; raw because `open` may be interposed by others.
             let fd = unsafe { call(libc::SYS_openat, [dir, path.as_ptr() as usize, flags as usize, 0o600, 0, 0])? };
             // SAFETY: a fresh descriptor, ours alone.
-            Ok(aside::put(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
+            Ok(high_descriptors::put(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
         };
         if let Some(fd) = self.fd() {
             match open(fd as usize, c_path(if name.is_empty() { ".".as_ref() } else { name })?) {

@@ -9,7 +9,7 @@ use crate::own_thread;
 use nearfar_core::addr::Extent;
 use std::ffi::{CString, c_void};
 
-pub use crate::inside::{come_out, go_inside, is_inside};
+pub use crate::thread_mark::{come_out, go_inside, is_inside};
 
 type Body = Box<dyn FnOnce() + Send>;
 

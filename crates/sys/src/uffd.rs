@@ -5,7 +5,7 @@
 //! friends until the pager reads them (libfabric#5554), and every such call is interposed instead.
 
 use crate::errno::{Errno, call};
-use crate::{aside, pagemap};
+use crate::{high_descriptors, pagemap};
 use nearfar_core::addr::{Extent, PAGE};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
@@ -141,7 +141,7 @@ impl Uffd {
         // SAFETY: integers only.
         let fd = unsafe { call(libc::SYS_userfaultfd, [flags as usize, 0, 0, 0, 0, 0])? };
         // SAFETY: a fresh descriptor, ours alone.
-        Ok(aside::put(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
+        Ok(high_descriptors::put(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
     }
 
     pub(crate) fn device() -> Result<OwnedFd, Errno> {
@@ -157,7 +157,7 @@ impl Uffd {
         // SAFETY: integers only.
         let fd = unsafe { call(libc::SYS_ioctl, args)? };
         // SAFETY: a fresh descriptor, ours alone.
-        Ok(aside::put(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
+        Ok(high_descriptors::put(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
     }
 
     pub(crate) fn handshake(fd: &OwnedFd, features: u64) -> Result<u64, Errno> {

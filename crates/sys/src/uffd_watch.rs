@@ -4,8 +4,8 @@
 //!
 //! Whoever reads the events must never do such a change to a registered page itself: it would wait for itself.
 
-use crate::aside::Kept;
 use crate::errno::{Errno, call};
+use crate::high_descriptors::Kept;
 use crate::uffd::{self, MoveArg, ProtectArg, RangeArg, RegisterArg, Uffd, request};
 use nearfar_core::addr::Extent;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

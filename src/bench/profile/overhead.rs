@@ -1,7 +1,7 @@
 //! What profiling costs: plain and profiled runs by turns, so that what drifts meets both.
 
 use super::programs::{compile, numpy};
-use crate::bench::outside;
+use crate::bench::external;
 use crate::sample;
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -62,7 +62,7 @@ pub fn measure(dir: &Path, pairs: u32, precise: bool, options: &[String], wanted
         compile("gcc", &source, &program)?;
         Ok(Started { command: vec![program.into()], environment: Vec::new() })
     };
-    let outside = |program: outside::Program, path: OsString, (bytes, repetitions): (u64, usize)| {
+    let outside = |program: external::Program, path: OsString, (bytes, repetitions): (u64, usize)| {
         let input = dir.join("input");
         std::fs::write(&input, program.input(bytes, repetitions).unwrap_or_default())?;
         let mut command = vec![path];
@@ -70,10 +70,10 @@ pub fn measure(dir: &Path, pairs: u32, precise: bool, options: &[String], wanted
         Ok(Started { command, environment: program.environment(2) })
     };
     let lammps = || {
-        let found = outside::Outside::find().path(outside::Program::Lammps).map(|path| path.map(OsString::from));
-        outside(outside::Program::Lammps, found.context("lmp")?.map_err(anyhow::Error::msg)?, LAMMPS)
+        let found = external::Outside::find().path(external::Program::Lammps).map(|path| path.map(OsString::from));
+        outside(external::Program::Lammps, found.context("lmp")?.map_err(anyhow::Error::msg)?, LAMMPS)
     };
-    let lu = || outside(outside::Program::NumpyLu, numpy().context("no python3 here has numpy")?.into(), NUMPY);
+    let lu = || outside(external::Program::NumpyLu, numpy().context("no python3 here has numpy")?.into(), NUMPY);
     let programs: [(&'static str, &dyn Fn() -> Result<Started>); 3] = [("triad", &triad), ("lammps", &lammps), ("numpy-lu", &lu)];
     let precisely = precise.then(|| "--precise".to_owned());
     let options: Vec<String> = precisely.into_iter().chain(options.iter().cloned()).collect();

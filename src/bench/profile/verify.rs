@@ -2,7 +2,7 @@
 //! memory of a share of this machine's bandwidth and over a disk.
 
 use super::programs::{compile, numpy};
-use crate::bench::outside;
+use crate::bench::external;
 use crate::files::advice::{Row, Verified};
 use crate::files::routine::Key;
 use anyhow::{Context, Result, bail};
@@ -62,8 +62,8 @@ fn jobs(dir: &Path, wanted: &impl Fn(&str) -> bool) -> Vec<(&'static str, Result
         Ok(Job { name: "arrays", command, environment: Vec::new(), near: "192M" })
     };
     let lammps = || {
-        let program = outside::Program::Lammps;
-        let found = outside::Outside::find();
+        let program = external::Program::Lammps;
+        let found = external::Outside::find();
         let path = found.path(program).context("lmp")?.map_err(|why| anyhow::anyhow!("{why}"))?;
         let input = dir.join("melt.in");
         std::fs::write(&input, program.input(LAMMPS.0, LAMMPS.1).unwrap_or_default())?;

@@ -4,13 +4,13 @@
 use super::by_routine::{ByRoutine, by_routine};
 use super::choose::{Chosen, Room, Seconds, choose, within};
 use super::demand::{Demand, Demands};
-use super::guess::Guess;
 use super::heuristic::{self, Case};
 use super::interval::{draws, estimate};
 use super::machine::{Far, Machine, PAGE};
 use super::model::Model;
+use super::reason::{Context, NO_GAIN, WORTH_A_RULE, why};
 use super::rules;
-use super::why::{Context, NO_GAIN, WORTH_A_RULE, why};
+use super::unknowns::Guess;
 use crate::placement::plan::Place;
 use crate::profile::summary::{Estimate, Pattern, Summary};
 use serde::{Deserialize, Serialize};

@@ -92,8 +92,8 @@ pub fn by_routine(summary: &Summary, model: &Model<'_>, shares: &[f64], cache: f
 mod tests {
     use super::super::demand::Demands;
     use super::super::demand::tests::{summary, swept};
-    use super::super::guess::Guess;
     use super::super::machine::{Far, Machine, Paged, Tier};
+    use super::super::unknowns::Guess;
     use super::*;
     use crate::profile::summary::{Estimate, Pattern, Routine};
     use proptest::prelude::*;

@@ -2,9 +2,9 @@
 //! intervals of the profile.
 
 use super::demand::Demands;
-use super::guess::Guess;
 use super::machine::Machine;
 use super::model::Model;
+use super::unknowns::Guess;
 use crate::profile::summary::{Estimate, Summary};
 
 /// Draws: enough for the 5th and the 95th percentile.

@@ -6,14 +6,14 @@
 //! - [`sharing`]: what misses in a cache that groups share.
 //! - [`demand`]: what each object asks of a tier, over time.
 //! - [`overlap`]: how long computing and moving take beside each other.
-//! - [`guess`]: what nobody measured.
+//! - [`unknowns`]: what nobody measured.
 //! - [`model`]: the time of a placement, of cache mode and of hybrid mode.
 //! - [`by_routine`]: whose time that is.
 //! - [`interval`]: how far off that may be.
 //! - [`choose`]: the placement that takes the least time.
 //! - [`heuristic`]: what practice would say.
 //! - [`rules`]: the plan for `nearfar run --place`.
-//! - [`why`](mod@why): why an object is where the plan has it.
+//! - [`reason`]: why an object is where the plan has it.
 //! - [`advice`](mod@advice): all of it for one question.
 
 pub mod machine;
@@ -21,12 +21,12 @@ pub mod shares;
 pub mod sharing;
 pub mod demand;
 pub mod overlap;
-pub mod guess;
+pub mod unknowns;
 pub mod model;
 pub mod by_routine;
 pub mod interval;
 pub mod choose;
 pub mod heuristic;
 pub mod rules;
-pub mod why;
+pub mod reason;
 pub mod advice;

@@ -6,11 +6,11 @@
 //! those that nobody could fetch ahead.
 
 use super::demand::{Demand, Demands};
-use super::guess::Guess;
 use super::machine::{Far, Machine, PAGE, Paged, Tier};
 use super::overlap::{together, without};
 use super::sharing::Cached;
-use crate::policy::aside;
+use super::unknowns::Guess;
+use crate::policy::headroom;
 use crate::profile::summary::Summary;
 use std::ops::Range;
 
@@ -281,8 +281,8 @@ impl<'a> Model<'a> {
             Far::Paged(paged) => paged,
         };
         let (pages, rate) = ((cache / PAGE) as u64, paged.read as u64);
-        let streaming = aside::kept_pages(pages, rate) as f64 * PAGE;
-        let more = aside::kept_pages_at_rest(pages, rate) as f64 * PAGE - streaming;
+        let streaming = headroom::kept_pages(pages, rate) as f64 * PAGE;
+        let more = headroom::kept_pages_at_rest(pages, rate) as f64 * PAGE - streaming;
         let cached = self.demands.cached(|_, _| streaming, &far, true);
         if more < LITTLE * streaming {
             return Some(cached);

@@ -3,7 +3,7 @@
 //! Two questions are answered here. *Evict*: which unit leaves near when room is needed. *Fetch*: which pages to bring when a
 //! page is asked for, and which ones to bring ahead of demand. A new policy is one new file and one line here.
 
-pub mod aside;
+pub mod headroom;
 pub(crate) mod units;
 mod rates;
 pub mod evict_fifo;

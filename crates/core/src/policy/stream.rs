@@ -7,7 +7,7 @@
 
 mod history;
 mod limits;
-mod pace;
+mod stride_grid;
 mod track;
 #[cfg(test)]
 mod sim;

@@ -3,9 +3,9 @@
 use super::file::Content;
 use super::groups::{self, Group, seconds};
 use super::interval::{REPLICATES, Xorshift, finite, interval};
+use super::memory_clock::Phases;
 use super::misses::{self, PageVisits};
 use super::names::Names;
-use super::pace::Phases;
 use super::process::{Process, split};
 use super::record::{Cost, Method, Record, Start};
 use super::recurrence::{POSSIBLE, SIGNIFICANT};

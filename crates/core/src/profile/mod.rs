@@ -31,7 +31,7 @@ pub mod wall;
 mod recurrence;
 mod cache;
 mod groups;
-mod pace;
+mod memory_clock;
 mod visits;
 mod samples;
 mod traffic;

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use nearfar_core::units::Bytes;
 use nearfar_kernels::buffer::Placement;
-use nearfar_kernels::crew::Setting;
 use nearfar_kernels::report::{Report, Verified};
-use nearfar_kernels::route::Order;
+use nearfar_kernels::sweep_order::Order;
+use nearfar_kernels::thread_team::Setting;
 use nearfar_kernels::{btree, chase, churn, columns, compute, fft, gemm, join, latency, lu, objects};
 use nearfar_kernels::{random_updates, service, sort, sweep, touch, triad, trisolve};
 

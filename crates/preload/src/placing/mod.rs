@@ -14,24 +14,25 @@ mod code;
 mod grant;
 mod maps;
 mod nodes;
-mod reach;
+mod nearest;
 mod pools;
-mod room;
+mod accounting;
 mod sites;
 pub mod stacks;
-mod start;
+mod lifecycle;
 pub mod statics;
 mod table;
-mod window;
+mod size_filter;
 
 pub use grant::Grant;
+#[cfg_attr(test, allow(unused_imports))]
+pub use lifecycle::finish;
+pub use lifecycle::{fork_begin, fork_child, fork_parent, fork_prepare, open, start_nodes, start_paged};
 pub use maps::{Mapping, Remap, forget_map, has_maps, place_map, remap};
 pub use pools::at_work;
-#[cfg_attr(test, allow(unused_imports))]
-pub use start::finish;
-pub use start::{fork_begin, fork_child, fork_parent, fork_prepare, open, start_nodes, start_paged};
 
 use crate::managed::Managed;
+use accounting::{Limits, Room};
 use nearfar_core::addr::{Extent, PAGE};
 use nearfar_core::placement::{Full, ObjectKind, Order, Policy, Tier};
 use nearfar_core::stats::Counter;
@@ -42,12 +43,11 @@ use nearfar_sys::thread;
 use nearfar_tiers::job::Slot;
 use nearfar_tiers::pool::Pool;
 use pools::{Pools, working};
-use room::{Limits, Room};
 use sites::{Found, Sites};
+use size_filter::Window;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use window::Window;
 
 static PLACING: AtomicPtr<Placing> = AtomicPtr::new(null_mut());
 static HEAP: Window = Window::empty();
@@ -176,7 +176,7 @@ impl Placing {
 
     /// A block of near, whatever policy says.
     fn near_block(&self, size: usize, align: usize, zeroed: bool) -> Block {
-        let taken = room::of_block(size);
+        let taken = accounting::of_block(size);
         match self.grant(taken) {
             Grant::Near => {}
             Grant::Far => return Block::Elsewhere,
@@ -190,7 +190,7 @@ impl Placing {
         };
         // SAFETY: a live block.
         let usable = unsafe { Pool::usable_size(block) };
-        self.room.correct(taken, room::of_block(usable));
+        self.room.correct(taken, accounting::of_block(usable));
         Block::Near(block)
     }
 
@@ -204,7 +204,7 @@ impl Placing {
         }
         // SAFETY: passed on to the caller.
         working(|| unsafe { Pool::free(block) });
-        self.room.give(room::of_block(usable));
+        self.room.give(accounting::of_block(usable));
     }
 
     /// Moves to near what is there already: static data, stacks.
@@ -281,7 +281,7 @@ impl Placing {
         let individually = !by_process(&self.order);
         let sizes = |kind| match &self.sites {
             Some(sites) => sites.sizes(kind),
-            None => window::of_order(&self.order, individually),
+            None => size_filter::of_order(&self.order, individually),
         };
         let stacks = !sizes(ObjectKind::ThreadStack).is_empty() && self.near_policy.is_some();
         STACKS.store(stacks, Ordering::Relaxed);

@@ -4,7 +4,7 @@
 //! The policy of each is all of near: the kernel takes the node nearest to the CPU that *touches* a page first, which is the one that
 //! computes. (memkind decides by the CPU that allocates, and users complain of wrong nodes.)
 
-use super::reach::Reach;
+use super::nearest::Reach;
 use nearfar_core::placement::{Full, NodeSet, Order, Spread};
 use nearfar_sys::numa::{self, MemoryPolicy, PolicyMode};
 use nearfar_tiers::pool::{MOST_POOLS, Pool, PoolPages, PoolSpec};

@@ -1,7 +1,7 @@
 //! Stacks: each thread's is placed by the thread itself, before the program's function runs on it; the main thread's at start. The
 //! kernel keeps the policy of a mapping as it grows, so that a main stack placed small stays placed.
 
-use crate::next::Next;
+use crate::next_symbol::Next;
 use crate::thread_entry::{self, Create};
 use nearfar_core::addr::{Extent, PAGE};
 use nearfar_sys::proc_maps;

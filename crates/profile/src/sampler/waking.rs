@@ -4,9 +4,9 @@
 
 use super::{Look, Sampler};
 use nearfar_core::addr::{Extent, PAGE};
-use nearfar_sys::awake::Awake;
 use nearfar_sys::event::now_ns;
 use nearfar_sys::map::{self, RW};
+use nearfar_sys::pm_qos::Awake;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 

@@ -12,7 +12,7 @@ mod blocks;
 mod commit;
 mod guardian;
 mod inner;
-mod lend;
+mod pinning;
 mod maps;
 mod near;
 mod ordinary;
@@ -21,7 +21,7 @@ mod remap;
 mod thread;
 mod watchdog;
 
-pub use lend::CallLoan;
+pub use pinning::CallLoan;
 
 use crate::frame::FramePool;
 use crate::guard::{self, Entered, HeldAcrossFork, Lock};

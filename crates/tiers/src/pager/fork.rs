@@ -9,8 +9,8 @@ use crate::block::Phase;
 use crate::far::Far;
 use crate::job::Slot;
 use nearfar_core::stats::Counter;
-use nearfar_sys::aside;
 use nearfar_sys::event::wait_readable;
+use nearfar_sys::high_descriptors;
 use nearfar_sys::uffd::Uffd;
 use std::os::fd::OwnedFd;
 
@@ -23,7 +23,7 @@ const LEAST: usize = 6;
 impl Pager {
     /// Whether a child would find descriptors free for what it has to open.
     pub fn may_fork(&mut self) -> bool {
-        aside::with_room(|| self.spare.hold(DESCRIPTORS)) >= LEAST
+        high_descriptors::with_room(|| self.spare.hold(DESCRIPTORS)) >= LEAST
     }
 
     /// Before fork, under the lock, which is held until one of the next two.
@@ -41,7 +41,7 @@ impl Pager {
         }
         self.far.rest();
         self.spare.release(OF_PIPE);
-        self.pipe = aside::with_room(Far::fork_pipe).ok();
+        self.pipe = high_descriptors::with_room(Far::fork_pipe).ok();
         self.all_ranges(|pager, range| pager.hide_from_raw_forks(range, false));
     }
 
@@ -68,15 +68,15 @@ impl Pager {
         }
         self.blocks.values_mut().for_each(|block| block.shared = true);
         self.count(Counter::Forks, 1);
-        aside::with_room(|| self.spare.hold(DESCRIPTORS));
+        high_descriptors::with_room(|| self.spare.hold(DESCRIPTORS));
         self.resting = false;
     }
 
     /// After fork, in the child, which has `slot` in the job. Faults are served from here on, by a thread yet to start.
     pub fn fork_child(&mut self, slot: &'static Slot) {
         self.spare.release(DESCRIPTORS);
-        aside::with_room(|| self.begin_child(slot));
-        aside::with_room(|| self.spare.hold(DESCRIPTORS));
+        high_descriptors::with_room(|| self.begin_child(slot));
+        high_descriptors::with_room(|| self.spare.hold(DESCRIPTORS));
     }
 
     fn begin_child(&mut self, slot: &'static Slot) {

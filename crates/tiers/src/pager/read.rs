@@ -6,7 +6,7 @@ use crate::bits::Bits;
 use crate::block::{Block, Frames, HoldId, PageState, Phase, SAMPLED};
 use crate::frame_bytes;
 use nearfar_core::addr::{BLOCK_PAGES, PAGE, block_of};
-use nearfar_core::policy::{Arrival, Run, aside};
+use nearfar_core::policy::{Arrival, Run, headroom};
 use nearfar_core::stats::Counter;
 use nearfar_sys::event::now_ns;
 use std::ops::Range;
@@ -237,7 +237,7 @@ impl Pager {
             if self.is_current(id, serial) && self.hold(id).phase == Phase::Staged {
                 let since = self.asked_for - self.hold(id).begun;
                 // Not the limit of the moment: what is short of room would be dropped the sooner.
-                let most = aside::staged_pages(self.capacity, self.meter.peak_bytes_per_s());
+                let most = headroom::staged_pages(self.capacity, self.meter.peak_bytes_per_s());
                 let stale = since > STALE_ROUNDS * most;
                 if stale {
                     self.staged.pop_front();
@@ -253,7 +253,7 @@ impl Pager {
     /// Pages that may be under way ahead of demand in each direction: what far moves in a few milliseconds keeps it busy, and
     /// a thread that needs something now does not wait for more than that.
     pub(super) fn queue_pages(&self) -> usize {
-        aside::queue_pages(self.meter.peak_bytes_per_s()) as usize
+        headroom::queue_pages(self.meter.peak_bytes_per_s()) as usize
     }
 
     /// Starts one prefetch. False when frames are wanting (try again later); true also when there is nothing to read.

@@ -7,15 +7,15 @@ use crate::far::Far;
 use crate::frame::FramePool;
 use crate::hash_map::Map;
 use crate::job::{Job, Slot};
-use crate::loans::Loans;
+use crate::pinned::Loans;
 use crate::region::Regions;
 use nearfar_core::addr::{CHUNK_PAGES, Extent, block_extent};
 use nearfar_core::policy;
 use nearfar_core::policy::Prefetch;
 use nearfar_core::policy::fetch_grain::GrainFetch;
 use nearfar_core::policy::stream::StreamFetch;
-use nearfar_sys::aside;
 use nearfar_sys::errno::Errno;
+use nearfar_sys::high_descriptors;
 use nearfar_sys::kernel::Denied;
 use nearfar_sys::map;
 use nearfar_sys::uffd::Uffd;
@@ -70,7 +70,7 @@ impl Pager {
         let settings = job.settings();
         let denied = Denied(settings.denied);
         super::CORE_ON_STOP.store(settings.core_on_stop, std::sync::atomic::Ordering::Relaxed);
-        let parts = aside::with_room(|| Self::open_parts(job, denied, need));
+        let parts = high_descriptors::with_room(|| Self::open_parts(job, denied, need));
         let (uffd, far, frames) = match parts {
             Ok(parts) => parts,
             Err(why) => return Err((regions, why)),
@@ -153,7 +153,7 @@ impl Pager {
             pager.take_in_present(range);
         }
         pager.keep_open();
-        aside::with_room(|| pager.spare.hold(super::fork::DESCRIPTORS));
+        high_descriptors::with_room(|| pager.spare.hold(super::fork::DESCRIPTORS));
         Ok(pager)
     }
 

@@ -6,9 +6,9 @@ use crate::hash_map::soon;
 use crate::job::Slot;
 use nearfar_core::addr::PAGE;
 use nearfar_core::stats::Counter;
-use nearfar_sys::awake::Awake;
 use nearfar_sys::event::now_ns;
 use nearfar_sys::kernel::Denied;
+use nearfar_sys::pm_qos::Awake;
 use std::os::fd::AsRawFd;
 
 /// Bytes that a window of traffic must move for its rate to count as far's bandwidth.

@@ -2,8 +2,8 @@
 
 use super::super::demand::Demands;
 use super::super::demand::tests::{summary, swept};
-use super::super::guess::Guess;
 use super::super::machine::{Far, Machine, Paged, Tier};
+use super::super::unknowns::Guess;
 use super::*;
 use crate::profile::summary::{Pattern, Summary};
 

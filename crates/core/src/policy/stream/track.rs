@@ -7,7 +7,7 @@
 //! holes, which retention leaves, do not count as far as the stream is ahead.
 
 use super::limits::{Clock, Fit, Limits};
-use super::pace::Pace;
+use super::stride_grid::Pace;
 use crate::addr::{BLOCK_PAGES, CHUNK_PAGES};
 use crate::policy::{Found, Run, View};
 use std::collections::VecDeque;

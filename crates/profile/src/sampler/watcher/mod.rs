@@ -11,10 +11,10 @@ use super::{Look, Sampler};
 use nearfar_core::addr::{BLOCK, Extent, PAGE};
 use nearfar_core::profile::choice::Random;
 use nearfar_core::profile::record::{Watch, WatchEnd};
-use nearfar_sys::aside::{self, Kept};
 use nearfar_sys::blocked::BlockedThreads;
 use nearfar_sys::errno::{Errno, call};
 use nearfar_sys::event::{Event, now_ns};
+use nearfar_sys::high_descriptors::{self, Kept};
 use nearfar_sys::pagemap::PageState;
 use nearfar_sys::thread;
 use nearfar_sys::uffd_watch::WatchFd;
@@ -123,7 +123,7 @@ pub fn spawn(sampler: &'static Sampler) -> Result<(), Errno> {
         unsafe { (&*sampler.fd.load(Ordering::Acquire), &*sampler.event.load(Ordering::Acquire)) };
     let options = sampler.options();
     let mover = Mover::new(fd)?;
-    let spare = aside::duplicate(event.as_raw_fd()).map(Kept::in_place);
+    let spare = high_descriptors::duplicate(event.as_raw_fd()).map(Kept::in_place);
     let watcher = Box::new(Watcher {
         sampler,
         event,

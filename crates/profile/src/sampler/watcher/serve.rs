@@ -5,9 +5,9 @@ use super::super::slots::{After, SMALL, State};
 use super::{BACK_NS, BACKS, Fault, PENDING, VISIT_NS, VISITS, Watcher};
 use nearfar_core::addr::{BLOCK, Extent, PAGE};
 use nearfar_core::profile::record::{Watch, WatchEnd};
-use nearfar_sys::aside::{self, Kept};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::event::now_ns;
+use nearfar_sys::high_descriptors::{self, Kept};
 use nearfar_sys::map;
 use nearfar_sys::uffd_watch::{Message, Waiters, WatchFd};
 use std::os::fd::AsRawFd;
@@ -50,7 +50,7 @@ impl Watcher {
             }
         }
         if self.spare.is_none() {
-            self.spare = aside::duplicate(self.event.as_raw_fd()).map(Kept::in_place);
+            self.spare = high_descriptors::duplicate(self.event.as_raw_fd()).map(Kept::in_place);
         }
     }
 

@@ -2,7 +2,7 @@
 //! call and lent to the kernel until its end.
 
 use super::{Memory, inner::Inner};
-use crate::loans::Loans;
+use crate::pinned::Loans;
 use nearfar_core::addr::{Extent, PAGE};
 use nearfar_core::stats::Counter;
 use nearfar_sys::call_memory::{self, Lender};

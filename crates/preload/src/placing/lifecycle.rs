@@ -1,7 +1,7 @@
 //! How placing starts in a process, what happens to it around fork, and how it ends.
 
+use super::accounting::Limits;
 use super::nodes::NodeRoom;
-use super::room::Limits;
 use super::sites::Sites;
 use super::{Placing, by_process, get, say};
 use crate::managed::Managed;

@@ -3,7 +3,7 @@
 use crate::ui::table::{align_right, for_output};
 use nearfar_core::advise::advice::{Advice, Item};
 use nearfar_core::advise::machine::Machine;
-use nearfar_core::advise::why::NO_GAIN;
+use nearfar_core::advise::reason::NO_GAIN;
 use nearfar_core::profile::summary::{Estimate, Summary};
 use nearfar_core::units::Bytes;
 use std::fmt::Write;

@@ -4,8 +4,8 @@
 //! 50 to 150 us in a virtual machine and in deep sleep states: as long as the read, and twice per fault. The interface is
 //! the one that real-time programs use; only root may, and it is asked for only while threads wait often.
 
-use crate::aside::Kept;
 use crate::errno::{Errno, call};
+use crate::high_descriptors::Kept;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// "No matter" of PM_QOS_CPU_LATENCY_DEFAULT_VALUE: 2000 s.
