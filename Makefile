@@ -66,9 +66,9 @@ soak: build
 	$(CARGO) test --release --test tests numa_cache:: -- --ignored --nocapture
 	NEARFAR_TEST_KILLS=200 $(CARGO) test --release --test tests kills:: -- --nocapture
 
-# What is made from the code: man pages from the table of options, the table of counters in docs/formats.md.
+# What is made from the code: man pages from the table of options, the table of counters in docs/reference/formats.md.
 docs: build
-	$(NEARFAR) man docs/man
+	$(NEARFAR) man docs/reference/man
 	NEARFAR_BLESS=1 $(CARGO) test --release --bin nearfar the_document_lists_the_counters
 
 # Does not build: who installs as root often has no Rust there.
@@ -85,7 +85,7 @@ install:
 	install -m644 include/*.h $(DESTDIR)$(PREFIX)/include/
 	sed 's,@PREFIX@,$(PREFIX),' include/memkind.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/memkind.pc
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -m644 docs/reference/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	$(MAKE) --no-print-directory install-api
 
 # For programmers: headers, pkg-config, the Fortran module as source (.mod files are each compiler's own), the Python package and

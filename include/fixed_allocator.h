@@ -1,4 +1,4 @@
-/* fixed_allocator.h: a C++ allocator (C++11 and later) in memory of the program's. Part of nearfar (docs/memkind.md).
+/* fixed_allocator.h: a C++ allocator (C++11 and later) in memory of the program's. Part of nearfar (docs/reference/memkind.md).
    SPDX-License-Identifier: Apache-2.0 OR MIT */
 #ifndef NEARFAR_FIXED_ALLOCATOR_H
 #define NEARFAR_FIXED_ALLOCATOR_H

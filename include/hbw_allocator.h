@@ -1,4 +1,4 @@
-/* hbw_allocator.h: a C++ allocator (C++98 and later) in memory of high bandwidth. Part of nearfar (docs/memkind.md).
+/* hbw_allocator.h: a C++ allocator (C++98 and later) in memory of high bandwidth. Part of nearfar (docs/reference/memkind.md).
    SPDX-License-Identifier: Apache-2.0 OR MIT */
 #ifndef NEARFAR_HBW_ALLOCATOR_H
 #define NEARFAR_HBW_ALLOCATOR_H

@@ -1,4 +1,4 @@
-/* hbwmalloc.h: memory of high bandwidth, as memkind's header of this name declares it. Part of nearfar (docs/memkind.md).
+/* hbwmalloc.h: memory of high bandwidth, as memkind's header of this name declares it. Part of nearfar (docs/reference/memkind.md).
    SPDX-License-Identifier: Apache-2.0 OR MIT */
 #ifndef NEARFAR_HBWMALLOC_H
 #define NEARFAR_HBWMALLOC_H

@@ -1,5 +1,5 @@
 /* memkind.h: kinds of memory, as memkind's header of this name declares them (1.14.0 and its last commit). Part of nearfar
-   (docs/memkind.md).
+   (docs/reference/memkind.md).
    SPDX-License-Identifier: Apache-2.0 OR MIT */
 #ifndef NEARFAR_MEMKIND_H
 #define NEARFAR_MEMKIND_H

@@ -1,4 +1,4 @@
-/* memkind_allocator.h: a C++ allocator (C++11 and later) on the kinds that are there from the start. Part of nearfar (docs/memkind.md).
+/* memkind_allocator.h: a C++ allocator (C++11 and later) on the kinds that are there from the start. Part of nearfar (docs/reference/memkind.md).
    SPDX-License-Identifier: Apache-2.0 OR MIT */
 #ifndef NEARFAR_MEMKIND_ALLOCATOR_H
 #define NEARFAR_MEMKIND_ALLOCATOR_H

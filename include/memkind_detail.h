@@ -1,4 +1,4 @@
-/* Parts that the C++ allocators on kinds share; not to be included by programs. Part of nearfar (docs/memkind.md).
+/* Parts that the C++ allocators on kinds share; not to be included by programs. Part of nearfar (docs/reference/memkind.md).
    SPDX-License-Identifier: Apache-2.0 OR MIT */
 #ifndef NEARFAR_MEMKIND_DETAIL_H
 #define NEARFAR_MEMKIND_DETAIL_H

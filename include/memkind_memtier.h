@@ -1,4 +1,4 @@
-/* memkind_memtier.h: memory in tiers, as memkind's header of this name declares it. Part of nearfar (docs/memkind.md).
+/* memkind_memtier.h: memory in tiers, as memkind's header of this name declares it. Part of nearfar (docs/reference/memkind.md).
    SPDX-License-Identifier: Apache-2.0 OR MIT */
 #ifndef NEARFAR_MEMKIND_MEMTIER_H
 #define NEARFAR_MEMKIND_MEMTIER_H

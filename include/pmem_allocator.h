@@ -1,4 +1,4 @@
-/* pmem_allocator.h: a C++ allocator (C++11 and later) on a file. Part of nearfar (docs/memkind.md).
+/* pmem_allocator.h: a C++ allocator (C++11 and later) on a file. Part of nearfar (docs/reference/memkind.md).
    SPDX-License-Identifier: Apache-2.0 OR MIT */
 #ifndef NEARFAR_PMEM_ALLOCATOR_H
 #define NEARFAR_PMEM_ALLOCATOR_H

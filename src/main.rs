@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn the_man_pages_are_those_of_the_table() {
-        let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/man");
+        let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/man");
         let late = man::out_of_date(Cli::command(), &dir);
         assert!(late.is_empty(), "behind the table of options: {late:?}; run \"make docs\"");
     }

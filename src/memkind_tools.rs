@@ -43,7 +43,7 @@ struct DaxKmemNodes {}
 #[derive(Parser)]
 #[command(
     name = "memtier",
-    after_long_help = "More kinds of memory can be had with LD_PRELOAD=libmemtier.so and MEMKIND_MEM_TIERS: see docs/autohbw.md.\n\n\
+    after_long_help = "More kinds of memory can be had with LD_PRELOAD=libmemtier.so and MEMKIND_MEM_TIERS: see docs/reference/autohbw-and-memtier.md.\n\n\
                        Exit status: the program's own; 1 when there is no such memory, 2 for a bad argument, 126 and 127 when the \
                        program cannot be executed."
 )]

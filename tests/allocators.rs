@@ -33,7 +33,7 @@ fn linked(scratch: &Scratch, flags: &[&str]) -> PathBuf {
 
 #[track_caller]
 fn both(program: &Path) {
-    // tcmalloc would take memory by sbrk(2), which is left alone (docs/limits.md).
+    // tcmalloc would take memory by sbrk(2), which is left alone (docs/reference/promises-and-limits.md).
     for options in [&[][..], &["--deny", "kernel-faults"]] {
         TestProgram::command([program])
             .near("24M")

@@ -1,5 +1,5 @@
 //! The library for programmers (nearfar.h) in each language: without a job, on nodes, under `nearfar run`; examples, the pages of
-//! docs/programming.md, and an installed copy.
+//! docs/how-to/in-your-program.md, and an installed copy.
 
 use crate::boots;
 use crate::guest::Ran;
@@ -263,9 +263,9 @@ fn an_installed_copy_serves_programs() {
     TestProgram::command([out.join("by_pkg_config")]).plain().ok();
 }
 
-/// The programs of docs/programming.md: blocks that begin with three backquotes and a language, in the order of the page.
+/// The programs of docs/how-to/in-your-program.md: blocks that begin with three backquotes and a language, in the order of the page.
 fn programs_of_the_page() -> Vec<(String, String)> {
-    let page = std::fs::read_to_string(root().join("docs/programming.md")).expect("the page");
+    let page = std::fs::read_to_string(root().join("docs/how-to/in-your-program.md")).expect("the page");
     let blocks = page.split("\n```").skip(1).step_by(2).filter_map(|block| block.split_once('\n'));
     let programs = blocks.filter(|(language, _)| ["c", "cpp", "fortran", "python", "rust"].contains(language));
     programs.map(|(language, text)| (language.to_owned(), text.to_owned() + "\n")).collect()

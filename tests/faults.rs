@@ -313,7 +313,7 @@ fn encrypted_mix() {
 
 #[test]
 fn encrypted_far_of_forks() {
-    // Each process has buffers of its own, which do not always fit beside the rest (docs/limits.md): 20 children are the worst.
+    // Each process has buffers of its own, which do not always fit beside the rest (docs/reference/promises-and-limits.md): 20 children are the worst.
     let encrypted = |name: &str| TestProgram::source(name).options(["--encrypt"]);
     let check = |program: TestProgram| {
         let under = program.same().ok();

@@ -55,7 +55,7 @@ declare -A left_out=(
     [nptl/tst-dlsym1]="needs the build tree"
 )
 
-# Known differences, each with its reason (docs/limits.md): "TEST" in both modes, or "TEST/MODE".
+# Known differences, each with its reason (docs/reference/promises-and-limits.md): "TEST" in both modes, or "TEST/MODE".
 own_heap="it looks into the C library's own heap, in the place of which is nearfar's"
 one_key="nearfar has one of the 1024 keys for data of threads"
 own_threads="nearfar's threads are threads of the process"

@@ -57,7 +57,7 @@ fn start(scratch: &Scratch) -> Child {
 }
 
 /// Sends `signal` to the program or to nearfar, and sees that both end and that nothing is left. A program whose nearfar was killed
-/// goes on (docs/limits.md) until it is ended itself.
+/// goes on (docs/reference/promises-and-limits.md) until it is ended itself.
 fn nothing_is_left_after(signal: &str, kill_program: bool) {
     let _machine = machine();
     let scratch = Scratch::new();

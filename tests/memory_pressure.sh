@@ -1,7 +1,7 @@
 #!/bin/bash
 # Programs that check their data, under nearfar, while memory is nearly full and the kernel moves pages about. As root; takes some
 # minutes of a machine for itself. On Linux 6.18 this lost a page in one of about ten runs, until Uffd::move_pages learnt not to
-# trust EEXIST (docs/traps.md); the quick test of that is in crates/sys/src/uffd.rs.
+# trust EEXIST (docs/explanation/traps.md); the quick test of that is in crates/sys/src/uffd.rs.
 #   tests/memory_pressure.sh [ROUNDS]     after `make build`; needs gcc and stress-ng
 set -u
 cd "$(dirname "$0")/.."

@@ -87,7 +87,7 @@ fn placed_objects_are_never_paged() {
     assert!(placed >= 2 + 3 * 16 + 16, "{placed}");
     assert!(under.counter("spilled_objects") > 0 && under.counter("bytes_out") > 0);
     // What parent and child of a fork share counts twice, and what the child copies by writing cannot be refused: near_peak_bytes of
-    // the whole job says nothing here (docs/limits.md).
+    // the whole job says nothing here (docs/reference/promises-and-limits.md).
     assert!(under.counter("placed_peak_bytes") <= 80 << 20, "{}", under.counter("placed_peak_bytes"));
 }
 

@@ -1,4 +1,4 @@
-//! Paging with the userfaultfd that ordinary users get, which misses the kernel's own accesses (docs/user-mode.md): forced by
+//! Paging with the userfaultfd that ordinary users get, which misses the kernel's own accesses (docs/explanation/user-mode.md): forced by
 //! `--deny kernel-faults`, and once as an ordinary user.
 
 use crate::util::{TestProgram, nearfar_bin, program_file, python};

@@ -12,7 +12,7 @@ fn in_a_third(program: TestProgram) -> Outcome {
     assert_eq!(plain.stdout, under.stdout, "not the same under nearfar\n{}", under.stderr);
     let said = under.counter("near_peak_bytes");
     println!("resident {}, near {near}, said {said}", plain.peak_resident);
-    // After a fork what is shared counts twice (limits.md).
+    // After a fork what is shared counts twice (docs/reference/promises-and-limits.md).
     assert!(under.counter("forks") > 0 || said <= near + near / 1000, "near_peak_bytes {said} is over near {near}");
     under
 }

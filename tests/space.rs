@@ -162,7 +162,7 @@ fn a_full_disk_matters_only_beyond_near() {
 fn processes_share_a_small_disk() {
     let disk = small_disk!(SmallDisk::ext4(192));
     let program = compile("space_runs_out.c");
-    // Together: who comes late finds that the others were promised what was to be had (docs/limits.md).
+    // Together: who comes late finds that the others were promised what was to be had (docs/reference/promises-and-limits.md).
     let script = "for i in 1 2 3; do (read -r _; exec \"$1\" malloc 4M 1G beside) < <(sleep 0.3; echo) & pids+=\" $!\"; done; for pid in $pids; do wait $pid || exit; done";
     let arguments = ["-c".as_ref(), script.as_ref(), "bash".as_ref(), program.as_os_str()];
     let outcome = disk.run(TestProgram::command(["bash"]).args(arguments).near("96M")).ok();

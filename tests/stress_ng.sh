@@ -94,14 +94,14 @@ declare -A left_out=(
     [watchdog]="reboots the machine"
 )
 
-# Differences that are known, each with its reason (docs/limits.md): "STRESSOR" in both modes, or "STRESSOR/MODE".
+# Differences that are known, each with its reason (docs/reference/promises-and-limits.md): "STRESSOR" in both modes, or "STRESSOR/MODE".
 declare -A explained=(
     [kcmp]="the pager's threads give a process a list of System V semaphore undos, which it compares"
     [mincore]="a page that it has unmapped may be taken by memory of nearfar's own"
     [rlimit]="ulimit -f lowered below the spill file while it runs"
     [vm-rw/kernel-faults]="process_vm_readv by another process ends at the first page that is in far; it ignores how much was read"
     [usersyscall]="it lets only the C library make system calls, and syscall(3) is nearfar's"
-    [userfaultfd/root]="its child by clone(CLONE_VM) outlives the process that serves its memory, and is stopped (docs/limits.md)"
+    [userfaultfd/root]="its child by clone(CLONE_VM) outlives the process that serves its memory, and is stopped (docs/reference/promises-and-limits.md)"
     [fsize]="ulimit -f lowered below the spill file while it runs"
 )
 

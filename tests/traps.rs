@@ -1,4 +1,4 @@
-//! Traps that others fell into: docs/traps.md lists them all, with the tests that were there already.
+//! Traps that others fell into: docs/explanation/traps.md lists them all, with the tests that were there already.
 
 use crate::util::{MIB, Scratch, TestProgram, descendants, machine, send_signal, status_bytes};
 use std::io::{BufRead, BufReader};

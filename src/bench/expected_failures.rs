@@ -1,5 +1,5 @@
 //! Tests of memkind's own that pass with memkind and are not meant to pass with ours, each with its reason. ONE table;
-//! docs/memkind.md has the same names.
+//! docs/reference/memkind.md has the same names.
 
 /// Such a test.
 #[derive(Clone, Copy, Debug)]
@@ -30,10 +30,11 @@ mod tests {
 
     #[test]
     fn the_document_has_every_one() {
-        let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/memkind.md")).expect("the document");
+        let text =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/memkind.md")).expect("the document");
         for Explained { program, test, .. } in EXPLAINED {
             let row = format!("| {program} | {test} |");
-            assert!(text.contains(&row), "docs/memkind.md lacks {row}");
+            assert!(text.contains(&row), "docs/reference/memkind.md lacks {row}");
             assert!(reason(program, test).is_some() && reason("all_tests", test).is_none());
         }
     }

@@ -69,8 +69,9 @@ pub struct AdviseArgs {
 
 const ADVISE_NOTES: &str = "\
 Nothing is run without --verify. What is predicted rests on the profile and
-on the machine's figures: intervals hold what is not known of both in 9 of 10
-cases. docs/advise.md tells how.
+on the machine's figures. Intervals hold what is not known of these, not what
+the model gets wrong: of 36 times that were measured, 15 lay inside.
+docs/explanation/how-advise-works.md tells how.
 
 Exit status: 0; 1 when a program failed with --verify; 2 when the request was
 refused, such as for a file that is no profile, or one that saw nothing.

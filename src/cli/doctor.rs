@@ -11,7 +11,7 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "DIR", default_value = DEFAULT_FAR)]
     pub far: PathBuf,
 
-    /// Do as if these facilities were missing: move, uffd, io_uring, odirect, thp, awake
+    /// Do as if these facilities were missing: move, uffd, io_uring, odirect, thp, awake, kernel-faults
     #[arg(
         long,
         value_name = "LIST",

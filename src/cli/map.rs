@@ -16,7 +16,7 @@ pub struct MapArgs {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Report as JSON (see docs/map.md)
+    /// Report as JSON (see docs/reference/map.md)
     #[arg(long, conflicts_with = "xthi")]
     pub json: bool,
 

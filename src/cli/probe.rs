@@ -9,7 +9,7 @@ pub struct ProbeArgs {
     #[command(subcommand)]
     pub action: Option<Action>,
 
-    /// Write what was found to this file, as JSON (see docs/formats.md); "-" for standard output, without the tables
+    /// Write what was found to this file, as JSON (see docs/reference/formats.md); "-" for standard output, without the tables
     #[arg(short, long, value_name = "FILE", default_value = "node.json")]
     pub output: PathBuf,
 
@@ -85,7 +85,7 @@ const NOTES: &str = "\
 Every figure is the median of several runs with its 95 % interval. Results are
 checked: a kernel that does not do its work, memory that is not where it should
 be, or arrays that fit a cache make a row INVALID, and the exit status 1. On a
-busy machine figures are marked NOISY. docs/probe.md explains every number.
+busy machine figures are marked NOISY. docs/reference/probe.md explains every number.
 
 Example:
   nearfar probe --quick --far /scratch -o node.json

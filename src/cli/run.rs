@@ -56,7 +56,7 @@ pub struct RunArgs {
     pub machine: Option<PathBuf>,
 
     /// In cache mode between nodes, who moves hot pages to near and cold ones to far. auto: the kernel where its own tiering is on,
-    /// otherwise nearfar, if it may see which pages are visited; force: nearfar in any case; off: nobody (see docs/numa-cache.md)
+    /// otherwise nearfar, if it may see which pages are visited; force: nearfar in any case; off: nobody (see docs/explanation/numa-cache.md)
     #[arg(long, value_name = "WHO", default_value = "auto")]
     pub migrate: Migration,
 
@@ -85,16 +85,16 @@ pub struct RunArgs {
     pub commit: Commit,
 
     /// Under mpirun or srun: this rank's share of --near, which is that of the node, for all its ranks together. fair: an even
-    /// part; 40%, 1/4 or 2G: so much; all: what the others leave; off: every rank has all of --near for itself (docs/ranks.md)
+    /// part; 40%, 1/4 or 2G: so much; all: what the others leave; off: every rank has all of --near for itself (docs/how-to/slurm-and-mpirun.md)
     #[arg(long, value_name = "SHARE", default_value = "fair", allow_hyphen_values = true)]
     pub share: Claim,
 
-    /// Write counters and derived figures of the run to this file, as JSON (see docs/formats.md). Of many ranks the last one
+    /// Write counters and derived figures of the run to this file, as JSON (see docs/reference/formats.md). Of many ranks the last one
     /// writes it for all of its node; %h in the name is the node, %r the rank, which then writes a file of its own
     #[arg(long, value_name = "FILE")]
     pub stats: Option<PathBuf>,
 
-    /// Record which pages the program visits to this file, for "nearfar bench policies"; slow, same results (docs/policies.md)
+    /// Record which pages the program visits to this file, for "nearfar bench policies"; slow, same results (docs/explanation/policies.md)
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 
@@ -118,7 +118,8 @@ pub struct RunArgs {
     #[arg(short, long)]
     pub quiet: bool,
 
-    /// Do without these facilities of the kernel, to try fallbacks: move, uffd, io_uring, odirect, thp, awake
+    /// Do without these facilities of the kernel, to try fallbacks: move, uffd, io_uring, odirect, thp, awake,
+    /// kernel-faults
     #[arg(
         long,
         value_name = "LIST",
@@ -135,7 +136,7 @@ pub struct RunArgs {
     pub encrypt: bool,
 
     /// Compare every byte that comes back from far with a checksum of what was written. Without it: short reads, and an
-    /// eighth of the pages of those of 32 KiB and more (docs/limits.md)
+    /// eighth of the pages of those of 32 KiB and more (docs/reference/promises-and-limits.md)
     #[arg(long)]
     pub check: bool,
 
@@ -181,7 +182,7 @@ signal makes nearfar die of the same signal. Otherwise:
 
 On a machine with two kinds of memory (HBM and DDR, DDR and CXL) a plain
 \"nearfar run -- PROGRAM\" puts everything into the faster one as long as it has
-room, and says so. docs/placement.md tells about nodes, modes and placement.
+room, and says so. docs/how-to/numa-nodes.md tells about nodes, modes and placement.
 
 Examples:
   nearfar run --near 800M --far /scratch -- python3 job.py

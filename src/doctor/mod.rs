@@ -198,7 +198,7 @@ fn userfaultfd(paging: Option<Paging>, catching: bool) -> Row {
             format!(
                 "this user's kind misses the kernel's own accesses: system calls on paged memory are caught one by one (seccomp), \
                  which costs some microseconds each. Not covered: io_uring of the program (refused), memory that other processes, debuggers and core dumps read, Java's heap and large static arrays \
-                 (they stay in ordinary memory), setuid programs started by a process that pages (docs/user-mode.md). For \
+                 (they stay in ordinary memory), setuid programs started by a process that pages (docs/explanation/user-mode.md). For \
                  the other kind: {HOW_TO_GET_UFFD}"
             ),
         ),
@@ -353,7 +353,11 @@ fn migration(root: &Root) -> Option<Row> {
         None => {
             let why: Vec<&str> = offers.iter().filter_map(|(_, offer)| Some(offer.as_ref().err()?.as_str())).collect();
             let why = why.join("; ");
-            row(what, State::Note, format!("{kernel}pages stay where they were touched first: {why}; see docs/numa-cache.md"))
+            row(
+                what,
+                State::Note,
+                format!("{kernel}pages stay where they were touched first: {why}; see docs/explanation/numa-cache.md"),
+            )
         }
     })
 }

@@ -93,7 +93,7 @@ pub fn plan(topology: &Topology, quick: bool, far: usize) -> Plan {
     let chase_bytes = llc.map_or(CHASE_BYTES.1, |bytes| (bytes * 8).clamp(CHASE_BYTES.0, CHASE_BYTES.1).max(bytes * TIMES_LLC));
     let full = pairs.iter().filter(|pair| pair.main).count().max(1) as u32;
     let part = pairs.len() as u32 - full.min(pairs.len() as u32);
-    // Seconds for each part of the 60 (10 with --quick), divided by its rows: see docs/probe.md.
+    // Seconds for each part of the 60 (10 with --quick), divided by its rows: see docs/reference/probe.md.
     let seconds = |full: f64, brief: f64| if quick { brief } else { full };
     let each = |seconds: f64, rows: u32, most_ms: u64| {
         Duration::from_secs_f64(seconds / f64::from(rows.max(1))).min(Duration::from_millis(most_ms))

@@ -21,7 +21,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// Share of the time that `--precise` may take as the governor counts it. What a program loses is about twice that (docs/profile.md), and
+/// Share of the time that `--precise` may take as the governor counts it. What a program loses is about twice that (docs/explanation/how-profile-works.md), and
 /// 15 % is the most it should.
 const PRECISE_BUDGET: f64 = 0.07;
 

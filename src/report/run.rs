@@ -81,7 +81,7 @@ fn derived(run: &Value) -> String {
     let rows: Vec<Vec<Cell>> = values.iter().map(|(name, value)| vec![Cell::text(name), cell(name, value)]).collect();
     heading("Derived")
         + &table(&["figure", "value"], &rows)
-        + &method("What each is, and how it is computed: docs/formats.md, \"derived\".")
+        + &method("What each is, and how it is computed: docs/reference/formats.md, \"derived\".")
 }
 
 fn counters(run: &Value) -> String {

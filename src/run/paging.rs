@@ -117,7 +117,7 @@ fn by_kernel(why: &str, mode: Mode, args: &RunArgs, settings: &mut Settings, not
         )));
     }
     notes.push(format!(
-        "{why}: the kernel pages a mapped file in {}, which is slower and holds near less closely (docs/limits.md)",
+        "{why}: the kernel pages a mapped file in {}, which is slower and holds near less closely (docs/reference/promises-and-limits.md)",
         settings.far_dir()
     ));
     Ok(())

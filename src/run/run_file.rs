@@ -1,4 +1,4 @@
-//! The run file that `--stats` writes: JSON, versioned, described in docs/formats.md.
+//! The run file that `--stats` writes: JSON, versioned, described in docs/reference/formats.md.
 
 use crate::exit::STOPPED_BY_NEARFAR;
 use crate::launch::supervisor::End;
@@ -290,8 +290,8 @@ mod tests {
     /// Every field of what is added to some runs only is in the document.
     #[test]
     fn the_document_names_the_fields_of_movers_and_ranks() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/formats.md");
-        let text = std::fs::read_to_string(&path).expect("docs/formats.md");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/formats.md");
+        let text = std::fs::read_to_string(&path).expect("docs/reference/formats.md");
         let moved = serde_json::to_value(Report::default()).expect("JSON");
         let record = RankRecord { nodes: Some(Default::default()), ..RankRecord::default() };
         let rank = serde_json::to_value(&record).expect("JSON");
@@ -305,7 +305,7 @@ mod tests {
             (&rank["nodes"], part("\"nodes\": {  ", "### counters")),
         ] {
             for name in value.as_object().expect("an object").keys() {
-                assert!(said.contains(&format!("\"{name}\":")), "docs/formats.md does not tell of {name}");
+                assert!(said.contains(&format!("\"{name}\":")), "docs/reference/formats.md does not tell of {name}");
             }
         }
     }
@@ -315,8 +315,8 @@ mod tests {
 
     #[test]
     fn the_document_lists_the_counters() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/formats.md");
-        let text = std::fs::read_to_string(&path).expect("docs/formats.md");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/formats.md");
+        let text = std::fs::read_to_string(&path).expect("docs/reference/formats.md");
         let (before, rest) = text.split_once(BEGIN).expect("begin mark");
         let (_, after) = rest.split_once(END).expect("end mark");
         let mut table = String::from("| name | unit | over processes | what it counts |\n|---|---|---|---|\n");
@@ -328,7 +328,7 @@ mod tests {
         if std::env::var_os("NEARFAR_BLESS").is_some() {
             std::fs::write(&path, &wanted).expect("written");
         } else {
-            assert!(text == wanted, "docs/formats.md is behind crates/core/src/stats.rs: run \"make docs\"");
+            assert!(text == wanted, "docs/reference/formats.md is behind crates/core/src/stats.rs: run \"make docs\"");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The one table of counters: name, unit, and what each counts. `--stats`, the summary, `--live` and docs/formats.md derive from it.
+//! The one table of counters: name, unit, and what each counts. `--stats`, the summary, `--live` and docs/reference/formats.md derive from it.
 //!
 //! Counters are plain numbers here; who holds them in shared memory and adds to them atomically lives in `tiers::job`.
 
@@ -88,7 +88,7 @@ counters! {
     FarRetries, "far_retries", "count", Sum, "Reads and writes of far that failed, and reads that brought wrong bytes, all of which were tried again (0 in health).";
     Forks, "forks", "count", Sum, "Forks taken while data was in far.";
     Checks, "page_table_checks", "count", Sum, "Checks of the whole page table against itself and the kernel (NEARFAR_CHECK; 0 in ordinary runs).";
-    CallsCaught, "calls_caught", "count", Sum, "System calls on paged memory that were caught and looked after, where userfaultfd misses the kernel's own accesses (docs/user-mode.md).";
+    CallsCaught, "calls_caught", "count", Sum, "System calls on paged memory that were caught and looked after, where userfaultfd misses the kernel's own accesses (docs/explanation/user-mode.md).";
     PlacedObjects, "placed_objects", "count", Sum, "Objects placed near, each by itself: heap blocks, mappings, static arrays, stacks (flat and hybrid mode).";
     PlacedBytes, "placed_bytes", "bytes", Sum, "Bytes of the placed objects, as asked for.";
     PlacedLive, "placed_live_bytes", "bytes", Gauge, "Bytes of placed objects that live now, touched or not.";

@@ -1,7 +1,7 @@
 //! Kinds of memory as memkind knows them, served from nearfar's pools: what libmemkind.so, libautohbw.so and libmemtier.so export.
 //!
 //! No symbol is exported here; the three libraries are thin. The names, numbers and codes are those of memkind 1.14.0, so that programs
-//! built for it run as they are; docs/memkind.md says what differs. Modules are listed lowest first; a module uses only modules above it.
+//! built for it run as they are; docs/reference/memkind.md says what differs. Modules are listed lowest first; a module uses only modules above it.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod code;

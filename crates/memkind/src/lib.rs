@@ -1,5 +1,5 @@
 //! libmemkind.so: the interface of memkind 1.14.0 and of its last commit, for programs that were built for either. Exports, and no
-//! more: what they do is in `nearfar-kinds`. docs/memkind.md lists what answers neutrally and what differs.
+//! more: what they do is in `nearfar-kinds`. docs/reference/memkind.md lists what answers neutrally and what differs.
 
 mod kinds;
 mod functions;

@@ -3,7 +3,7 @@
 //!
 //! The handler lends the memory of the call to the kernel (`Memory::begin_loan`) and sends the thread to the gate, which makes
 //! the call outside of any handler and ends the loan. Calls that use more than a share of near are made here, in pieces.
-//! docs/user-mode.md lists what is covered and how.
+//! docs/explanation/user-mode.md lists what is covered and how.
 //!
 //! The handler runs on a signal stack of ours where the program has set none: the thread may run on a stack that is paged,
 //! and the kernel could not write its frame there.

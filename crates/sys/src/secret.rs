@@ -28,7 +28,7 @@ impl<T> Secret<T> {
     }
 
     /// Locks it against swapping; to be called again in a forked child, which does not inherit that. The limit for locked
-    /// memory may be 0: then the kernel may swap it out (docs/limits.md).
+    /// memory may be 0: then the kernel may swap it out (docs/reference/promises-and-limits.md).
     pub fn lock(&self) {
         lock(&self.map);
     }

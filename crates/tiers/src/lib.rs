@@ -22,7 +22,7 @@ pub mod block;
 pub mod region;
 pub mod frame;
 pub mod arena;
-pub mod pinned;
+pub mod loans;
 pub mod guard;
 pub mod recorder;
 pub mod pager;

@@ -1,4 +1,4 @@
-//! A plan as programs read it: records of fixed size, little-endian, looked at in place. The bytes are drawn in docs/formats.md.
+//! A plan as programs read it: records of fixed size, little-endian, looked at in place. The bytes are drawn in docs/reference/binary-formats.md.
 //!
 //! Reading allocates nothing and trusts nothing: what is not a table of this version is refused as a whole, and no content of a
 //! table that was accepted can make a reader fail. Names are kept as hashes: programs compare, they do not print.

@@ -17,7 +17,7 @@
 //! Of two units that come back equally soon, the one that is written each time costs twice: ghosts that were are taken into
 //! MAIN in exchange for units that are not known to be. A loop that reads two arrays and writes a third keeps the third. When
 //! MAIN must give for what is better than it, written units do so when they have been there much longer than the others. This
-//! is so of whole blocks only: where chunks come and go, nearly all are written at some time (docs/policies.md has figures).
+//! is so of whole blocks only: where chunks come and go, nearly all are written at some time (docs/explanation/policies.md has figures).
 //!
 //! While IN is large its hits are worth knowing too: a few of its units are drawn at random and let go early. Those that come
 //! back before they would have left are hits that IN would have had. IN does not shrink while that rate is as good as

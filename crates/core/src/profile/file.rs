@@ -1,5 +1,5 @@
 //! The bytes of an `.nfprof` file: a head, then batches of records, each written by one process in one piece. A file that was cut
-//! off anywhere (SIGKILL, full disk) is readable but for what was cut off; others may have gone on behind it. Drawn in docs/formats.md.
+//! off anywhere (SIGKILL, full disk) is readable but for what was cut off; others may have gone on behind it. Drawn in docs/reference/binary-formats.md.
 
 use super::record::Record;
 

@@ -1,4 +1,4 @@
-//! Recorded visits of real programs: the file format (docs/formats.md), and how a trace becomes what `policy::replay` replays.
+//! Recorded visits of real programs: the file format (docs/reference/binary-formats.md), and how a trace becomes what `policy::replay` replays.
 //!
 //! Only bytes and decisions: who records and who writes is not known here. Reading never fails and never panics: what is
 //! damaged is passed over and counted.

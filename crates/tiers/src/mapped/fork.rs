@@ -2,7 +2,7 @@
 //!
 //! The child copies, after the kernel has copied everything else, and the parent's fork returns when the copy is done. So what
 //! the forking thread wrote is in it, and all that is protected by locks which its fork handlers take. Pages are copied in
-//! ascending order; what other threads change meanwhile without such a lock may or may not be in the copy (docs/limits.md).
+//! ascending order; what other threads change meanwhile without such a lock may or may not be in the copy (docs/reference/promises-and-limits.md).
 //! Rejected: reflinks, which many file systems lack, and which turn a later write by direct I/O into one in place; private
 //! mappings, which the kernel cannot page out without swap.
 

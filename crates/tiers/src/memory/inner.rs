@@ -3,9 +3,9 @@
 use super::Memory;
 use crate::arena::{Arena, Shape};
 use crate::job::{Job, Slot};
+use crate::loans::Loans;
 use crate::mapped::{Chores, Keeper, Mapped};
 use crate::pager::{NoSpace, Pager, Start};
-use crate::pinned::Loans;
 use crate::region::{Attr, Regions};
 use nearfar_core::addr::{BLOCK, Extent, PAGE};
 use nearfar_core::stats::Counter;

@@ -12,7 +12,7 @@ mod blocks;
 mod commit;
 mod guardian;
 mod inner;
-mod pinning;
+mod lend;
 mod maps;
 mod near;
 mod ordinary;
@@ -21,7 +21,7 @@ mod remap;
 mod thread;
 mod watchdog;
 
-pub use pinning::CallLoan;
+pub use lend::CallLoan;
 
 use crate::frame::FramePool;
 use crate::guard::{self, Entered, HeldAcrossFork, Lock};

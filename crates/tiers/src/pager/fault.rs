@@ -101,7 +101,7 @@ impl Pager {
             // Runtimes that discard memory by raw calls do so two pages at a time or more. Zeros here would be silently wrong data.
             super::stop(&format!(
                 "the page at {:#x} was in memory and is gone, and nearfar did not take it: the program discarded it by a raw \
-                 system call (docs/limits.md), or the kernel or nearfar has lost it; please report that",
+                 system call (docs/reference/promises-and-limits.md), or the kernel or nearfar has lost it; please report that",
                 fault.addr
             ));
         }

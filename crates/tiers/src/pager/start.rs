@@ -7,7 +7,7 @@ use crate::far::Far;
 use crate::frame::FramePool;
 use crate::hash_map::Map;
 use crate::job::{Job, Slot};
-use crate::pinned::Loans;
+use crate::loans::Loans;
 use crate::region::Regions;
 use nearfar_core::addr::{CHUNK_PAGES, Extent, block_extent};
 use nearfar_core::policy;

@@ -80,7 +80,7 @@ impl Watcher {
         let mut first = 0;
         while let Some(slot) = self.slots.overlapping(from, first) {
             let start = self.slots.get(slot).range.start;
-            // A huge page of which a part was moved stays where most of the kernel's promises are: see docs/limits.md.
+            // A huge page of which a part was moved stays where most of the kernel's promises are: see docs/reference/promises-and-limits.md.
             if start >= from.start {
                 self.slots.relocate(slot, start - from.start + to);
             }
