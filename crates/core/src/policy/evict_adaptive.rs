@@ -25,8 +25,8 @@
 //!
 //! Limbo is a ghost that costs no I/O: a newcomer rescued from limbo makes IN a little longer, one rescued twice goes to MAIN.
 
-use crate::policy::evict_random::xorshift;
 use crate::policy::rates::{Known, Pair, Rate};
+use crate::policy::units::xorshift;
 use crate::policy::units::{Lists, Node};
 use crate::policy::{Arrival, Evict, Unit};
 

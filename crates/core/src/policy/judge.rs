@@ -291,7 +291,7 @@ fn adaptive_with_units_of_all_sizes() {
         }
     };
     let loops: Vec<Access> = (0..40 * 600).map(|i| size(i % 600)).collect();
-    let mix: Vec<Access> = (0..40 * 600).map(|_| size(crate::policy::evict_random::xorshift(&mut state) % 600)).collect();
+    let mix: Vec<Access> = (0..40 * 600).map(|_| size(crate::policy::units::xorshift(&mut state) % 600)).collect();
     let total: u64 = (0..600).map(|n| u64::from(size(n).pages)).sum();
     for trace in [loops, mix] {
         let tally = replay(&trace, total / 2, total / 64, policy("adaptive").as_mut());

@@ -6,13 +6,8 @@
 pub mod headroom;
 pub(crate) mod units;
 mod rates;
-pub mod evict_fifo;
-pub mod evict_lru;
-pub mod evict_clock;
-pub mod evict_random;
-pub mod evict_s3fifo;
-pub mod evict_freeze;
 pub mod evict_adaptive;
+pub mod rivals;
 pub mod fetch_grain;
 pub mod merging;
 pub mod stream;
@@ -179,19 +174,13 @@ pub trait Prefetch: Send {
     fn name(&self) -> &'static str;
 }
 
-/// Names of the eviction policies; the first is the default.
+/// Names of the eviction policies; the first is the pager's.
 pub const EVICT_NAMES: &[&str] = &["adaptive", "s3fifo", "freeze", "clock", "lru", "fifo", "random"];
 
 /// The eviction policy of that name for a near of `capacity_pages` pages of 4 KiB; `None` when there is none.
 pub fn evict_by_name(name: &str, capacity_pages: u64) -> Option<Box<dyn Evict>> {
-    Some(match name {
-        "adaptive" => Box::new(evict_adaptive::Adaptive::new(capacity_pages)),
-        "s3fifo" => Box::new(evict_s3fifo::S3Fifo::new(capacity_pages)),
-        "freeze" => Box::new(evict_freeze::Freeze::new(capacity_pages)),
-        "clock" => Box::new(evict_clock::Clock::new()),
-        "lru" => Box::new(evict_lru::Lru::new()),
-        "fifo" => Box::new(evict_fifo::Fifo::new()),
-        "random" => Box::new(evict_random::Random::new()),
-        _ => return None,
-    })
+    match name {
+        "adaptive" => Some(Box::new(evict_adaptive::Adaptive::new(capacity_pages))),
+        rival => rivals::by_name(rival, capacity_pages),
+    }
 }

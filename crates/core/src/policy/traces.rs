@@ -1,8 +1,8 @@
 //! Synthetic traces of unit accesses: what eviction policies are judged by. Deterministic; sizes are counted in units.
 
 use crate::policy::Unit;
-use crate::policy::evict_random::xorshift;
 use crate::policy::replay::{Access, Act};
+use crate::policy::units::xorshift;
 
 /// Builds traces from simple parts, each appended to what is there.
 #[derive(Clone, Debug)]

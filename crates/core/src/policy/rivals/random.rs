@@ -1,6 +1,6 @@
 //! A unit by chance. Deterministic: the same calls give the same victims.
 
-use crate::policy::units::UnitMap;
+use crate::policy::units::{UnitMap, xorshift};
 use crate::policy::{Arrival, Evict, Unit};
 
 /// Evicts a random unit.
@@ -26,20 +26,6 @@ impl Random {
         self.pages -= u64::from(pages);
         unit
     }
-}
-
-impl Default for Random {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// Marsaglia's xorshift64; `state` must not be 0 and never becomes 0.
-pub(crate) fn xorshift(state: &mut u64) -> u64 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    *state
 }
 
 impl Evict for Random {
