@@ -1,4 +1,4 @@
-! Arrays in near (fast, small) or far (large, slower) memory, for every Fortran 2008 compiler:
+! Arrays in near (fast, small) or far (large, slower) memory, for Fortran 2008 (tried with gfortran):
 !
 !     use nearfar
 !     real(real64), pointer, contiguous :: psi(:,:)       ! CONTIGUOUS is not needed, but makes for faster code
@@ -20,8 +20,8 @@
 ! nf_describe()      what near and far are, in one line
 !
 ! The memory is not initialised, as with ALLOCATE. A pointer is not deallocated by itself at the end of a scope. What near and far
-! are is said in nearfar.h. Compile this file with the program's compiler, which preprocesses it (as
-! it does all .F90), and link with -lnearfar. nearfar_kinds.inc and nearfar_array.inc lie beside it.
+! are is said in nearfar.h. Compile this file with the compiler of the program, which preprocesses it (as
+! it does all .F90), and link with -lnearfar. Three .inc files lie beside it.
 module nearfar
   use, intrinsic :: iso_c_binding, only: c_ptr, c_int, c_size_t, c_int64_t, c_char, c_bool, c_intptr_t, c_null_ptr, c_loc, &
     c_f_pointer

@@ -3,6 +3,7 @@
 use nearfar_sys::proc_cgroup::limits;
 use nearfar_sys::root::Root;
 use serde::Serialize;
+use std::path::Path;
 
 /// What a run file says about where it was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -52,6 +53,27 @@ pub fn memory_limit() -> MemoryLimit {
         Some(bytes) if bytes < ram => MemoryLimit { bytes, by_cgroup: true },
         _ => MemoryLimit { bytes: ram, by_cgroup: false },
     }
+}
+
+/// True when this process acts as root.
+pub fn is_root() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status.lines().find_map(|line| line.strip_prefix("Uid:")).and_then(|ids| ids.split_whitespace().nth(1)) == Some("0")
+}
+
+/// File system and source of the mount that holds `path`: the longest mount point that is a prefix of it.
+pub fn mount_of(path: &Path) -> String {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let best = mounts.lines().filter_map(|line| {
+        let (left, right) = line.split_once(" - ")?;
+        let point = left.split_whitespace().nth(4)?;
+        let mut right = right.split_whitespace();
+        let (kind, source) = (right.next()?, right.next()?);
+        path.starts_with(point).then_some((point.len(), format!("{kind} on {source}")))
+    });
+    // `max_by_key` takes the last of equals: the mount on top.
+    best.max_by_key(|(length, _)| *length).map_or_else(|| "unknown file system".to_owned(), |(_, name)| name)
 }
 
 #[cfg(test)]

@@ -55,12 +55,27 @@ fn main() -> ExitCode {
 /// Ends the command with the status of what was typed: 2 when it is wrong, 0 for help. A value that an option does not take is told of
 /// like all that is refused later.
 fn not_understood(error: &clap::Error) -> ! {
-    let (option, why) = (error.get(ContextKind::InvalidArg), error.source());
-    if let (Some(ContextValue::String(option)), Some(why)) = (option, why) {
-        message::line(format_args!("{}: {why}", option.split(' ').next().unwrap_or_default()));
-        std::process::exit(exit::BAD_INPUT.into());
+    match refusal(error) {
+        Some(text) => {
+            message::line(text);
+            std::process::exit(exit::BAD_INPUT.into())
+        }
+        None => error.exit(),
     }
-    error.exit()
+}
+
+/// The line about a value that an option does not take, which is repeated where the reason does not.
+fn refusal(error: &clap::Error) -> Option<String> {
+    let word = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let (option, why) = (word(ContextKind::InvalidArg)?, error.source()?.to_string());
+    let option = option.split(' ').next()?;
+    match word(ContextKind::InvalidValue) {
+        Some(value) if !why.contains(value) => Some(format!("{option} {value}: {why}")),
+        _ => Some(format!("{option}: {why}")),
+    }
 }
 
 fn failed(error: anyhow::Error) -> ExitCode {
@@ -95,15 +110,19 @@ mod tests {
 
     #[test]
     fn bad_values_are_explained_with_the_option() {
-        for (options, hints) in [
-            (["--near", "-5"], ["--near", "negative"]),
-            (["--deny", "mov"], ["--deny", "io_uring"]),
-            (["--grain", "3K"], ["--grain", "power of two"]),
-            (["--migrate-rate", "nonsense"], ["--migrate-rate", "size"]),
+        for (options, begin, hint) in [
+            (["--near", "-5"], "--near: \"-5\" is not a size", "negative"),
+            (["--deny", "mov"], "--deny: \"mov\"", "io_uring"),
+            (["--grain", "3K"], "--grain: \"3K\"", "power of two"),
+            (["--migrate-rate", "nonsense"], "--migrate-rate: \"nonsense\"", "800M"),
+            (["--migrate-cpu", "much"], "--migrate-cpu much: ", "invalid float"),
         ] {
             let line = [&["nearfar", "run"], &options[..], &["ls"]].concat();
-            let error = Cli::try_parse_from(line).err().expect("refused").to_string();
-            assert!(hints.iter().all(|hint| error.contains(hint)), "{options:?}: {error}");
+            let error = Cli::try_parse_from(line).err().expect("refused");
+            let text = refusal(&error).expect("a reason");
+            assert!(text.starts_with(begin) && text.contains(hint), "{options:?}: {text}");
         }
+        let error = Cli::try_parse_from(["nearfar", "run", "--migrate", "x", "ls"]).err().expect("refused");
+        assert_eq!(refusal(&error), None, "clap lists the words");
     }
 }

@@ -95,7 +95,10 @@ fn every_page_is_found_from_the_readme() {
 #[test]
 fn names_of_pages_in_code_and_messages_are_right() {
     let mut lost = Vec::new();
-    let mut folders = vec![root().join("src"), root().join("crates"), root().join("tests"), root().join("include")];
+    let mut folders: Vec<PathBuf> = ["src", "crates", "tests", "include", "fortran", "python/nearfar", "examples"]
+        .iter()
+        .map(|name| root().join(name))
+        .collect();
     while let Some(folder) = folders.pop() {
         for path in std::fs::read_dir(&folder).expect("a folder").flatten().map(|entry| entry.path()) {
             if path.is_dir() {
@@ -105,7 +108,8 @@ fn names_of_pages_in_code_and_messages_are_right() {
             let Ok(text) = std::fs::read_to_string(&path) else { continue };
             for rest in text.split("docs/").skip(1) {
                 let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || matches!(c, '/' | '-' | '.')).collect();
-                if name.ends_with(".md") && !root().join("docs").join(&name).exists() {
+                let name = name.trim_end_matches('.');
+                if name.ends_with(".md") && !root().join("docs").join(name).exists() {
                     lost.push(format!("{}: docs/{name}", path.display()));
                 }
             }

@@ -70,7 +70,10 @@ fn sources(dir: &Path) -> Vec<PathBuf> {
 
 /// The text without comments and without the tests at its end.
 fn code(text: &str) -> String {
-    let end = ["#[cfg(test)]\nmod ", "#[cfg(all(test"].iter().filter_map(|mark| text.find(mark)).min().unwrap_or(text.len());
+    // `mod tests;` names a file of tests and ends nothing.
+    let inline = |at: &usize| text[*at..].lines().find(|line| line.contains("mod ")).is_some_and(|line| line.contains('{'));
+    let marks = text.match_indices("#[cfg(test)]\nmod ").chain(text.match_indices("#[cfg(all(test"));
+    let end = marks.map(|(at, _)| at).filter(inline).min().unwrap_or(text.len());
     text[..end].lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
@@ -116,7 +119,9 @@ fn modules(root_code: &str) -> Vec<String> {
         let line = line.trim().trim_start_matches("pub(crate) ").trim_start_matches("pub ");
         line.strip_prefix("mod ")?.strip_suffix(';').map(str::to_owned)
     };
-    root_code.lines().filter_map(declared).collect()
+    let lines: Vec<&str> = root_code.lines().collect();
+    let for_tests = |at: usize| at > 0 && lines[at - 1].contains("cfg(test)");
+    lines.iter().enumerate().filter(|(at, _)| !for_tests(*at)).filter_map(|(_, line)| declared(line)).collect()
 }
 
 fn crate_root(name: &str) -> PathBuf {
@@ -179,7 +184,11 @@ fn modules_use_modules_above_them() {
             files.extend(file.exists().then_some(file));
             assert!(!files.is_empty(), "{name}: module {module} has no file");
             for path in files {
-                for used in uses(&code(&read(&path))) {
+                let text = code(&read(&path));
+                // From the module's own file `super` is the crate root; from files below it lies further up.
+                let below = path.strip_prefix(src.join(module)).map_or(0, |rest| rest.components().count());
+                let depth = if path.ends_with("mod.rs") { below.saturating_sub(1) } else { below };
+                for used in uses(&text).into_iter().chain(supers_used(&text, depth)) {
                     let upward = order.iter().position(|other| *other == used).is_some_and(|index| index > place);
                     assert!(
                         !upward,
@@ -193,16 +202,24 @@ fn modules_use_modules_above_them() {
     }
 }
 
+/// The first names after exactly `depth` + 1 times `super::`.
+fn supers_used(code: &str, depth: usize) -> Vec<String> {
+    let mut text = code.replace("crate::", "elsewhere::");
+    // The longest chains first, so that none is taken for a part of another.
+    for length in (1..=8).rev() {
+        let to = if length == depth + 1 { "crate::" } else { "above::" };
+        text = text.replace(&"super::".repeat(length), to);
+    }
+    uses(&text)
+}
+
 /// Names of siblings that a file uses which lies `depth` folders below them; `room` is the path of their folder from the crate root.
 fn siblings_used(code: &str, depth: usize, room: &str) -> Vec<String> {
-    let marks = ["super::".repeat(depth + 1), format!("crate::{room}::")];
-    // Both forms become `crate::NAME`, which `uses` reads; what else begins with `crate::` goes.
-    let mut text = code.replace("crate::", "elsewhere::");
-    let elsewhere = marks[1].replace("crate::", "elsewhere::");
-    text = text.replace(&elsewhere, "crate::");
-    let longer = format!("super::{}", marks[0]);
-    text = text.replace(&longer, "above::").replace(&marks[0], "crate::");
-    uses(&text)
+    // `crate::ROOM::NAME` becomes `crate::NAME`, which `uses` reads.
+    let own = code.replace("crate::", "elsewhere::").replace(&format!("elsewhere::{room}::"), "crate::");
+    let mut names = uses(&own);
+    names.extend(supers_used(code, depth));
+    names
 }
 
 /// Modules of one folder that use each other in a circle, each circle once by its first module.
@@ -273,7 +290,7 @@ fn sub_commands() -> Vec<String> {
 fn only_ui_draws() {
     for path in sources(&root().join("src")).iter().filter(|path| !path.starts_with(root().join("src/ui"))) {
         let code = code(&read(path));
-        for word in ["comfy_table", "indicatif", "<svg", "<table"] {
+        for word in ["comfy_table", "indicatif", "<svg", "<table", "<h2", "<nav"] {
             assert!(!code.contains(word), "{} must leave {word} to src/ui", path.display());
         }
     }
@@ -283,8 +300,15 @@ fn only_ui_draws() {
 fn a_sub_command_has_its_folder_and_its_options() {
     let src = root().join("src");
     for name in sub_commands() {
-        let work = [src.join(&name).join("mod.rs"), src.join(format!("{name}.rs"))].into_iter().any(|path| path.exists());
-        assert!(work, "nearfar {name}: src/{name}/ is missing");
+        assert!(src.join(&name).join("mod.rs").exists(), "nearfar {name}: src/{name}/ is missing");
+    }
+    let loose = ["main.rs", "exit.rs", "machine.rs", "sample.rs", "memkind_tools.rs"];
+    for path in std::fs::read_dir(&src).expect("src/").flatten().map(|entry| entry.path()).filter(|path| path.is_file()) {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        assert!(
+            loose.contains(&name),
+            "src/{name} belongs into the folder of a sub-command, or into one of those that they share"
+        );
     }
     let known = ["cli", "files", "ui", "launch"];
     for (folder, room) in rooms(&src, "").into_iter().filter(|(_, room)| !room.contains("::")) {
@@ -316,9 +340,10 @@ fn the_readers_of_this_file_can_be_trusted() {
     assert_eq!(uses("use crate::{a::{b, c}, d};\nlet x = crate::e::f(mycrate::g);"), ["a", "d", "e"]);
     assert_eq!(uses("use crate::{\n    a,\n    b::c,\n};"), ["a", "b"]);
     let text = "use super::a;\nuse super::super::b;\nuse crate::x::y::c::D;\nuse crate::other::e;";
-    assert_eq!(siblings_used(text, 0, "x::y"), ["a", "c"]);
-    assert_eq!(siblings_used(text, 1, "x::y"), ["b", "c"]);
+    assert_eq!(siblings_used(text, 0, "x::y"), ["c", "a"]);
+    assert_eq!(siblings_used(text, 1, "x::y"), ["c", "b"]);
     assert_eq!(modules("mod a;\npub mod b;\npub(crate) mod c;\nmod d { }\nuse x;"), ["a", "b", "c"]);
+    assert_eq!(code("#[cfg(test)]\nmod tests;\nuse crate::d;"), "#[cfg(test)]\nmod tests;\nuse crate::d;");
     assert_eq!(code("a // crate::b\n#[cfg(test)]\nmod tests { crate::c }"), "a ");
     let manifest =
         "[dependencies]\na = \"1\"\nb.workspace = true\n[dev-dependencies]\nc = \"1\"\n[target.'cfg(x)'.dependencies]\nd = \"1\"";

@@ -201,6 +201,8 @@ pub fn compile(name: &str) -> PathBuf {
         "include/nearfar.hpp",
         "fortran/nearfar.F90",
         "fortran/nearfar_array.inc",
+        "fortran/nearfar_kinds.inc",
+        "fortran/nearfar_ranks.inc",
     ];
     let needed = shared.map(|path| root().join(path)).iter().chain([&source]).filter_map(|path| modified(path)).max();
     if modified(&target) > needed {

@@ -2,7 +2,7 @@
 
 use super::display::BAR;
 use crate::files::advice::{OTHER, Routine};
-use crate::files::routine::{Column, Key};
+use crate::ui::routine::{Column, Key};
 use nearfar_core::advise::by_routine::ByRoutine;
 use nearfar_profile::outside::{Spent, UNKNOWN};
 use std::collections::BTreeMap;
@@ -109,7 +109,7 @@ fn error(said: Option<f64>, seen: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::routine::ROWS;
+    use crate::ui::routine::ROWS;
     use nearfar_core::advise::by_routine::RoutineTime;
 
     fn predicted(list: &[(&str, f64)], other: f64) -> ByRoutine {

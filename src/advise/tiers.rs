@@ -2,7 +2,7 @@
 
 use crate::cli::advise::AdviseArgs;
 use crate::exit::refuse;
-use crate::launch::workload;
+use crate::launch::kernel_program;
 use crate::probe::{compare, far};
 use crate::ui::message;
 use crate::{machine, sample};
@@ -167,19 +167,19 @@ fn fastest(seconds: &[f64]) -> Option<f64> {
 fn repetitions(far: &str, workload: &[&str], sweeps: usize) -> Option<Vec<f64>> {
     let mut command = Command::new(std::env::current_exe().ok()?);
     command.args(["run", "--quiet", "--mode", "cache", "--near", &format!("{NEAR_MIB}M"), "--far", far, "--"]);
-    seconds_of(command.arg(workload::find().ok()?), workload, sweeps)
+    seconds_of(command.arg(kernel_program::find().ok()?), workload, sweeps)
 }
 
 /// The same of memory that is made anew, without nearfar.
 fn plain_touches() -> Option<Vec<f64>> {
-    seconds_of(&mut Command::new(workload::find().ok()?), &["touch"], SWEEPS)
+    seconds_of(&mut Command::new(kernel_program::find().ok()?), &["touch"], SWEEPS)
 }
 
 fn seconds_of(command: &mut Command, workload: &[&str], sweeps: usize) -> Option<Vec<f64>> {
     command.args(workload).args(["--sweeps", &sweeps.to_string()]);
     command.args(["--bytes", &format!("{DATA_MIB}M"), "--threads", "1", "--verify", "none", "--json"]);
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    let seconds = workload::seconds(std::str::from_utf8(&output.stdout).ok()?)?;
+    let seconds = kernel_program::seconds(std::str::from_utf8(&output.stdout).ok()?)?;
     (output.status.success() && seconds.iter().all(|&seconds| seconds > 0.0)).then_some(seconds)
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Works with cgroup v1 and v2. Invariant: a group is empty and removed when its value is dropped. Needs root.
 
-use super::conditions::{is_root, read};
+use super::conditions::read;
+use crate::machine::is_root;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;

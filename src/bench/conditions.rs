@@ -2,7 +2,7 @@
 //!
 //! Reads /proc and /sys; does not measure.
 
-use crate::machine::Machine;
+use crate::machine::{Machine, mount_of};
 use serde::Serialize;
 use std::path::Path;
 use std::process::Command;
@@ -51,12 +51,6 @@ impl Conditions {
     }
 }
 
-/// True when this process acts as root.
-pub fn is_root() -> bool {
-    let status = read("/proc/self/status");
-    status.lines().find_map(|line| line.strip_prefix("Uid:")).and_then(|ids| ids.split_whitespace().nth(1)) == Some("0")
-}
-
 /// The content of a file, empty where it cannot be read.
 pub fn read(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
@@ -71,21 +65,6 @@ fn meminfo(field: &str) -> u64 {
 /// The chosen word of a sysfs choice: `madvise` of `always [madvise] never`.
 fn bracketed(choice: &str) -> String {
     choice.split(['[', ']']).nth(1).unwrap_or("unknown").to_owned()
-}
-
-/// File system and source of the mount that holds `path`: the longest mount point that is a prefix of it.
-pub fn mount_of(path: &Path) -> String {
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    let mounts = read("/proc/self/mountinfo");
-    let best = mounts.lines().filter_map(|line| {
-        let (left, right) = line.split_once(" - ")?;
-        let point = left.split_whitespace().nth(4)?;
-        let mut right = right.split_whitespace();
-        let (kind, source) = (right.next()?, right.next()?);
-        path.starts_with(point).then_some((point.len(), format!("{kind} on {source}")))
-    });
-    // `max_by_key` takes the last of equals: the mount on top.
-    best.max_by_key(|(length, _)| *length).map_or_else(|| "unknown file system".to_owned(), |(_, name)| name)
 }
 
 /// Free bytes by df(1): the standard library has no statvfs, and this crate no unsafe code.

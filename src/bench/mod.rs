@@ -40,7 +40,7 @@ mod profile;
 pub(super) use crate::sample::{Outcome, Summary, show_ratio};
 pub(super) use case::{Case, Effort, Sizes};
 pub(super) use cases::{gemm, triad};
-pub(super) use conditions::{Conditions, is_root, mount_of};
+pub(super) use conditions::Conditions;
 pub(super) use results::CaseResults;
 pub(super) use rival::Rival;
 pub(super) use runner::Runner;

@@ -1,5 +1,6 @@
 //! Options of `nearfar advise`.
 
+use super::run::far_parser;
 use nearfar_core::tier::{FarSpec, NearSpec};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -22,7 +23,7 @@ pub struct AdviseArgs {
     pub machine: Option<String>,
 
     /// What is behind near: emu:bw=4G,lat=10us or a directory, whose speed is measured. Without it: the machine's far memory
-    #[arg(long, value_name = "SPEC")]
+    #[arg(long, value_name = "SPEC", value_parser = far_parser())]
     pub far: Option<FarSpec>,
 
     /// The machine that the profile was taken on, as a node.json or a published one, when it is another one than --machine

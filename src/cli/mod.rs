@@ -1,5 +1,5 @@
-//! The table of options: what can be typed, one file for each sub-command. Parsing, `--help`, the man pages and completions derive from
-//! it. Nothing is checked here; a field has the name of its option down to where it takes effect.
+//! The table of options: what can be typed, one file for each sub-command. Parsing, `--help` and the man pages derive from it. A field has the
+//! name of its option. Each value is understood here by itself; whether it can be carried out is for the sub-command to say.
 
 pub mod run;
 pub mod probe;

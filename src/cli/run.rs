@@ -1,5 +1,6 @@
 //! Options of `nearfar run`, and the words that they take.
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use nearfar_core::faults::Faults;
 use nearfar_core::mode::Mode;
 use nearfar_core::placement::Choice;
@@ -22,7 +23,7 @@ pub struct RunArgs {
 
     /// Where the rest goes: a directory on a fast disk, emu:bw=4G,lat=10us (memory made slow, for trials), or NUMA nodes: node:0.
     /// Without it: the other nodes when near is nodes, otherwise /var/tmp
-    #[arg(long, value_name = "SPEC")]
+    #[arg(long, value_name = "SPEC", value_parser = far_parser())]
     pub far: Option<FarSpec>,
 
     /// How near is used. cache: everything lives in far, near is a cache that the program does not see; flat: --place decides for
@@ -47,7 +48,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "WHICH")]
     pub interleave: Option<Interleave>,
 
-    /// With --interleave: in proportion to the nodes' bandwidths, as --machine has measured them or the firmware claims
+    /// With --interleave: by the kernel's weights of the nodes; tells where these are not in proportion to the nodes' bandwidths, as
+    /// --machine has measured them or the firmware claims, and how root sets them
     #[arg(long, requires = "interleave")]
     pub weighted: bool,
 
@@ -154,6 +156,14 @@ pub fn denied(list: &str) -> Result<Denied, String> {
     Denied::parse(list).map_err(|word| {
         let known: Vec<_> = DENY_NAMES.iter().map(|(name, _)| *name).collect();
         format!("\"{word}\" is not a facility; known are {}", known.join(", "))
+    })
+}
+
+/// How `--far` is understood.
+pub fn far_parser() -> impl TypedValueParser<Value = FarSpec> {
+    OsStringValueParser::new().try_map(|text| match text.to_str() {
+        Some(text) => text.parse::<FarSpec>().map_err(|error| error.to_string()),
+        None => Err("the path is not UTF-8; name another directory".to_owned()),
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Uses the parts of `nearfar bench`, with one run of each system. Does not save anything.
 
-use super::bench::{
+use crate::bench::{
     Case, CaseResults, Conditions, Effort, Outcome, Rival, Runner, Sizes, Summary, gemm, run_round, settle, show_ratio,
     swap_bytes, triad,
 };

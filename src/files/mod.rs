@@ -5,6 +5,5 @@ pub mod rank_name;
 pub mod spill_dir;
 pub mod preset;
 pub mod advice;
-pub mod routine;
 pub mod nfprof;
 pub mod document;

@@ -9,10 +9,10 @@ mod xthi;
 mod json;
 
 use crate::cli::map::MapArgs;
-use crate::exit::{self, refuse};
+use crate::exit::refuse;
 use crate::files::output::OutputFile;
 use crate::launch::executable;
-use crate::launch::supervisor::End;
+use crate::launch::supervisor::{End, not_executed};
 use crate::ui::message;
 use anyhow::Context;
 use nearfar_core::affinity::{Survey, judge};
@@ -163,9 +163,7 @@ fn of_program(path: &Path, argv: &[OsString], after: Option<Duration>, output: O
     let mut child = match signals.spawn(&mut command) {
         Ok(child) => child,
         Err(error) => {
-            message::line(format_args!("{} cannot be executed: {error}", path.display()));
-            let missing = error.kind() == std::io::ErrorKind::NotFound;
-            return Ok(ExitCode::from(if missing { exit::NOT_FOUND } else { exit::CANNOT_EXECUTE }));
+            return Ok(not_executed(path, &error));
         }
     };
     let mut watch = Some(Watch::new(Root::this(), child.id(), proc_tasks::page_bytes()));

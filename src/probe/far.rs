@@ -1,6 +1,8 @@
 //! Measures the far tiers that the user names: a directory (through the pager's own backend), `emu:...`, a block device or a file
 //! (read only). What is refused becomes a line of what is missing; the rest of the probe goes on.
 
+use crate::files::spill_dir::FarDir;
+use crate::machine;
 use nearfar_core::node::{FarAccess, FarPoint, FarTier, Figure, Missing};
 use nearfar_core::tier::FarSpec;
 use nearfar_core::units::Bytes;
@@ -119,7 +121,7 @@ fn open(spec: &str, quick: bool) -> Result<(Speed, FarTier, bool), String> {
 }
 
 fn open_directory(path: &Path, most: u64) -> Result<(Speed, FarTier, bool), String> {
-    let far = crate::files::spill_dir::FarDir::open(path, true).map_err(|error| error.to_string())?;
+    let far = FarDir::open(path, true).map_err(|error| error.to_string())?;
     let free = place::file_system(&far.path).map_err(|errno| errno.to_string())?.free;
     // Never more than a quarter of what others may need.
     let bytes = most.min(free / 4);
@@ -133,7 +135,7 @@ fn open_directory(path: &Path, most: u64) -> Result<(Speed, FarTier, bool), Stri
     let settings = Settings::new(0, text).map_err(|errno| errno.to_string())?;
     let backend = backend::open(&settings).map_err(|errno| errno.to_string())?;
     let speed = Speed::new(backend, bytes).map_err(|trouble| trouble.to_string())?;
-    let mut about = super::super::bench::mount_of(&far.path);
+    let mut about = machine::mount_of(&far.path);
     if !far.direct {
         about.push_str(", through the page cache: it takes no direct I/O");
     }

@@ -3,9 +3,10 @@
 //! A part that fails leaves a line of what is missing. Nothing is measured beside anything else.
 
 use super::plan::{self, Pair, Plan};
-use super::{far, noise};
+use super::{far, mpi, noise, threading};
 use crate::cli::probe::{Part, ProbeArgs};
 use crate::cli::run::DEFAULT_FAR;
+use crate::machine;
 use crate::ui::progress::Progress;
 use nearfar_core::energy::{self, Spent};
 use nearfar_core::node::{
@@ -164,7 +165,7 @@ impl<'a> Session<'a> {
 
     /// Memory that may be used now on `node`.
     pub(super) fn limit(&self, node: Option<u32>) -> u64 {
-        let machine = crate::machine::memory_limit().bytes.min(nearfar_sys::process::memory_available());
+        let memory = machine::memory_limit().bytes.min(nearfar_sys::process::memory_available());
         let free = node.and_then(|id| {
             let path = format!("/sys/devices/system/node/node{id}/meminfo");
             let text = std::fs::read_to_string(path).ok()?;
@@ -177,7 +178,7 @@ impl<'a> Session<'a> {
             Some(field("MemFree:")? + files / 2)
         });
         let free = free.filter(|_| self.node.topology.nodes.len() > 1);
-        free.map_or(machine, |free| free.min(machine)).saturating_sub(LEFT)
+        free.map_or(memory, |free| free.min(memory)).saturating_sub(LEFT)
     }
 
     pub(super) fn pages(&self) -> Pages {
@@ -354,13 +355,13 @@ impl<'a> Session<'a> {
 
     fn threading(&mut self) {
         self.progress.step("threading overhead");
-        let (rows, missing) = crate::probe::threading::measure(self.args.quick, &self.plan.cores.iter().copied().collect());
+        let (rows, missing) = threading::measure(self.args.quick, &self.plan.cores.iter().copied().collect());
         self.node.threading.extend(rows);
         self.node.missing.extend(missing);
     }
 
     fn mpi(&mut self) {
-        if self.args.only.is_empty() && super::super::bench::is_root() {
+        if self.args.only.is_empty() && machine::is_root() {
             return self
                 .missing("MPI", "root does not compile and start programs unasked: --only mpi measures it, or run as a user");
         }
@@ -368,7 +369,7 @@ impl<'a> Session<'a> {
             return self.missing("MPI", "left out with --quick; --quick --only mpi measures it");
         }
         self.progress.step("MPI");
-        let (rows, missing) = crate::probe::mpi::measure(self.args.quick, self.plan.cores.len());
+        let (rows, missing) = mpi::measure(self.args.quick, self.plan.cores.len());
         self.node.mpi.extend(rows);
         self.node.missing.extend(missing);
     }

@@ -1,6 +1,6 @@
 //! Overhead of threads for `nearfar probe`: our own in this process, and every OpenMP runtime that is found in a process of its own.
 
-use crate::launch::{helper, workload};
+use crate::launch::{helper, kernel_program};
 use nearfar_core::node::{CpuList, Figure, Missing, Runtime, Threading};
 use nearfar_kernels::probe_overhead::{self, CONSTRUCTS, Effort};
 use serde::Deserialize;
@@ -30,7 +30,7 @@ pub fn measure(quick: bool, cpus: &CpuList) -> (Vec<Threading>, Vec<Missing>) {
 
 fn openmp(quick: bool, counts: &[usize]) -> (Vec<Threading>, Vec<Missing>) {
     let missing = |what: String, why: String| Missing { what, why };
-    let kernel = match workload::find() {
+    let kernel = match kernel_program::find() {
         Ok(kernel) => kernel,
         Err(why) => return (Vec::new(), vec![missing("OpenMP overhead".into(), why)]),
     };

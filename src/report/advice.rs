@@ -1,9 +1,9 @@
 //! What was advised, and what came of it: predicted beside measured run times, in total and by routine.
 
 use crate::files::advice::{AdviceFile, Item, Row, Verified};
-use crate::files::routine::Key;
 use crate::ui::chart::verified;
 use crate::ui::html::{Cell, heading, method, paragraph, table};
+use crate::ui::routine::Key;
 use nearfar_core::node::words;
 use nearfar_core::profile::summary::Estimate;
 

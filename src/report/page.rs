@@ -5,7 +5,7 @@
 use super::{advice, beside, machine, measured, profile, run};
 use crate::files::document::Document;
 use crate::ui::chart;
-use crate::ui::html::{self, escape, page};
+use crate::ui::html::{self, page};
 use nearfar_core::node::Node;
 
 /// The page for `documents`; the first machine is also compared with `published` (a preset), if there is one.
@@ -16,25 +16,21 @@ pub fn render(documents: &[Document], published: Option<&Node>) -> String {
     others.extend(published);
     let titles: Vec<String> = documents.iter().map(title).collect();
     let heading = titles.join(", ");
-    let mut body = format!("<h1>{}</h1>\n", escape(&heading));
-    body += &format!("<p class=\"method\">Written by nearfar {}.</p>\n", env!("CARGO_PKG_VERSION"));
+    let mut body = html::title(&heading);
+    body += &html::method(&format!("Written by nearfar {}.", env!("CARGO_PKG_VERSION")));
     if titles.len() > 1 {
-        body += "<nav>";
-        for (number, title) in titles.iter().enumerate() {
-            body += &format!("<a href=\"#part{number}\">{}</a>", escape(title));
-        }
-        body += "</nav>\n";
+        body += &html::contents(&titles);
     }
     if let Some((first, rest)) = nodes.split_first()
         && !others.is_empty()
     {
-        body += "<h2>Side by side</h2>\n";
+        body += &html::part(None, "Side by side");
         body += &beside::ratios(first, &others);
         body += &rest.iter().map(|other| beside::differences(first, other)).collect::<String>();
     }
     let first = nodes.first().copied();
     for (number, (document, title)) in documents.iter().zip(&titles).enumerate() {
-        body += &format!("<h2 id=\"part{number}\">{}</h2>\n", escape(title));
+        body += &html::part(Some(number), title);
         match document {
             // The first machine's roofline has the roofs of the next beside its own.
             Document::Node(node) => {

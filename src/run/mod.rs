@@ -69,7 +69,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let (job, segment) = Job::create(settings).context("the job segment cannot be created")?;
     let signals = Signals::catch().context("signals cannot be caught")?;
     let start = Instant::now();
-    let child = match request.start.with(|| signals.spawn(&mut command(&request, &segment)))? {
+    let child = match request.binding.with(|| signals.spawn(&mut command(&request, &segment)))? {
         Ok(child) => child,
         Err(error) => return Ok(not_executed(&request.program, &error)),
     };
@@ -78,10 +78,10 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let live = (request.live && !request.quiet && paged).then(|| StatusLine::new(request.settings.near_bytes));
     let order = &request.settings.order;
     let observer = (!paged).then(|| Observer::new(Root::this(), child.id(), order.near, order.far).start());
-    let stall = Watchdog::new(request.on_stall, request.settings.faults.watch_ns);
-    let mut watch = Watch { job, live, observer, last_tick: start, near_peak_seen: 0, stall };
+    let watchdog = Watchdog::new(request.on_stall, request.settings.faults.watch_ns);
+    let mut watch = Watch { job, live, observer, last_tick: start, near_peak_seen: 0, watchdog };
     let end = Supervisor { child, signals }.until_end(|asked| watch.tick(asked))?;
-    let end = if watch.stall.has_stopped() { End::Status(exit::STOPPED_BY_NEARFAR) } else { end };
+    let end = if watch.watchdog.has_stopped() { End::Status(exit::STOPPED_BY_NEARFAR) } else { end };
     let outcome = watch.outcome(start.elapsed(), end);
     let moved = mover.and_then(Mover::stop);
     let write = |of: &Account, target: &OutputFile| write(&request, of, moved.as_ref().map(|(report, _)| report), target);
@@ -121,13 +121,13 @@ struct Watch {
     observer: Option<Observing>,
     last_tick: Instant,
     near_peak_seen: u64,
-    stall: Watchdog,
+    watchdog: Watchdog,
 }
 
 impl Watch {
     fn tick(&mut self, asked: Option<Duration>) {
         self.job.bury_dead();
-        self.stall.look(&self.job, asked);
+        self.watchdog.look(&self.job, asked);
         let near_used = self.job.charged_pages() * PAGE as u64;
         self.near_peak_seen = self.near_peak_seen.max(near_used);
         let elapsed = self.last_tick.elapsed();

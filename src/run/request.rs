@@ -39,7 +39,7 @@ pub struct RunRequest {
     /// The plan, which `settings` name once it is published.
     pub plan: Option<PlanFile>,
     /// What the program inherits.
-    pub start: Binding,
+    pub binding: Binding,
     /// Who moves pages between nodes in cache mode; taken when the program starts.
     pub migration: Option<NumaCache>,
     /// How the near tier is named in files and messages.
@@ -116,8 +116,8 @@ impl RunRequest {
         let Made { library, mut settings, plan, memory, migration, near, far, mode } = made;
         settings.min_size = min_size.0;
         settings.grain_pages = grain.number();
-        let start = Binding { cpus, memory };
-        start.check()?;
+        let binding = Binding { cpus, memory };
+        binding.check()?;
         let stats = args.stats.map(|path| OutputFile::new("--stats", path)).transpose()?;
         let near_bytes = settings.near_bytes;
         let trace = args.trace.map(|path| TraceFile::new(&path, args.trace_window, near_bytes, &mut settings)).transpose()?;
@@ -132,7 +132,7 @@ impl RunRequest {
             library,
             settings,
             plan,
-            start,
+            binding,
             migration,
             near,
             far,
@@ -159,7 +159,7 @@ fn check_options(args: &RunArgs, tiers: &Tiers) -> anyhow::Result<()> {
     let cache_on_nodes = matches!(tiers, Tiers::Nodes(Nodes { cache: true, .. }));
     mover_limits(args)?;
     let says_nothing = args.migrate == Migration::Auto
-        && args.migrate_rate.exact() == DEFAULT_MIGRATE_RATE
+        && DEFAULT_MIGRATE_RATE.parse() == Ok(args.migrate_rate)
         && args.migrate_cpu == DEFAULT_MIGRATE_CPU;
     if !cache_on_nodes && !says_nothing {
         return Err(refuse(

@@ -2,6 +2,7 @@
 
 use crate::cli::run::{Commit, Heap, RunArgs};
 use crate::exit::refuse;
+use nearfar_core::faults::Faults;
 use nearfar_core::mode::Mode;
 use nearfar_core::node::Topology;
 use nearfar_core::placement::{Choice, NodeSet, nodes};
@@ -223,7 +224,7 @@ fn of_pager(args: &RunArgs) -> Option<&'static str> {
         (args.check, "--check"),
         (args.commit == Commit::Strict, "--commit strict"),
         (args.heap == Heap::Large, "--heap large"),
-        (args.faults.any(), "--faults"),
+        (args.faults != Faults::default(), "--faults"),
         (args.deny != Denied(0), "--deny (NEARFAR_DENY)"),
     ];
     all.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
@@ -344,9 +345,12 @@ mod tests {
             let error = on(name, typed).expect_err(name);
             assert!(error.contains(hint), "{name} {typed:?}: {error}");
         }
-        for (options, name) in
-            [(["--trace", "t"], "--trace"), (["--deny", "move"], "--deny (NEARFAR_DENY)"), (["--grain", "4K"], "--grain")]
-        {
+        for (options, name) in [
+            (["--trace", "t"], "--trace"),
+            (["--deny", "move"], "--deny (NEARFAR_DENY)"),
+            (["--grain", "4K"], "--grain"),
+            (["--faults", "watch=2s"], "--faults"),
+        ] {
             let args = RunArgs::typed(&[&["--near", "node:0"], &options[..]].concat());
             let settled = settle(&args, true, || captured("two-sockets-sapphire-rapids"), |_| Ok(()));
             let error = settled.expect_err("no pager").to_string();

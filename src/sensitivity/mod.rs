@@ -21,7 +21,7 @@ mod display;
 
 use crate::cli::sensitivity::SensitivityArgs;
 use crate::exit::refuse;
-use crate::launch::{executable, workload};
+use crate::launch::{executable, kernel_program};
 use crate::ui::message;
 use anyhow::Context;
 use nearfar_core::sensitivity::judge;
@@ -60,7 +60,7 @@ fn measure(args: SensitivityArgs) -> anyhow::Result<()> {
         // Before hours of measuring.
         std::fs::write(file, "").map_err(|error| refuse(format_args!("--json {}: {error}", file.display())))?;
     }
-    let kernel = workload::find().map_err(refuse)?;
+    let kernel = kernel_program::find().map_err(refuse)?;
     let all = affinity::of(0).context("the CPUs that may be used are not known")?;
     let topology = machine::topology(&Root::this());
     let plan = Plan::new(&topology, &all);

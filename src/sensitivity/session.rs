@@ -5,7 +5,7 @@
 use super::clock::{self, Clock};
 use super::hog::{Hog, Takes};
 use super::plan::{Plan, Split, confined_environment};
-use crate::launch::workload;
+use crate::launch::kernel_program;
 use anyhow::{Context, Result, bail};
 use nearfar_core::node::CpuList;
 use nearfar_core::sensitivity::{Evidence, Packing, Pairs, Spread, Trial};
@@ -287,7 +287,7 @@ impl Session {
         if !status.success() {
             bail!("nearfar-kernel {workload}: {status}");
         }
-        let seconds = workload::seconds(&text).context("the report of nearfar-kernel cannot be read")?;
+        let seconds = kernel_program::seconds(&text).context("the report of nearfar-kernel cannot be read")?;
         Spread::of(seconds.get(1..).unwrap_or_default()).map(|spread| spread.median).context("nearfar-kernel measured nothing")
     }
 

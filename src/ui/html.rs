@@ -93,6 +93,23 @@ pub fn method(words: &str) -> String {
     format!("<p class=\"method\">{}</p>\n", escape(words))
 }
 
+/// The title of a page.
+pub fn title(words: &str) -> String {
+    format!("<h1>{}</h1>\n", escape(words))
+}
+
+/// The heading of a part, which [`contents`] leads to when it has a number.
+pub fn part(number: Option<usize>, words: &str) -> String {
+    let id = number.map_or_else(String::new, |number| format!(" id=\"part{number}\""));
+    format!("<h2{id}>{}</h2>\n", escape(words))
+}
+
+/// Links to the parts of these names, numbered from 0.
+pub fn contents(parts: &[String]) -> String {
+    let link = |(number, words): (usize, &String)| format!("<a href=\"#part{number}\">{}</a>", escape(words));
+    format!("<nav>{}</nav>\n", parts.iter().enumerate().map(link).collect::<String>())
+}
+
 /// A whole page.
 pub fn page(title: &str, body: &str) -> String {
     let title = escape(title);

@@ -3,5 +3,6 @@
 pub mod message;
 pub mod table;
 pub mod progress;
+pub mod routine;
 pub mod chart;
 pub mod html;

@@ -3,7 +3,7 @@
 //! A file of lines that are only ever added, each a JSON object: the header, then events. Whoever changes it holds a lock (flock),
 //! which the kernel frees when its holder dies; a line half written is cut off by the next one. Whoever comes first creates it
 //! (0600), whoever leaves last removes it; one that nobody will come back to is removed by whoever comes across it.
-//! Nothing here waits longer than a second.
+//! Nothing here waits longer than `PATIENCE`.
 
 use nearfar_core::share::{Book, Event, Process};
 use nearfar_sys::private_file::{self, Refusal};

@@ -1,5 +1,5 @@
 //! The heap behind ours: the malloc family that comes next in the order of loading, the C library's as a rule. For a library that
-//! takes the place of malloc and wants most calls to go on as if it were not there, and for its own Rust code (`Chain`), which must
+//! takes the place of malloc and wants most calls to go on as if it were not there, and for its own Rust code (`NextHeap`), which must
 //! not come back through its own malloc.
 //!
 //! Looking the names up may itself allocate, and the loader may before there is anything behind us: a few blocks come from a small
@@ -223,10 +223,10 @@ pub unsafe fn usable_size(block: Void) -> usize {
 }
 
 /// The heap of Rust code in a library that exports malloc.
-pub struct Chain;
+pub struct NextHeap;
 
 // SAFETY: malloc and memalign give blocks of the size and alignment asked for, which free and realloc take.
-unsafe impl GlobalAlloc for Chain {
+unsafe impl GlobalAlloc for NextHeap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: takes any size; alignments of layouts are powers of two.
         unsafe { if layout.align() <= 16 { malloc(layout.size()) } else { memalign(layout.align(), layout.size()) } }.cast()
@@ -272,9 +272,9 @@ mod tests {
             assert!(block.addr().is_multiple_of(4096));
             free(block);
             let layout = Layout::from_size_align(1000, 64).expect("a layout");
-            let block = Chain.alloc_zeroed(layout);
+            let block = NextHeap.alloc_zeroed(layout);
             assert!(block.addr().is_multiple_of(64) && *block == 0 && *block.add(999) == 0);
-            Chain.dealloc(block, layout);
+            NextHeap.dealloc(block, layout);
         }
     }
 }

@@ -1,5 +1,5 @@
 //! What programmers call (`include/nearfar.h`): memory in a tier by name, and questions about tiers. Routes to the job's tiers
-//! (`job_tiers`) or, without a job, to those of the machine (`alone`). Holds no policy.
+//! (`job_tiers`) or, without a job, to those of the machine (`standalone`). Holds no policy.
 //!
 //! Contracts of the C functions are in nearfar.h. Nothing here panics, and nothing but the first call takes a lock.
 
@@ -39,7 +39,7 @@ pub struct Capacity {
 /// Whose tiers.
 enum Tiers {
     Job(&'static Placing),
-    Alone(&'static standalone::Alone),
+    Standalone(&'static standalone::Standalone),
 }
 
 /// What places objects under a job; the first call may start it.
@@ -55,7 +55,7 @@ fn job() -> Option<&'static Placing> {
 fn tiers() -> Result<Tiers, Errno> {
     match job() {
         Some(placing) => Ok(Tiers::Job(placing)),
-        None => standalone::get().map(Tiers::Alone),
+        None => standalone::get().map(Tiers::Standalone),
     }
 }
 
@@ -93,7 +93,7 @@ pub fn malloc(size: usize, number: c_int) -> *mut c_void {
     returned(tier(number).and_then(|tier| {
         Ok(match tiers()? {
             Tiers::Job(placing) => job_tiers::malloc(placing, tier, size),
-            Tiers::Alone(alone) => alone.malloc(tier, size),
+            Tiers::Standalone(alone) => alone.malloc(tier, size),
         })
     }))
 }
@@ -104,7 +104,7 @@ pub fn calloc(count: usize, size: usize, number: c_int) -> *mut c_void {
         let bytes = count.checked_mul(size).ok_or(Errno::ENOMEM)?;
         Ok(match tiers()? {
             Tiers::Job(placing) => job_tiers::zalloc(placing, tier, bytes),
-            Tiers::Alone(alone) => alone.zalloc(tier, bytes),
+            Tiers::Standalone(alone) => alone.zalloc(tier, bytes),
         })
     }))
 }
@@ -112,7 +112,7 @@ pub fn calloc(count: usize, size: usize, number: c_int) -> *mut c_void {
 fn aligned(align: usize, size: usize, tier: Tier) -> Result<*mut c_void, Errno> {
     Ok(match tiers()? {
         Tiers::Job(placing) => job_tiers::memalign(placing, tier, align, size),
-        Tiers::Alone(alone) => alone.memalign(tier, align, size),
+        Tiers::Standalone(alone) => alone.memalign(tier, align, size),
     })
 }
 
@@ -154,8 +154,8 @@ pub unsafe fn realloc(block: *mut c_void, size: usize, number: c_int) -> *mut c_
             // SAFETY: passed on to the caller.
             Tiers::Job(placing) => unsafe { job_tiers::realloc(placing, tier, block, size) },
             // SAFETY: passed on to the caller; the block is a pool's.
-            Tiers::Alone(alone) if Pool::of(block.addr()).is_some() => unsafe { alone.realloc(tier, block, size) },
-            Tiers::Alone(alone) => {
+            Tiers::Standalone(alone) if Pool::of(block.addr()).is_some() => unsafe { alone.realloc(tier, block, size) },
+            Tiers::Standalone(alone) => {
                 let new = alone.malloc(tier, size);
                 if !new.is_null() {
                     // SAFETY: two live blocks of at least so many bytes; the caller gives up the old one.
@@ -207,7 +207,7 @@ pub unsafe fn where_is(start: *const c_void, len: usize, out: *mut Where) -> c_i
                 (found.near_bytes, found.far_bytes, found.absent_bytes) = (near, far, absent);
             }
             Tiers::Job(placing) => by_nodes(range, &mut found, |node| job_tiers::tier_of_node(placing, node)),
-            Tiers::Alone(alone) => by_nodes(range, &mut found, |node| alone.tier_of_node(node)),
+            Tiers::Standalone(alone) => by_nodes(range, &mut found, |node| alone.tier_of_node(node)),
         }
         found
     });
@@ -252,7 +252,7 @@ pub unsafe fn capacity(number: c_int, out: *mut Capacity) -> c_int {
         }
         let (total_bytes, free_bytes, used_bytes) = match tiers()? {
             Tiers::Job(placing) => job_tiers::capacity(placing, tier),
-            Tiers::Alone(alone) => alone.capacity(tier),
+            Tiers::Standalone(alone) => alone.capacity(tier),
         };
         // SAFETY: passed on to the caller.
         unsafe { out.write(Capacity { total_bytes, free_bytes, used_bytes, ..Capacity::default() }) };
@@ -264,7 +264,7 @@ pub unsafe fn capacity(number: c_int, out: *mut Capacity) -> c_int {
 pub fn count() -> c_int {
     match tiers() {
         Ok(Tiers::Job(_)) => 2,
-        Ok(Tiers::Alone(alone)) => 1 + c_int::from(alone.is_two),
+        Ok(Tiers::Standalone(alone)) => 1 + c_int::from(alone.is_two),
         Err(errno) => errno::failed(errno.0),
     }
 }

@@ -18,7 +18,7 @@
 //! - **fork.** Our handlers are registered first (`early_atfork` holds others back), so they run closest around the fork: memory
 //!   comes to rest, the child starts a pager of its own. `_Fork` and `clone`, which skip handlers, are wrapped (`fork`). A child of
 //!   vfork runs in its parent's memory until exec, and may call any hook; one of clone with shared memory ends when nobody serves
-//!   it any more (`sharers`).
+//!   it any more (`vm_sharers`).
 //! - **exec.** The new program starts from the beginning. The environment is completed if the caller dropped what leads the
 //!   child back to the job (`exec`).
 //! - **Ordinary users** get a userfaultfd that misses the kernel's own accesses. Then system calls on paged memory are caught

@@ -20,7 +20,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 /// The two tiers.
-pub struct Alone {
+pub struct Standalone {
     near: Side,
     far: Side,
     /// They are different memories.
@@ -51,12 +51,12 @@ struct Choice {
 /// Why there are no tiers, for people.
 struct Refusal(CString);
 
-static MADE: AtomicPtr<Result<Alone, Refusal>> = AtomicPtr::new(null_mut());
+static MADE: AtomicPtr<Result<Standalone, Refusal>> = AtomicPtr::new(null_mut());
 /// The process one of whose threads makes the tiers: the child of a fork in that moment starts again.
 static MAKER: AtomicU32 = AtomicU32::new(0);
 
 /// The tiers; EINVAL when the environment names what cannot be, which is said once on standard error.
-pub fn get() -> Result<&'static Alone, Errno> {
+pub fn get() -> Result<&'static Standalone, Errno> {
     made().as_ref().map_err(|_| Errno::EINVAL)
 }
 
@@ -69,7 +69,7 @@ pub fn describe() -> &'static CStr {
 }
 
 #[inline]
-fn made() -> &'static Result<Alone, Refusal> {
+fn made() -> &'static Result<Standalone, Refusal> {
     let made = MADE.load(Ordering::Acquire);
     // SAFETY: published by `make_once` after it was built, never changed or freed.
     if made.is_null() { make_once() } else { unsafe { &*made } }
@@ -77,7 +77,7 @@ fn made() -> &'static Result<Alone, Refusal> {
 
 #[cold]
 #[inline(never)]
-fn make_once() -> &'static Result<Alone, Refusal> {
+fn make_once() -> &'static Result<Standalone, Refusal> {
     let own = process::pid();
     loop {
         let maker = MAKER.load(Ordering::Relaxed);
@@ -142,7 +142,7 @@ fn text(text: String) -> CString {
     CString::new(text.replace('\0', " ")).unwrap_or_default()
 }
 
-fn make() -> Result<Alone, Refusal> {
+fn make() -> Result<Standalone, Refusal> {
     let (near, far) = (variable(c"NEARFAR_NEAR"), variable(c"NEARFAR_FAR"));
     let root = Root::this();
     // Most machines have one node: no need to read what a machine of several is made of.
@@ -159,7 +159,7 @@ fn make() -> Result<Alone, Refusal> {
         Ok((mut near, far)) => {
             near.limit = choice.limit.unwrap_or(u64::MAX);
             let text = text(name_of(&choice, topology));
-            Ok(Alone { near, far, is_two: !choice.far.is_empty(), text })
+            Ok(Standalone { near, far, is_two: !choice.far.is_empty(), text })
         }
         Err(Errno(libc::EPERM | libc::ENOSYS)) => ordinary("this system forbids NUMA calls, as containers often do"),
         Err(errno) => Err(Refusal(text(format!("no memory on {}: {errno}", name_of(&choice, topology))))),
@@ -167,10 +167,10 @@ fn make() -> Result<Alone, Refusal> {
 }
 
 /// Both tiers in one memory.
-fn ordinary(why: &str) -> Result<Alone, Refusal> {
+fn ordinary(why: &str) -> Result<Standalone, Refusal> {
     let side = || Side::on(NodeSet::EMPTY, &Topology::default()).map_err(|errno| Refusal(text(format!("no heap: {errno}"))));
     let text = text(format!("near and far: ordinary memory ({why})"));
-    Ok(Alone { near: side()?, far: side()?, is_two: false, text })
+    Ok(Standalone { near: side()?, far: side()?, is_two: false, text })
 }
 
 /// "near: HBM, node 1 (16 GiB); far: DRAM, node 0 (96 GiB)".
@@ -259,7 +259,7 @@ impl Side {
     }
 }
 
-impl Alone {
+impl Standalone {
     const fn side(&self, tier: Tier) -> &Side {
         match tier {
             Tier::Near => &self.near,

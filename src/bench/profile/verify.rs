@@ -4,7 +4,7 @@
 use super::programs::{compile, numpy};
 use crate::bench::external;
 use crate::files::advice::{Row, Verified};
-use crate::files::routine::Key;
+use crate::ui::routine::Key;
 use anyhow::{Context, Result, bail};
 use nearfar_core::advise::advice::Moved;
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,7 @@ use super::axis::{self, Axis, Scale};
 use super::plot::{Frame, LABEL_GAP, WIDTH};
 use super::svg::{Anchor, COLOURS, Look, Svg, cut};
 use crate::files::advice::{OTHER, Row};
-use crate::files::routine::{Column, Key};
+use crate::ui::routine::{Column, Key};
 
 /// Pixels from the axis to the middle of what it says.
 const BELOW: f64 = 16.0;

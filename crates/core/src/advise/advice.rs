@@ -10,7 +10,7 @@ use super::machine::{Far, Machine, PAGE};
 use super::model::Model;
 use super::reason::{Context, NO_GAIN, WORTH_A_RULE, why};
 use super::rules;
-use super::unknowns::Guess;
+use super::unknowns::Unknowns;
 use crate::placement::plan::Place;
 use crate::profile::summary::{Estimate, Pattern, Summary};
 use serde::{Deserialize, Serialize};
@@ -179,7 +179,7 @@ pub fn advice(summary: &Summary, machine: &Machine, question: Question) -> Resul
     if summary.wall_s.is_nan() || summary.wall_s <= 0.0 {
         return Err(NoAdvice::NoTime);
     }
-    let middle = Model::new(summary, &demands, machine, Guess::middle(summary));
+    let middle = Model::new(summary, &demands, machine, Unknowns::middle(summary));
     let drawn = draws(summary, &demands, machine);
     // What a cache makes of the groups is the same for all that was drawn.
     let ask = |shares: &[f64], cache: f64| {
@@ -457,7 +457,7 @@ mod tests {
         let advice = advice(&summary, &machine, Question { near: 128.0 * LEAST_NEAR, fractions: false }).unwrap();
         assert!(advice.times.all_far.value > advice.times.cache.value * 1.01, "{:?}", advice.times);
         let demands = Demands::of(&summary);
-        let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
+        let model = Model::new(&summary, &demands, &machine, Unknowns::middle(&summary));
         assert_eq!(advice.times.all_far.value, model.time(&[0.0, 0.0], LEAST_NEAR));
     }
 

@@ -93,7 +93,7 @@ mod tests {
     use super::super::demand::Demands;
     use super::super::demand::tests::{summary, swept};
     use super::super::machine::{Far, Machine, Paged, Tier};
-    use super::super::unknowns::Guess;
+    use super::super::unknowns::Unknowns;
     use super::*;
     use crate::profile::summary::{Estimate, Pattern, Routine};
     use proptest::prelude::*;
@@ -139,7 +139,7 @@ mod tests {
 
     fn times(summary: &Summary, machine: &Machine, shares: &[f64], cache: f64) -> [f64; 3] {
         let demands = Demands::of(summary);
-        let model = Model::new(summary, &demands, machine, Guess::middle(summary));
+        let model = Model::new(summary, &demands, machine, Unknowns::middle(summary));
         let found = by_routine(summary, &model, shares, cache).expect("times");
         let total = model.time(shares, cache);
         assert!((found.total() - total).abs() < 1e-9 * total, "{found:?} of {total}");
@@ -197,7 +197,7 @@ mod tests {
             (routine.self_s, routine.time) = (0.0, Vec::new());
         }
         let (machine, demands) = (paged(), Demands::of(&summary));
-        let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
+        let model = Model::new(&summary, &demands, &machine, Unknowns::middle(&summary));
         assert_eq!(by_routine(&summary, &model, &[1.0, 1.0], 32e6), None);
         // Their sum alone is as if it were even.
         summary.routines.iter_mut().for_each(|routine| routine.self_s = 4.0);

@@ -4,7 +4,7 @@
 use super::demand::Demands;
 use super::machine::Machine;
 use super::model::Model;
-use super::unknowns::Guess;
+use super::unknowns::Unknowns;
 use crate::profile::summary::{Estimate, Summary};
 
 /// Draws: enough for the 5th and the 95th percentile.
@@ -35,7 +35,7 @@ impl Random {
 /// Models with drawn unknowns.
 pub fn draws<'a>(summary: &Summary, demands: &'a Demands, machine: &'a Machine) -> Vec<Model<'a>> {
     let mut random = Random(1);
-    let middle = Guess::middle(summary);
+    let middle = Unknowns::middle(summary);
     (0..DRAWS)
         .map(|_| {
             let traffic = summary.objects.iter().map(|group| {
@@ -46,7 +46,7 @@ pub fn draws<'a>(summary: &Summary, demands: &'a Demands, machine: &'a Machine) 
                     if known.value > 0.0 { ((known.high - known.low) / (3.29 * known.value)).clamp(0.0, 1.0) } else { 0.0 };
                 (random.normal() * spread).exp()
             });
-            let guess = Guess {
+            let guess = Unknowns {
                 traffic: traffic.collect(),
                 overlap: random.around(middle.overlap, 2.0).max(1.0),
                 paged_overlap: random.around(middle.paged_overlap, 1.8).max(1.0),
@@ -90,7 +90,7 @@ mod tests {
             let summary = summary(5.0, 4, vec![group]);
             let demands = Demands::of(&summary);
             let models = draws(&summary, &demands, &machine);
-            let middle = Model::new(&summary, &demands, &machine, Guess::middle(&summary)).time(&[1.0], 0.0);
+            let middle = Model::new(&summary, &demands, &machine, Unknowns::middle(&summary)).time(&[1.0], 0.0);
             let found = estimate(middle, models.iter().map(|model| model.time(&[1.0], 0.0)).collect());
             assert!(found.low < middle && middle < found.high);
             found.high - found.low

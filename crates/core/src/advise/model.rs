@@ -9,7 +9,7 @@ use super::demand::{Demand, Demands};
 use super::machine::{Far, Machine, PAGE, Paged, Tier};
 use super::overlap::{together, without};
 use super::sharing::Cached;
-use super::unknowns::Guess;
+use super::unknowns::Unknowns;
 use crate::policy::headroom;
 use crate::profile::summary::Summary;
 use std::ops::Range;
@@ -64,7 +64,7 @@ pub struct Paging {
 pub struct Model<'a> {
     machine: &'a Machine,
     demands: &'a Demands,
-    guess: Guess,
+    guess: Unknowns,
     threads: f64,
     /// Seconds of each bin that memory does not explain; over a paged far, all of it.
     compute: Vec<f64>,
@@ -74,7 +74,7 @@ pub struct Model<'a> {
 
 impl<'a> Model<'a> {
     /// `demands` are those of `summary`.
-    pub fn new(summary: &Summary, demands: &'a Demands, machine: &'a Machine, guess: Guess) -> Self {
+    pub fn new(summary: &Summary, demands: &'a Demands, machine: &'a Machine, guess: Unknowns) -> Self {
         let threads = if summary.wall_s > 0.0 { (summary.cpu_s / summary.wall_s).max(1.0) } else { 1.0 };
         let mut model = Self { machine, demands, guess, threads, compute: Vec::new(), waits: vec![1.0; demands.seconds.len()] };
         let explained: Vec<(f64, f64)> =
@@ -376,7 +376,7 @@ mod tests {
             group.pattern = pattern;
             let summary = summary(5.0, 10, vec![group.clone()]);
             let demands = Demands::of(&summary);
-            let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
+            let model = Model::new(&summary, &demands, &machine, Unknowns::middle(&summary));
             let time = model.time(&[0.0], 0.0);
             assert!((4.95..5.1).contains(&time), "{pattern:?} {time}");
             assert!(model.time(&[1.0], 0.0) < time);
@@ -391,7 +391,7 @@ mod tests {
             (group.pattern, group.busy_s) = (pattern, busy_s);
             let summary = summary(5.0, 10, vec![group]);
             let demands = Demands::of(&summary);
-            Model::new(&summary, &demands, &machine, Guess::middle(&summary)).time(&[1.0], 0.0)
+            Model::new(&summary, &demands, &machine, Unknowns::middle(&summary)).time(&[1.0], 0.0)
         };
         // 48 GB at 10 GB/s was nearly all of 5 s, and takes 0.48 s at 100 GB/s beside what was computed.
         assert!((0.5..3.0).contains(&near(Pattern::Stream, 0.0)), "{}", near(Pattern::Stream, 0.0));
@@ -399,7 +399,7 @@ mod tests {
         group.pattern = Pattern::Random;
         let summary = summary(5.0, 10, vec![group]);
         let demands = Demands::of(&summary);
-        let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
+        let model = Model::new(&summary, &demands, &machine, Unknowns::middle(&summary));
         // 156 M loads of 200 ns, four at a time, are 7.8 s: more than there is, so that all but a tenth is taken to be waiting.
         let gain = model.time(&[0.0], 0.0) / model.time(&[1.0], 0.0);
         assert!((1.5..2.3).contains(&gain), "half the latency: {gain}");
@@ -414,7 +414,7 @@ mod tests {
             group.pattern = pattern;
             let summary = summary(1.0, 10, vec![group]);
             let demands = Demands::of(&summary);
-            let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
+            let model = Model::new(&summary, &demands, &machine, Unknowns::middle(&summary));
             [
                 model.time(&[0.0], model.flat_cache()),
                 model.time(&[1.0], 16e6),
@@ -440,7 +440,7 @@ mod tests {
         let time = |new_ns: f64| {
             let far = Paged { new_ns, ..Paged::example(16e6) };
             let machine = Machine::paged("here", Tier::plain("DRAM", 30e9, 100.0, 1e12), far);
-            let model = Model::new(&summary, &demands, &machine, Guess { paged_overlap: 1.0, ..Guess::middle(&summary) });
+            let model = Model::new(&summary, &demands, &machine, Unknowns { paged_overlap: 1.0, ..Unknowns::middle(&summary) });
             let moved = model.paged(&[0.0], 16e6).expect("pages");
             assert!(moved.fetched == 0.0 && moved.back == 0.0 && (moved.new * PAGE / 8e9 - 1.0).abs() < 0.02, "{moved:?}");
             model.time(&[0.0], 16e6) - model.time(&[1.0], 16e6)
@@ -470,7 +470,7 @@ mod tests {
             let demands = Demands::of(&summary);
             let far = Paged { new_ns: 3000.0, ..Paged::example(4e6) };
             let machine = Machine::paged("here", Tier::plain("DRAM", 30e9, 100.0, 1e12), far);
-            let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
+            let model = Model::new(&summary, &demands, &machine, Unknowns::middle(&summary));
             let shares = vec![0.0; sizes.len()];
             let (less, more) = (model.time(&shares, cache), model.time(&shares, 1.3 * cache));
             prop_assert!(more <= less * (1.0 + 1e-6), "{less} {more}");

@@ -5,7 +5,7 @@ use crate::profile::summary::Summary;
 
 /// What nobody measured, and what is known only roughly: the middle of it, or one of many draws.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Guess {
+pub struct Unknowns {
     /// How computing and moving lines overlap: 1 not at all, infinite wholly.
     pub overlap: f64,
     /// The same for computing and transfers of pages.
@@ -20,7 +20,7 @@ pub struct Guess {
     pub traffic: Vec<f64>,
 }
 
-impl Guess {
+impl Unknowns {
     /// The middle of everything.
     pub fn middle(summary: &Summary) -> Self {
         Self {

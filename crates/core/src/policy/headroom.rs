@@ -3,7 +3,7 @@
 //!
 //! Neither is needed all the time. A program that asks for single pages takes few frames in the time of an eviction, and what is
 //! fetched ahead for it in vain is near that it lacks: a program whose data is a little less than near then goes round in circles. So
-//! `Aside` follows how much of what came ahead was asked for and, where near is below 256 MiB, how fast frames are taken; the functions
+//! `Headroom` follows how much of what came ahead was asked for and, where near is below 256 MiB, how fast frames are taken; the functions
 //! give the bounds. Limbo and free frames have their share whatever comes: eviction takes chunks, and the pages of a chunk that are in
 //! use are told from the others by coming back from limbo.
 
@@ -74,7 +74,7 @@ pub fn kept_pages_at_rest(near: u64, far_bytes_per_s: u64) -> u64 {
 
 /// Follows what has to be set aside. Times are in ns of one monotonic clock, amounts in pages.
 #[derive(Clone, Debug)]
-pub struct Aside {
+pub struct Headroom {
     near: u64,
     far_bytes_per_s: u64,
     taken: u64,
@@ -90,14 +90,14 @@ pub struct Aside {
     earned: f64,
 }
 
-impl Default for Aside {
+impl Default for Headroom {
     fn default() -> Self {
         // Prefetch begins with all it may have: most programs stream.
         Self { near: 0, far_bytes_per_s: 0, taken: 0, since_ns: 0, mean: 0.0, rate: 0.0, unit: 0.0, held: 0.0, earned: 1.0 }
     }
 }
 
-impl Aside {
+impl Headroom {
     /// `pages` frames were taken from what is free, for one read or one first touch.
     pub fn took(&mut self, pages: u64) {
         self.taken += pages;
@@ -185,7 +185,7 @@ mod tests {
 
     /// Pages aside after `ms`, in each of which `takes` times `unit` pages were taken, and `used` and `wasted` of what came ahead were
     /// asked for and not.
-    fn after(aside: &mut Aside, ms: u64, (takes, unit): (u64, u64), used: u64, wasted: u64, held: u64) -> u64 {
+    fn after(aside: &mut Headroom, ms: u64, (takes, unit): (u64, u64), used: u64, wasted: u64, held: u64) -> u64 {
         let start = aside.since_ns;
         for step in 1..=ms {
             (0..takes).for_each(|_| aside.took(unit));
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn single_pages_need_limbo_alone_and_streams_all() {
-        let mut aside = Aside::default();
+        let mut aside = Headroom::default();
         // 15 single pages per ms, nothing ahead.
         let single = after(&mut aside, 2000, (15, 1), 0, 0, 0);
         assert_eq!(single, NEAR / SLACK_SHARE);
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn slack_of_a_large_near_does_not_depend_on_what_comes() {
         for (near, slack) in [(256 << 8, 8 << 8), (16 << 18, 128 << 8)] {
-            let mut aside = Aside::default();
+            let mut aside = Headroom::default();
             for step in 1..1000 {
                 aside.took(if step < 500 { 1 } else { BLOCK });
                 aside.look(step * 1_000_000, near, FAR, 0);
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn prefetch_in_vain_loses_its_room_and_earns_it_back() {
-        let mut aside = Aside::default();
+        let mut aside = Headroom::default();
         after(&mut aside, 1, (0, 0), 0, 0, 0);
         assert_eq!(aside.staging_limit(), staged_pages(NEAR, FAR));
         after(&mut aside, 1000, (10, 1), 4, 6, 0);
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn what_is_used_by_chance_earns_nothing() {
-        let mut aside = Aside::default();
+        let mut aside = Headroom::default();
         after(&mut aside, 1, (1, 1), 0, 0, 0);
         (0..1000).for_each(|_| aside.used(10, 100_000_000));
         assert_eq!(aside.staging_limit(), BLOCK);
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_near_that_was_small_for_a_moment_costs_prefetch_nothing() {
-        let mut aside = Aside::default();
+        let mut aside = Headroom::default();
         after(&mut aside, 10, (1, 500), 500, 0, 0);
         aside.look(aside.since_ns + 1, NEAR / 8, FAR, 0);
         aside.used(100, 0);
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn streams_of_blocks_are_never_left_with_room_for_one() {
-        let mut aside = Aside::default();
+        let mut aside = Headroom::default();
         after(&mut aside, 300, (1, BLOCK), 100, 400, 0);
         assert!(aside.staging_limit() > 3 * BLOCK, "{}", aside.staging_limit());
         // Takes of blocks are slow where frames are wanting: slack does not follow down.
@@ -276,7 +276,7 @@ mod tests {
             rate in 0u64..1 << 37,
             events in proptest::collection::vec((0u8..4, 0u64..100_000), 0..200),
         ) {
-            let mut aside = Aside::default();
+            let mut aside = Headroom::default();
             let mut now = 0;
             for (kind, amount) in events {
                 match kind {

@@ -20,7 +20,7 @@ pub struct Report {
     pub refused_pages: [u64; 3],
     /// Share of the sampled visits that went to near: at first, and at last.
     pub near_share: Option<(f64, f64)>,
-    /// The same over time: second and share, at most 128 of them.
+    /// The same over time: second and share, at most `MOST_POINTS` of them.
     pub near_share_over_time: Vec<(f64, f64)>,
     /// CPU time of looking, the kernel's thread included, seconds.
     pub looking_cpu_s: f64,
@@ -28,7 +28,7 @@ pub struct Report {
     pub moving_s: f64,
     /// Seconds of pauses.
     pub paused_s: f64,
-    /// Decisions to stop for a while: second, seconds of the pause, why. The latest 128.
+    /// Decisions to stop for a while: second, seconds of the pause, why. The latest `MOST_POINTS`.
     pub pauses: Vec<(f64, f64, String)>,
     /// Why it stands still at the end.
     pub off: Option<String>,

@@ -1,5 +1,5 @@
 //! Placing objects: which of the program's heap blocks, mappings, static arrays and stacks go near, and putting them there. In flat
-//! and hybrid jobs only; everything else passes by after one comparison (`window`).
+//! and hybrid jobs only; everything else passes by after one comparison (`size_filter`).
 //!
 //! The same in two kinds of jobs, which differ in what near is:
 //! - **NUMA nodes** (no pager): near objects have a memory policy of their own; the process's policy, which the command set before
@@ -7,7 +7,7 @@
 //! - **A budget of ordinary memory** (far is a file or emulated, the pager is there): near objects come from memory that the pager
 //!   does not know, and are charged to the budget first; everything else is paged through what is left.
 //!
-//! `room` keeps the books and says what fits, `nodes` asks the nodes; `pools` are the heaps, `sites` finds the rule of a plan,
+//! `accounting` keeps the books and says what fits, `nodes` asks the nodes; `pools` are the heaps, `sites` finds the rule of a plan,
 //! `statics` and `stacks` find what is not allocated; `maps` follows mappings.
 
 mod code;

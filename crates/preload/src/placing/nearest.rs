@@ -6,11 +6,11 @@ use nearfar_sys::root::Root;
 
 /// Group of each node with CPUs; empty when there is only one group.
 #[derive(Default)]
-pub struct Reach {
+pub struct Nearest {
     groups: Vec<u8>,
 }
 
-impl Reach {
+impl Nearest {
     /// For memory on `nodes`, by the distances that the kernel knows.
     pub fn of(nodes: &NodeSet) -> Self {
         if nodes.len() < 2 {
@@ -74,12 +74,12 @@ mod tests {
         // Knights Landing in SNC-2, flat: 0 and 1 have CPUs, 2 is near 0 and 3 near 1.
         let rows = [(0, vec![10, 21, 31, 41]), (1, vec![21, 10, 41, 31]), (2, vec![31, 41, 10, 41]), (3, vec![41, 31, 41, 10])];
         let near: NodeSet = [2, 3].into_iter().collect();
-        let reach = Reach::from_distances(&near, &rows, &[0, 1, 2, 3]);
+        let reach = Nearest::from_distances(&near, &rows, &[0, 1, 2, 3]);
         assert!(!reach.is_uniform() && reach.group_of(0) != reach.group_of(1));
         assert_eq!((reach.group_of(0), reach.group_of(1)), (reach.group_of(2), reach.group_of(3)));
         // One node of near: no difference.
         let one: NodeSet = [3].into_iter().collect();
-        assert!(Reach::from_distances(&one, &rows, &[0, 1, 2, 3]).is_uniform());
-        assert!(Reach::of(&one).is_uniform());
+        assert!(Nearest::from_distances(&one, &rows, &[0, 1, 2, 3]).is_uniform());
+        assert!(Nearest::of(&one).is_uniform());
     }
 }

@@ -4,7 +4,7 @@
 //! The policy of each is all of near: the kernel takes the node nearest to the CPU that *touches* a page first, which is the one that
 //! computes. (memkind decides by the CPU that allocates, and users complain of wrong nodes.)
 
-use super::nearest::Reach;
+use super::nearest::Nearest;
 use nearfar_core::placement::{Full, NodeSet, Order, Spread};
 use nearfar_sys::numa::{self, MemoryPolicy, PolicyMode};
 use nearfar_tiers::pool::{MOST_POOLS, Pool, PoolPages, PoolSpec};
@@ -58,7 +58,7 @@ pub fn far_policy(order: &Order) -> Option<MemoryPolicy> {
 /// The pools of one tier, made as they are needed.
 pub struct Pools {
     spec: PoolSpec,
-    reach: Reach,
+    reach: Nearest,
     pools: [AtomicPtr<Pool>; MOST_POOLS],
 }
 
@@ -69,7 +69,7 @@ impl Pools {
             policy.is_some_and(|policy| matches!(policy.mode, PolicyMode::Interleave | PolicyMode::WeightedInterleave));
         // Interleaving goes by page: with huge ones an array would lie on few nodes.
         let pages = if interleaved { PoolPages::NoHuge } else { PoolPages::Default };
-        let reach = if interleaved || policy.is_none() { Reach::default() } else { Reach::of(nodes) };
+        let reach = if interleaved || policy.is_none() { Nearest::default() } else { Nearest::of(nodes) };
         let pools = [const { AtomicPtr::new(null_mut()) }; MOST_POOLS];
         Self { spec: PoolSpec { policy, pages, most: None }, reach, pools }
     }

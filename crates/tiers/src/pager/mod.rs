@@ -4,8 +4,8 @@
 //! `relocate`, `protect_changed` and `fork_*`, under the same lock. Nothing here blocks on far, except copies that a fork makes necessary.
 //!
 //! `fault` looks at a page and decides; `read` brings data; `rescue` takes it from limbo; `evict` takes units out and writes
-//! them; `transfer` is what is under way to and from far; `retry` is what happens when that fails; `room` finds frames;
-//! `window` keeps most of near out of view while visits are recorded; `space` weighs far against what the program holds, `clean`
+//! them; `transfer` is what is under way to and from far; `retry` is what happens when that fails; `reclaim` finds frames;
+//! `window` keeps most of near out of view while visits are recorded; `far_space` weighs far against what the program holds, `clean`
 //! makes room there; `yielding` gives near up to objects that are
 //! never paged; `discard` follows the program's own unmapping; `fork` splits the world in two; `watch` tells who waits for
 //! what.
@@ -42,7 +42,7 @@ use crate::log::Log;
 use crate::recorder::Recorder;
 use crate::region::Regions;
 use nearfar_core::addr::{BLOCK, Extent, PAGE, block_start};
-use nearfar_core::policy::headroom::Aside;
+use nearfar_core::policy::headroom::Headroom;
 use nearfar_core::policy::merging::Merging;
 use nearfar_core::policy::{Evict, Prefetch, Run};
 use nearfar_core::stats::Counter;
@@ -100,7 +100,7 @@ pub struct Pager {
     fetch: Box<dyn Prefetch>,
     merging: Merging,
     capacity: u64,
-    aside: Aside,
+    aside: Headroom,
     // Pages that the eviction policy was told it may fill.
     kept: u64,
     // Pages of the charge that hold objects which are never paged.

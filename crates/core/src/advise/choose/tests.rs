@@ -3,7 +3,7 @@
 use super::super::demand::Demands;
 use super::super::demand::tests::{summary, swept};
 use super::super::machine::{Far, Machine, Paged, Tier};
-use super::super::unknowns::Guess;
+use super::super::unknowns::Unknowns;
 use super::*;
 use crate::profile::summary::{Pattern, Summary};
 
@@ -58,7 +58,7 @@ fn nothing_is_better_than_every_set_and_exchange_is_close() {
     for case in 0..CASES {
         let summary = some(&mut seed, 3 + case % 8);
         let demands = Demands::of(&summary);
-        let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
+        let model = Model::new(&summary, &demands, &machine, Unknowns::middle(&summary));
         let bytes = 1e8 * (1.0 + 5.0 * random(&mut seed));
         let chosen = into(&model, bytes, false);
         let count = summary.objects.len();
@@ -96,7 +96,7 @@ fn objects_of_different_times_share_bytes() {
     }
     let summary = summary(4.0, 8, groups);
     let demands = Demands::of(&summary);
-    let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
+    let model = Model::new(&summary, &demands, &machine, Unknowns::middle(&summary));
     assert_eq!(into(&model, 1.1e9, false).shares, [1.0, 1.0]);
     assert_eq!(into(&model, 0.9e9, false).shares, [0.0, 0.0]);
 }
@@ -109,7 +109,7 @@ fn fractions_are_whole_objects() {
         (group.count, group.most) = (objects, group.peak_bytes / objects);
         let summary = summary(4.0, 8, vec![group]);
         let demands = Demands::of(&summary);
-        let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
+        let model = Model::new(&summary, &demands, &machine, Unknowns::middle(&summary));
         into(&model, 0.9e9, true).shares[0]
     };
     assert_eq!([1, 2, 4, 10].map(near), [0.0, 0.5, 0.75, 0.9]);
@@ -121,7 +121,7 @@ fn sets_go_together_and_what_is_in_none_stays() {
     let groups = ["a", "b", "c"].map(|name| swept(name, 1e9, 10.0, 8));
     let summary = summary(4.0, 8, groups.to_vec());
     let demands = Demands::of(&summary);
-    let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
+    let model = Model::new(&summary, &demands, &machine, Unknowns::middle(&summary));
     let shares = |bytes: f64| {
         let room = Room { sets: &[vec![0, 2]], bytes, fractions: true, printed: None };
         choose(&model, &room).shares
@@ -138,7 +138,7 @@ fn behind_page_faults_nothing_is_better_by_the_time_that_is_printed() {
         let count = 3 + (6.0 * random(&mut seed)) as usize;
         let summary = some(&mut seed, count);
         let demands = Demands::of(&summary);
-        let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
+        let model = Model::new(&summary, &demands, &machine, Unknowns::middle(&summary));
         let near = 1e8 * (1.0 + 5.0 * random(&mut seed));
         let printed = |shares: &[f64]| model.flat_time(shares, near);
         let bytes = near - 16e6;
@@ -162,7 +162,7 @@ fn what_a_cache_holds_leaves_near_to_others() {
     first.pattern = Pattern::Random;
     let summary = summary(2.0, 8, vec![first, swept("second", 90e6, 60.0, 8)]);
     let demands = Demands::of(&summary);
-    let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
+    let model = Model::new(&summary, &demands, &machine, Unknowns::middle(&summary));
     let printed = |shares: &[f64]| model.flat_time(shares, 136e6);
     let mut room = Room { sets: &each_alone(2), bytes: 120e6, fractions: false, printed: Some(&printed) };
     assert_eq!(choose(&model, &room).shares, [0.0, 1.0]);
@@ -175,7 +175,7 @@ fn what_a_cache_would_hold_as_well_is_near_by_name() {
     let machine = paged();
     let summary = summary(2.0, 8, vec![swept("hot", 32e6, 400.0, 8), swept("warm", 64e6, 50.0, 8)]);
     let demands = Demands::of(&summary);
-    let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
+    let model = Model::new(&summary, &demands, &machine, Unknowns::middle(&summary));
     let printed = |shares: &[f64]| model.flat_time(shares, 64e6);
     let room = Room { sets: &each_alone(2), bytes: 48e6, fractions: false, printed: Some(&printed) };
     assert_eq!(choose(&model, &room).shares, [1.0, 0.0]);
@@ -186,7 +186,7 @@ fn many_groups_are_chosen_in_good_time() {
     let machine = machine();
     let summary = some(&mut 3, 300);
     let demands = Demands::of(&summary);
-    let model = Model::new(&summary, &demands, &machine, Guess::middle(&summary));
+    let model = Model::new(&summary, &demands, &machine, Unknowns::middle(&summary));
     let start = std::time::Instant::now();
     let chosen = into(&model, 5e9, false);
     assert!(!chosen.exact && chosen.seconds < model.time(&vec![0.0; 300], 0.0));
