@@ -395,5 +395,5 @@ fn injected_faults_are_announced() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("far fails on purpose: slow=1000000ns"), "{said}");
     let help = Command::new(nearfar_bin()).args(["run", "--help"]).env("NEARFAR_FAULTS", "full").output().expect("nearfar runs");
-    assert!(!String::from_utf8_lossy(&help.stdout).contains("faults"), "for tests only, so not in the help");
+    assert!(!String::from_utf8_lossy(&help.stdout).contains("--faults"), "for tests only, so not in the help");
 }
