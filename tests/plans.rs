@@ -33,7 +33,8 @@ fn the_hot_array_is_found_again(program: &[OsString]) {
     let (scratch, _beside) = (Scratch::new(), shared_machine());
     nearfar(&scratch, &["profile", "-q", "--budget", "10%", "-o", "app.nfprof", "--"], program);
     nearfar(&scratch, &["advise", "app.nfprof", "--near", "226M", "--far", "emu:bw=4G,lat=10us", "-o", "plan.toml"], &[]);
-    let plan = std::fs::read_to_string(scratch.work().join("plan.toml")).expect("a plan");
+    // None is written where nothing is worth a rule.
+    let plan = std::fs::read_to_string(scratch.work().join("plan.toml")).unwrap_or_default();
     if !plan.contains("make_hot") && program.len() > 1 {
         // An interpreter has much besides, which may take the little that is left.
         return println!("skipped: the plan leaves the array to the cache");

@@ -7,7 +7,7 @@
 use crate::lifecycle::{fork_child, fork_parent, fork_prepare, managed_even_inside, may_fork};
 use crate::next_symbol::Next;
 pub use crate::vm_sharers::Entry;
-use crate::{errno, stack, user_mode, vm_sharers};
+use crate::{errno, loader, stack, user_mode, vm_sharers};
 use nearfar_profile::recorder;
 use nearfar_sys::errno::call;
 use nearfar_tiers::memory::Memory;
@@ -55,8 +55,10 @@ pub unsafe fn raw_fork() -> libc::pid_t {
     }
     off_paged_stack(|| {
         fork_prepare();
+        loader::fork_prepare();
         // SAFETY: passed on to the caller.
         let pid = unsafe { next() };
+        loader::fork_done();
         let _kept = errno::Kept::now();
         if pid == 0 {
             fork_child()
@@ -124,8 +126,10 @@ pub unsafe fn clone(
     let args = [flags as u32 as usize, 0, parent, tls, child, 0];
     off_paged_stack(|| {
         fork_prepare();
+        loader::fork_prepare();
         // SAFETY: the child has a copy of all memory and goes on with a copy of this frame, as after fork.
         let result = unsafe { call(libc::SYS_clone, args) };
+        loader::fork_done();
         if result == Ok(0) {
             fork_child();
             // SAFETY: the stack that the caller gave for this. Ends the process, as returning does when there are no other

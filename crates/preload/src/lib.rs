@@ -32,6 +32,7 @@
 
 mod alloc_internal;
 mod errno;
+mod loader;
 mod next_symbol;
 mod loaded;
 mod libc_heap;

@@ -5,7 +5,7 @@
 
 use crate::early_atfork::{self, AtFork};
 use crate::managed::Managed;
-use crate::{alloc_internal, errno, exec, placing, profiling, small_heap, static_arrays, stdio, user_mode};
+use crate::{alloc_internal, errno, exec, loader, placing, profiling, small_heap, static_arrays, stdio, user_mode};
 use nearfar_profile::recorder;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::{own_limits, own_thread, process};
@@ -98,6 +98,10 @@ fn start_when_ready() -> Option<&'static Managed> {
     }
     let kept = errno::Kept::now();
     STARTER.store(process::tid(), Ordering::Relaxed);
+    let loader =
+        [loader::fork_prepare, loader::fork_done, loader::fork_done].map(|handler: extern "C" fn()| handler as *mut c_void);
+    // First of all: closest around the fork. SAFETY: as in `register_handlers`.
+    let _ = unsafe { early_atfork::register([loader[0], loader[1], loader[2], null_mut()]) };
     let state = start();
     early_atfork::pass_on();
     STATE.store(state as u8, Ordering::Release);

@@ -3,6 +3,7 @@
 //! dlsym(3) answers for the order of loading, in which an allocator of the program comes before the C library. Here one object is
 //! asked. Takes no memory, and no locks but the loader's own for walking its list.
 
+use crate::loader::look_up;
 use nearfar_core::addr::Extent;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -35,7 +36,7 @@ struct Search<'a> {
 fn with_object_of(addr: usize, each: &mut dyn FnMut(&Object)) {
     let mut search = Search { addr, each };
     // SAFETY: `visit` gets back the pointer to `search`, which outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
+    look_up(|| unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) });
 }
 
 /// Calls `each` of the search if the object holds its address.

@@ -1,5 +1,6 @@
 //! The function behind ours: the next one of a name in the order of loading.
 
+use crate::loader::look_up;
 use std::ffi::{CStr, c_void};
 use std::marker::PhantomData;
 use std::ptr::null_mut;
@@ -24,7 +25,7 @@ impl<F: Copy> Next<F> {
         let mut found = self.found.load(Ordering::Relaxed);
         if found.is_null() {
             // SAFETY: a C string constant. Looking up a name that exists does not allocate.
-            found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+            found = look_up(|| unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) });
             self.found.store(found, Ordering::Relaxed);
         }
         // SAFETY: `F` is a function pointer of the size of `found`, and of the type of this name (`new`).

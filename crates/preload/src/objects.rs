@@ -1,5 +1,6 @@
 //! The objects that the loader has loaded: the program and its libraries, where they lie and what they are called.
 
+use crate::loader::look_up;
 use nearfar_core::addr::Extent;
 use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -46,7 +47,7 @@ impl Object {
 pub fn loaded() -> Vec<Object> {
     let mut found: Vec<Object> = Vec::new();
     // SAFETY: `visit` gets back the pointer to `found`, which outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
+    look_up(|| unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) });
     found
 }
 
@@ -54,7 +55,7 @@ pub fn loaded() -> Vec<Object> {
 pub fn generation() -> u64 {
     let mut count = 0u64;
     // SAFETY: `visit_first` gets back the pointer to `count`, which outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(visit_first), (&raw mut count).cast()) };
+    look_up(|| unsafe { libc::dl_iterate_phdr(Some(visit_first), (&raw mut count).cast()) });
     count
 }
 

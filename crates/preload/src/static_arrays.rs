@@ -1,6 +1,7 @@
 //! Large static arrays (.bss) of the program and of the libraries it was started with: a Fortran program may have all its
 //! data there. Found in the program headers, at start, before any of it is large. Libraries loaded later are left alone.
 
+use crate::loader::look_up;
 use nearfar_core::addr::{Extent, PAGE, round_up};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::AtomicU8;
@@ -19,7 +20,7 @@ struct Found {
 pub fn find(min_size: usize) -> Vec<Extent> {
     let mut found = Found { min_size: min_size.max(LEAST), arrays: Vec::new() };
     // SAFETY: `visit` gets back the pointer to `found`, which outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
+    look_up(|| unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) });
     found.arrays
 }
 

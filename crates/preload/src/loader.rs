@@ -1,0 +1,75 @@
+//! The loader's locks. A fork copies them as they are: held by a thread that the child does not have, they stay held there for ever, and the
+//! child hangs at its first look-up. So none of our own look-ups is under way while this process forks (glibc resets these locks in
+//! no child up to 2.36 at least).
+//!
+//! Look-ups take microseconds and come once for each name. What the program does with the loader by itself (dlopen in one thread, fork in
+//! another) is as it is without nearfar.
+
+use nearfar_sys::process;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// The thread that looks something up, or forks; 0: none.
+static HOLDER: AtomicU32 = AtomicU32::new(0);
+/// The holder forks.
+static FORKS: AtomicBool = AtomicBool::new(false);
+/// So often a fork gives its CPU away for a look-up to end: far longer than one takes, and no longer, since whoever looks something up may
+/// wait for what the forking thread holds.
+const PATIENCE: u32 = 10_000;
+
+/// Runs `look`, a call of the loader, not during a fork.
+pub fn look_up<R>(look: impl FnOnce() -> R) -> R {
+    let own = process::tid();
+    // In a signal handler, or one around a fork.
+    if HOLDER.load(Ordering::Relaxed) == own {
+        return look();
+    }
+    while HOLDER.compare_exchange(0, own, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        std::thread::yield_now();
+    }
+    let found = look();
+    HOLDER.store(0, Ordering::Release);
+    found
+}
+
+/// Before a fork, as the last thing.
+pub extern "C" fn fork_prepare() {
+    let own = process::tid();
+    for _ in 0..PATIENCE {
+        if HOLDER.compare_exchange(0, own, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            FORKS.store(true, Ordering::Relaxed);
+            return;
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// After it in both processes, as the first thing.
+pub extern "C" fn fork_done() {
+    if FORKS.swap(false, Ordering::Relaxed) {
+        HOLDER.store(0, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One test: the holder is one for the process.
+    #[test]
+    fn look_ups_and_forks_take_turns() {
+        assert_eq!(look_up(|| look_up(|| 7)), 7);
+        assert_eq!(HOLDER.load(Ordering::Relaxed), 0);
+        fork_prepare();
+        assert_eq!(look_up(|| 8), 8, "by the thread that forks");
+        let other = std::thread::spawn(|| look_up(|| 9));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(!other.is_finished(), "another one waits");
+        fork_done();
+        assert_eq!(other.join().ok(), Some(9));
+        // A look-up that does not end keeps no fork waiting for ever, and stays the holder.
+        HOLDER.store(u32::MAX, Ordering::Relaxed);
+        fork_prepare();
+        fork_done();
+        assert_eq!(HOLDER.swap(0, Ordering::Relaxed), u32::MAX);
+    }
+}
