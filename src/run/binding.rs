@@ -4,7 +4,7 @@
 use crate::exit::refuse;
 use nearfar_core::addr::PAGE;
 use nearfar_core::node::{CpuList, Topology};
-use nearfar_core::placement::{Full, NodeSet, Order, Policy, Spread};
+use nearfar_core::placement::{Full, NodeSet, Placement, Policy, Spread};
 use nearfar_sys::affinity::{self, AffinityError};
 use nearfar_sys::map::OwnedMap;
 use nearfar_sys::numa::{self, MemoryPolicy, NumaError, PolicyMode};
@@ -49,16 +49,16 @@ impl Binding {
     }
 }
 
-/// Where memory comes from that nobody places by itself, under `order`.
-pub fn memory_of(order: &Order) -> Option<MemoryPolicy> {
-    let near = order.policy == Policy::All;
-    let (nodes, spread) = if near { (order.near, order.near_spread) } else { (order.far, order.far_spread) };
+/// Where memory comes from that nobody places by itself, under `placement`.
+pub fn memory_of(placement: &Placement) -> Option<MemoryPolicy> {
+    let near = placement.policy == Policy::All;
+    let (nodes, spread) = if near { (placement.near, placement.near_spread) } else { (placement.far, placement.far_spread) };
     let mode = match spread {
         _ if nodes.is_empty() => return None,
         Spread::Weighted => PolicyMode::WeightedInterleave,
         Spread::Interleave => PolicyMode::Interleave,
         // The only mode that takes no other node. Waiting is done before memory is granted, so that a stack may still spill.
-        Spread::Nearest if near && order.full == Full::Fail => PolicyMode::Bind,
+        Spread::Nearest if near && placement.full == Full::Fail => PolicyMode::Bind,
         Spread::Nearest => preferred(&nodes),
     };
     Some(MemoryPolicy::new(mode, nodes))
@@ -125,10 +125,11 @@ mod tests {
     }
 
     #[test]
-    fn memory_follows_the_order() {
+    fn memory_follows_the_placement() {
         let near = set(&[1]);
-        let order = |policy, full, near_spread| Order { policy, full, near_spread, near, far: set(&[0, 2]), ..Order::default() };
-        let mode = |policy, full, spread| memory_of(&order(policy, full, spread)).map(|memory| (memory.mode, memory.nodes));
+        let placement =
+            |policy, full, near_spread| Placement { policy, full, near_spread, near, far: set(&[0, 2]), ..Placement::default() };
+        let mode = |policy, full, spread| memory_of(&placement(policy, full, spread)).map(|memory| (memory.mode, memory.nodes));
         assert_eq!(mode(Policy::All, Full::Spill, Spread::Nearest), Some((PolicyMode::Preferred, near)));
         assert_eq!(mode(Policy::All, Full::Wait, Spread::Nearest), Some((PolicyMode::Preferred, near)));
         assert_eq!(mode(Policy::All, Full::Fail, Spread::Nearest), Some((PolicyMode::Bind, near)));
@@ -141,7 +142,7 @@ mod tests {
                 "{policy:?}"
             );
         }
-        assert_eq!(memory_of(&Order { policy: Policy::Sizes, near, ..Order::default() }), None, "far is nothing");
+        assert_eq!(memory_of(&Placement { policy: Policy::Sizes, near, ..Placement::default() }), None, "far is nothing");
     }
 
     #[test]

@@ -76,8 +76,8 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let mover = request.migration.take().map(|migration| migration.start(child.id()));
     let paged = !request.is_on_nodes();
     let live = (request.live && !request.quiet && paged).then(|| StatusLine::new(request.settings.near_bytes));
-    let order = &request.settings.order;
-    let observer = (!paged).then(|| Observer::new(Root::this(), child.id(), order.near, order.far).start());
+    let placement = &request.settings.placement;
+    let observer = (!paged).then(|| Observer::new(Root::this(), child.id(), placement.near, placement.far).start());
     let watchdog = Watchdog::new(request.on_stall, request.settings.faults.watch_ns);
     let mut watch = Watch { job, live, observer, last_tick: start, near_peak_seen: 0, watchdog };
     let end = Supervisor { child, signals }.until_end(|asked| watch.tick(asked))?;
@@ -183,7 +183,7 @@ fn tell(request: &RunRequest, of: &Account, moved: &[String]) {
     let outcome = Outcome { end, ..of.outcome.clone() };
     let settings = &request.settings;
     message::raw(&match &outcome.residence {
-        Some(residence) => summary::on_nodes(&outcome, residence, &settings.order, request.library.is_some()),
+        Some(residence) => summary::on_nodes(&outcome, residence, &settings.placement, request.library.is_some()),
         None => summary::summary(&outcome, of.near_bytes, &request.far, settings.kernel_paging),
     });
     moved.iter().for_each(message::line);
@@ -196,7 +196,7 @@ fn tell(request: &RunRequest, of: &Account, moved: &[String]) {
 fn write(request: &RunRequest, of: &Account, migration: Option<&Report>, target: &OutputFile) {
     let mut settings = request.settings.clone();
     if !of.ranks.is_empty() && request.is_on_nodes() {
-        settings.order.near_limit = of.near_bytes;
+        settings.placement.near_limit = of.near_bytes;
     } else if !of.ranks.is_empty() {
         settings.near_bytes = of.near_bytes;
     }

@@ -5,7 +5,7 @@ use crate::exit::refuse;
 use crate::files::spill_dir::FarDir;
 use crate::machine::{self, MemoryLimit};
 use crate::run::binding;
-use crate::run::placement::Ordered;
+use crate::run::placement::PlacementRequest;
 use crate::run::plan_file::PlanFile;
 use crate::run::tiers::Paged;
 use nearfar_core::addr::PAGE;
@@ -60,9 +60,9 @@ impl PagedJob {
         };
         let usual = FarSpec::Path(DEFAULT_FAR.to_owned());
         let mut settings = far_settings(near, paged.far.as_ref().unwrap_or(&usual), denied, notes)?;
-        let ordered = Ordered::of_budget(paged.mode, args, near, MIN_NEAR)?;
-        settings.order = ordered.order;
-        notes.extend(ordered.notes);
+        let requested = PlacementRequest::of_budget(paged.mode, args, near, MIN_NEAR)?;
+        settings.placement = requested.placement;
+        notes.extend(requested.notes);
         settings.heap_all = args.heap == Heap::All;
         settings.strict = args.commit == Commit::Strict;
         settings.denied = denied.0;
@@ -78,7 +78,7 @@ impl PagedJob {
         if let Way::Kernel(why) = &way {
             by_kernel(why, paged.mode, args, &mut settings, notes)?;
         }
-        Ok(Self { settings, plan: ordered.plan, memory })
+        Ok(Self { settings, plan: requested.plan, memory })
     }
 
     /// How far is named in files and messages.

@@ -1,5 +1,5 @@
-//! What was typed of modes and placement, as the order that every process of a job reads: policy, sizes, what happens when near is
-//! full, how pages are spread over nodes.
+//! What was typed of modes and placement, as every process of a job reads it (`core::placement::Placement`): policy, sizes, what happens
+//! when near is full, how pages are spread over nodes.
 
 use crate::cli::run::{Full as FullArg, Interleave, RunArgs};
 use crate::exit::refuse;
@@ -10,15 +10,15 @@ use crate::run::tiers::Nodes;
 use nearfar_core::mode::Mode;
 use nearfar_core::node::{Node, Topology};
 use nearfar_core::placement::nodes::{self, Source};
-use nearfar_core::placement::{Choice, Full, NodeSet, Order, Spread};
+use nearfar_core::placement::{Choice, Full, NodeSet, Placement, Spread};
 use nearfar_core::units::Bytes;
 use nearfar_sys::root::Root;
 use std::path::{Path, PathBuf};
 
-/// An order, and what comes with it.
-pub struct Ordered {
+/// A placement, and what comes with it.
+pub struct PlacementRequest {
     /// What programs are told.
-    pub order: Order,
+    pub placement: Placement,
     /// The plan that it is about.
     pub plan: Option<PlanFile>,
     /// What the user should know.
@@ -41,17 +41,17 @@ fn program_of(args: &RunArgs) -> Option<PathBuf> {
     executable::find(name, std::env::var_os("PATH").as_deref()).ok()?.canonicalize().ok()
 }
 
-impl Ordered {
+impl PlacementRequest {
     fn of(args: &RunArgs) -> anyhow::Result<Self> {
         let choice = args.place.clone().unwrap_or_default();
-        let mut order = Order { full: full(args), ..Order::default() };
-        choice.put(&mut order);
+        let mut placement = Placement { full: full(args), ..Placement::default() };
+        choice.put(&mut placement);
         let plan = match &choice {
             Choice::Plan(file) => Some(PlanFile::read(Path::new(file), program_of(args).as_deref(), args.force)?),
             _ => None,
         };
         let notes = plan.iter().flat_map(|plan| plan.notes.clone()).collect();
-        Ok(Self { order, plan, notes })
+        Ok(Self { placement, plan, notes })
     }
 
     /// For a budget of `near` bytes, `least` of which the pager needs for itself.
@@ -65,7 +65,7 @@ impl Ordered {
                     "--full is of flat and hybrid mode: in cache mode near is always full, and nothing fails for that",
                 ));
             }
-            Mode::Cache => return Ok(Self { order: Order::default(), plan: None, notes: Vec::new() }),
+            Mode::Cache => return Ok(Self { placement: Placement::default(), plan: None, notes: Vec::new() }),
             // As little cache as the pager can work with: what is not placed is paged through it.
             Mode::Flat => (least.max(near / 64) as f64 / near as f64).min(1.0),
             Mode::Hybrid(share) => share,
@@ -81,27 +81,27 @@ impl Ordered {
                 Bytes(least).exact()
             )));
         }
-        let mut ordered = Self::of(args)?;
-        ordered.order.cache_ppm = ((share * f64::from(WHOLE)).ceil() as u32).clamp(1, WHOLE);
-        Ok(ordered)
+        let mut requested = Self::of(args)?;
+        requested.placement.cache_ppm = ((share * f64::from(WHOLE)).ceil() as u32).clamp(1, WHOLE);
+        Ok(requested)
     }
 
     /// For `tiers` that are nodes of this machine.
     pub fn of_nodes(tiers: &Nodes, args: &RunArgs, topology: &Topology) -> anyhow::Result<Self> {
-        let mut ordered = if tiers.cache {
+        let mut requested = if tiers.cache {
             if args.full.is_some() || args.interleave == Some(Interleave::Near) || args.interleave == Some(Interleave::Both) {
                 return Err(refuse(
                     "--full and --interleave near are of flat mode: in cache mode pages come and go; leave them out",
                 ));
             }
-            Self { order: Order::default(), plan: None, notes: Vec::new() }
+            Self { placement: Placement::default(), plan: None, notes: Vec::new() }
         } else {
             Self::of(args)?
         };
-        let order = &mut ordered.order;
-        (order.near, order.far) = (tiers.near, tiers.far);
-        order.near_limit = tiers.limit.unwrap_or(u64::MAX);
-        order.cache_ppm = if tiers.cache { WHOLE } else { 0 };
+        let placement = &mut requested.placement;
+        (placement.near, placement.far) = (tiers.near, tiers.far);
+        placement.near_limit = tiers.limit.unwrap_or(u64::MAX);
+        placement.cache_ppm = if tiers.cache { WHOLE } else { 0 };
         if let Some(which @ (Interleave::Far | Interleave::Both)) = args.interleave
             && tiers.far.is_empty()
         {
@@ -111,19 +111,19 @@ impl Ordered {
                 tiers.near
             )));
         }
-        ordered.notes.extend(tiers.told.clone());
+        requested.notes.extend(tiers.told.clone());
         let (free, wanted) = (nodes::free_bytes(topology, &tiers.near), tiers.limit.unwrap_or(0));
         if wanted > free {
             let plural = if tiers.near.len() == 1 { "" } else { "s" };
-            ordered.notes.push(format!(
+            requested.notes.push(format!(
                 "near is {} of node{plural} {}, of which {} are free now",
                 Bytes(wanted),
                 tiers.near,
                 Bytes(free)
             ));
         }
-        ordered.spread(args, topology)?;
-        Ok(ordered)
+        requested.spread(args, topology)?;
+        Ok(requested)
     }
 
     fn spread(&mut self, args: &RunArgs, topology: &Topology) -> anyhow::Result<()> {
@@ -131,7 +131,7 @@ impl Ordered {
         let near = matches!(which, Interleave::Near | Interleave::Both);
         let far = matches!(which, Interleave::Far | Interleave::Both);
         let measured = args.machine.as_deref().map(|path| this_machine(path, topology)).transpose()?;
-        let Self { order, notes, .. } = self;
+        let Self { placement, notes, .. } = self;
         let mut spread = |set: NodeSet| {
             if !args.weighted || set.len() < 2 {
                 return Spread::Interleave;
@@ -151,10 +151,10 @@ impl Ordered {
             Spread::Weighted
         };
         if near {
-            order.near_spread = spread(order.near);
+            placement.near_spread = spread(placement.near);
         }
         if far {
-            order.far_spread = spread(order.far);
+            placement.far_spread = spread(placement.far);
         }
         Ok(())
     }
@@ -211,27 +211,27 @@ mod tests {
         nearfar_sys::machine::topology(&Root::open(&path).expect("a capture"))
     }
 
-    fn cxl(options: &[&str]) -> anyhow::Result<Ordered> {
+    fn cxl(options: &[&str]) -> anyhow::Result<PlacementRequest> {
         let set = |nodes: &[u32]| nodes.iter().copied().collect::<NodeSet>();
         let tiers = Nodes { near: set(&[0, 1]), far: NodeSet::EMPTY, limit: Some(1 << 40), cache: false, told: None };
-        Ordered::of_nodes(&tiers, &RunArgs::typed(options), &captured("booted-cxl"))
+        PlacementRequest::of_nodes(&tiers, &RunArgs::typed(options), &captured("booted-cxl"))
     }
 
     #[test]
     fn weights_come_from_the_firmware_or_a_file() {
-        let ordered = cxl(&["--interleave", "near", "--weighted", "--full", "wait", "--place", "size:1M.."]).expect("accepted");
-        let order = &ordered.order;
-        assert_eq!((order.near_spread, order.far_spread), (Spread::Weighted, Spread::Nearest));
-        assert_eq!((order.full, order.policy), (Full::Wait, Policy::Sizes));
-        assert_eq!((order.near_limit, order.cache_ppm), (1 << 40, 0));
-        assert!(ordered.notes[0].contains("are free now"), "{:?}", ordered.notes);
-        assert!(ordered.notes[1].contains("13:2 (bandwidths claimed by the firmware)"), "{:?}", ordered.notes);
+        let requested = cxl(&["--interleave", "near", "--weighted", "--full", "wait", "--place", "size:1M.."]).expect("accepted");
+        let placement = &requested.placement;
+        assert_eq!((placement.near_spread, placement.far_spread), (Spread::Weighted, Spread::Nearest));
+        assert_eq!((placement.full, placement.policy), (Full::Wait, Policy::Sizes));
+        assert_eq!((placement.near_limit, placement.cache_ppm), (1 << 40, 0));
+        assert!(requested.notes[0].contains("are free now"), "{:?}", requested.notes);
+        assert!(requested.notes[1].contains("13:2 (bandwidths claimed by the firmware)"), "{:?}", requested.notes);
         assert!(cxl(&["--interleave", "near", "--weighted", "--machine", "/nowhere"]).is_err());
         let set = |nodes: &[u32]| nodes.iter().copied().collect::<NodeSet>();
         let tiers = Nodes { near: set(&[0]), far: set(&[1]), limit: None, cache: false, told: None };
-        let far =
-            Ordered::of_nodes(&tiers, &RunArgs::typed(&["--interleave", "far"]), &captured("booted-cxl")).expect("accepted");
-        assert_eq!(far.order.far_spread, Spread::Interleave);
+        let far = PlacementRequest::of_nodes(&tiers, &RunArgs::typed(&["--interleave", "far"]), &captured("booted-cxl"))
+            .expect("accepted");
+        assert_eq!(far.placement.far_spread, Spread::Interleave);
         for which in ["far", "both"] {
             let error = cxl(&["--interleave", which]).err().expect("nothing is far").to_string();
             assert!(error.contains(&format!("--interleave {which}")) && error.contains("write --interleave near"), "{error}");
@@ -242,14 +242,14 @@ mod tests {
     fn budgets_are_shared_between_cache_and_objects() {
         let (near, least) = (1 << 30, 16 << 20);
         let share = |mode: Mode, options: &[&str], near| {
-            Ordered::of_budget(mode, &RunArgs::typed(options), near, least).map(|ordered| ordered.order)
+            PlacementRequest::of_budget(mode, &RunArgs::typed(options), near, least).map(|requested| requested.placement)
         };
-        let order = share(Mode::Hybrid(0.25), &["--place", "calls"], near).expect("accepted");
-        assert_eq!((order.cache_ppm, order.policy, order.is_numa()), (250_000, Policy::Calls, false));
-        let order = share(Mode::Flat, &[], near).expect("accepted");
-        assert_eq!((order.cache_ppm, order.policy), (15_625, Policy::All));
-        let order = share(Mode::Cache, &[], near).expect("accepted");
-        assert_eq!((order.cache_ppm, order.policy), (WHOLE, Policy::None));
+        let placement = share(Mode::Hybrid(0.25), &["--place", "calls"], near).expect("accepted");
+        assert_eq!((placement.cache_ppm, placement.policy, placement.is_numa()), (250_000, Policy::Calls, false));
+        let placement = share(Mode::Flat, &[], near).expect("accepted");
+        assert_eq!((placement.cache_ppm, placement.policy), (15_625, Policy::All));
+        let placement = share(Mode::Cache, &[], near).expect("accepted");
+        assert_eq!((placement.cache_ppm, placement.policy), (WHOLE, Policy::None));
         for (mode, options, near, hint) in [
             (Mode::Cache, &["--full", "fail"][..], near, "--full is of flat"),
             (Mode::Flat, &["--interleave", "near"], near, "--near node:0,1"),

@@ -32,7 +32,7 @@ const POLL: Duration = Duration::from_millis(5);
 const NOBODY_HOLDS: &str =
     "the ranks' shares of near are not held: nothing can be preloaded, and the kernel gives near to whoever asks first";
 
-/// `Order::cache_ppm` of cache mode.
+/// `Placement::cache_ppm` of cache mode.
 const ALL_PPM: u32 = 1_000_000;
 
 /// A rank before it has come to the broker.
@@ -153,8 +153,8 @@ impl Rank {
             }
         }
         ranked.rank.check(request, whole, places, ranked.near_bytes)?;
-        if request.settings.order.is_numa() {
-            request.settings.order.near_limit = ranked.near_bytes;
+        if request.settings.placement.is_numa() {
+            request.settings.placement.near_limit = ranked.near_bytes;
             let claim = ranked.come.claim;
             let shared = claim != Claim::Off && places > 1;
             let not_held = match &mut request.migration {
@@ -178,9 +178,9 @@ impl Rank {
     fn check(&self, request: &RunRequest, whole: u64, places: u32, share: u64) -> anyhow::Result<()> {
         let rank = self.member.rank.number;
         if self.claim == Claim::Off {
-            let order = &request.settings.order;
-            let (have, whose) = if order.is_numa() {
-                (order.near.iter().map(node_bytes).sum(), format!("nodes {}", order.near))
+            let placement = &request.settings.placement;
+            let (have, whose) = if placement.is_numa() {
+                (placement.near.iter().map(node_bytes).sum(), format!("nodes {}", placement.near))
             } else {
                 (machine::memory_limit().bytes, "this machine's memory".to_owned())
             };
@@ -286,9 +286,9 @@ impl Ranked {
 
     /// In flat and hybrid mode a part of near is cache, which has a least size: of a smaller near it may be a larger part.
     fn keep_a_cache(&self, request: &mut RunRequest) -> anyhow::Result<()> {
-        let order = &mut request.settings.order;
+        let placement = &mut request.settings.placement;
         let cache = |ppm: u32| u128::from(self.near_bytes) * u128::from(ppm) / u128::from(ALL_PPM);
-        if order.cache_ppm == ALL_PPM || cache(order.cache_ppm) >= u128::from(MIN_NEAR) {
+        if placement.cache_ppm == ALL_PPM || cache(placement.cache_ppm) >= u128::from(MIN_NEAR) {
             return Ok(());
         }
         if self.near_bytes < 2 * MIN_NEAR {
@@ -299,7 +299,7 @@ impl Ranked {
                 Bytes(MIN_NEAR).exact()
             )));
         }
-        order.cache_ppm = (MIN_NEAR * u64::from(ALL_PPM)).div_ceil(self.near_bytes) as u32;
+        placement.cache_ppm = (MIN_NEAR * u64::from(ALL_PPM)).div_ceil(self.near_bytes) as u32;
         Ok(())
     }
 
@@ -410,11 +410,11 @@ fn too_much_together(whole: u64, places: u32, have: u64, whose: &str) -> Option<
 
 /// Bytes of near that this node's ranks share.
 fn whole(request: &RunRequest) -> u64 {
-    let order = &request.settings.order;
-    if !order.is_numa() {
+    let placement = &request.settings.placement;
+    if !placement.is_numa() {
         return request.settings.near_bytes;
     }
-    order.near_limit.min(order.near.iter().map(node_bytes).sum())
+    placement.near_limit.min(placement.near.iter().map(node_bytes).sum())
 }
 
 /// Memory of a NUMA node.

@@ -8,14 +8,14 @@ use crate::files::output::OutputFile;
 use crate::launch::{executable, library};
 use crate::run::binding::{self, Binding};
 use crate::run::paging::PagedJob;
-use crate::run::placement::{self, Ordered};
+use crate::run::placement::{self, PlacementRequest};
 use crate::run::plan_file::PlanFile;
 use crate::run::tiers::{self, Nodes, Tiers};
 use crate::run::trace_file::TraceFile;
 use nearfar_core::addr::{CHUNK_PAGES, PAGE};
 use nearfar_core::mode::Mode;
 use nearfar_core::node::Topology;
-use nearfar_core::placement::{Order, Policy, nodes};
+use nearfar_core::placement::{Placement, Policy, nodes};
 use nearfar_core::tier::{FarSpec, NearSpec};
 use nearfar_core::units::Bytes;
 use nearfar_host::mover::{Limits, NumaCache, Who};
@@ -124,7 +124,7 @@ impl RunRequest {
         if trace.is_some() {
             notes.push("a trace is recorded: the program is slowed down, and this run's figures say nothing of others".into());
         }
-        let place = (settings.order.policy != Policy::None).then(|| args.place.clone().unwrap_or_default().to_string());
+        let place = (settings.placement.policy != Policy::None).then(|| args.place.clone().unwrap_or_default().to_string());
         let (argv, live, quiet, on_stall) = (args.program, args.live, args.quiet, args.on_stall);
         Ok(Self {
             program,
@@ -149,7 +149,7 @@ impl RunRequest {
 
     /// True when near and far are nodes: nothing is paged.
     pub fn is_on_nodes(&self) -> bool {
-        self.settings.order.is_numa()
+        self.settings.placement.is_numa()
     }
 }
 
@@ -199,14 +199,14 @@ fn several_nodes() -> bool {
 
 /// Both tiers are nodes.
 fn on_nodes(tiers: &Nodes, args: &RunArgs, program: &Path, topology: &Topology, notes: &mut Vec<String>) -> anyhow::Result<Made> {
-    let Ordered { order, plan, notes: found } = Ordered::of_nodes(tiers, args, topology)?;
+    let PlacementRequest { placement, plan, notes: found } = PlacementRequest::of_nodes(tiers, args, topology)?;
     notes.extend(found);
     let library = match executable::preloadable(program)? {
         // Pages are moved from outside, and any program will do.
         _ if tiers.cache => None,
         Ok(()) => Some(library::find()?),
         // The kernel's policy for the whole process is all that everything-near takes, but for waiting.
-        Err(obstacle) if order.policy == Policy::All && args.full != Some(FullArg::Wait) => {
+        Err(obstacle) if placement.policy == Policy::All && args.full != Some(FullArg::Wait) => {
             if let Some(limit) = tiers.limit {
                 return Err(refuse(format_args!(
                     "{}: nothing can be preloaded, and the kernel alone does not hold near to {}; leave the limit out (--near node:{}), or \
@@ -229,11 +229,11 @@ fn on_nodes(tiers: &Nodes, args: &RunArgs, program: &Path, topology: &Topology, 
     };
     let near_bytes = tiers.limit.unwrap_or_else(|| nodes::bytes(topology, &tiers.near));
     let mut settings = Settings::new(near_bytes, "").map_err(|errno| refuse(format_args!("--far: {errno}")))?;
-    settings.order = order;
-    let migration = if tiers.cache { Some(numa_cache(&settings.order, args, topology)?) } else { None };
+    settings.placement = placement;
+    let migration = if tiers.cache { Some(numa_cache(&settings.placement, args, topology)?) } else { None };
     let memory = match &migration {
         Some(migration) => migration.memory(),
-        None => binding::memory_of(&settings.order),
+        None => binding::memory_of(&settings.placement),
     };
     notes.extend(migration.iter().flat_map(|migration| migration.notes.clone()));
     let near = NearSpec::Node { nodes: tiers.near.iter().collect(), limit: tiers.limit }.to_string();
@@ -243,14 +243,14 @@ fn on_nodes(tiers: &Nodes, args: &RunArgs, program: &Path, topology: &Topology, 
 }
 
 /// Cache mode between nodes: hot pages move to near, cold ones back.
-fn numa_cache(order: &Order, args: &RunArgs, topology: &Topology) -> anyhow::Result<NumaCache> {
+fn numa_cache(placement: &Placement, args: &RunArgs, topology: &Topology) -> anyhow::Result<NumaCache> {
     let measured = args.machine.as_deref().map(|path| placement::this_machine(path, topology)).transpose()?;
     let who = match args.migrate {
         Migration::Auto => Who::Auto,
         Migration::Force => Who::Force,
         Migration::Off => Who::Off,
     };
-    NumaCache::plan(order, topology, measured.as_ref(), who, mover_limits(args)?).map_err(|error| {
+    NumaCache::plan(placement, topology, measured.as_ref(), who, mover_limits(args)?).map_err(|error| {
         refuse(format_args!(
             "{error}. With a size for --near and a directory or emu:bw=4G,lat=10us for --far, memory is paged instead"
         ))

@@ -6,7 +6,7 @@ use crate::machine::Machine;
 use crate::run::account::RankRecord;
 use crate::run::outcome::{BOUND_METHOD, Derived, Outcome};
 use nearfar_core::mode::Mode;
-use nearfar_core::placement::{Full, Order};
+use nearfar_core::placement::{Full, Placement};
 use nearfar_core::policy::fetch_grain::Grain;
 use nearfar_core::stats::{COUNTERS, Counter, Snapshot};
 use nearfar_host::mover::Report;
@@ -135,7 +135,7 @@ pub struct Ran<'a> {
 
 impl Ran<'_> {
     fn grain(&self) -> Option<String> {
-        let paged = !self.settings.order.is_numa() && !self.settings.kernel_paging;
+        let paged = !self.settings.placement.is_numa() && !self.settings.kernel_paging;
         paged.then(|| Grain::of_number(self.settings.grain_pages).to_string())
     }
 }
@@ -164,7 +164,7 @@ impl<'a> RunFile<'a> {
             place: ran.place,
             grain: ran.grain(),
             migration: ran.migration,
-            nodes: outcome.residence.as_ref().map(|residence| Nodes::of(&ran.settings.order, residence)),
+            nodes: outcome.residence.as_ref().map(|residence| Nodes::of(&ran.settings.placement, residence)),
             machine,
             wall_s: outcome.wall.as_secs_f64(),
             cpu_user_s: outcome.cpu_user.as_secs_f64(),
@@ -194,12 +194,12 @@ impl<'a> RunFile<'a> {
 }
 
 impl<'a> Nodes<'a> {
-    fn of(order: &Order, residence: &'a Residence) -> Self {
+    fn of(placement: &Placement, residence: &'a Residence) -> Self {
         Self {
-            near: order.near.to_string(),
-            far: order.far.to_string(),
-            near_limit_bytes: Some(order.near_limit).filter(|&limit| limit != u64::MAX),
-            full: match order.full {
+            near: placement.near.to_string(),
+            far: placement.far.to_string(),
+            near_limit_bytes: Some(placement.near_limit).filter(|&limit| limit != u64::MAX),
+            full: match placement.full {
                 Full::Spill => "spill",
                 Full::Fail => "fail",
                 Full::Wait => "wait",

@@ -3,7 +3,7 @@
 use crate::exit::STOPPED_BY_NEARFAR;
 use crate::launch::supervisor::End;
 use crate::run::outcome::{Derived, Outcome};
-use nearfar_core::placement::{NodeSet, Order};
+use nearfar_core::placement::{NodeSet, Placement};
 use nearfar_core::stats::{Counter, GRAINS};
 use nearfar_core::units::Bytes;
 use nearfar_host::residence::Residence;
@@ -150,7 +150,7 @@ fn paged_by_kernel(
 }
 
 /// The summary of a run between nodes, of which `residence` was seen. Without `preloaded` no process could be managed.
-pub fn on_nodes(outcome: &Outcome, residence: &Residence, order: &Order, preloaded: bool) -> String {
+pub fn on_nodes(outcome: &Outcome, residence: &Residence, placement: &Placement, preloaded: bool) -> String {
     let mut text = String::new();
     let mut line = |words: std::fmt::Arguments<'_>| {
         // Writing to a String cannot fail.
@@ -169,9 +169,9 @@ pub fn on_nodes(outcome: &Outcome, residence: &Residence, order: &Order, preload
             "where its memory lay was not seen: the program ended too soon, or /proc/PID/numa_maps is not to be had"
         ));
     } else {
-        let mut words = format!("near ({}) {} at peak", nodes(&order.near), Bytes(peak.near));
-        if !order.far.is_empty() {
-            let _ = write!(words, ", far ({}) {}", nodes(&order.far), Bytes(peak.far));
+        let mut words = format!("near ({}) {} at peak", nodes(&placement.near), Bytes(peak.near));
+        if !placement.far.is_empty() {
+            let _ = write!(words, ", far ({}) {}", nodes(&placement.far), Bytes(peak.far));
         }
         if peak.other > 0 {
             let _ = write!(words, ", other nodes {}", Bytes(peak.other));
@@ -315,25 +315,25 @@ mod tests {
     #[test]
     fn runs_between_nodes_say_where_memory_lay() {
         let set = |nodes: &[u32]| nodes.iter().copied().collect::<NodeSet>();
-        let order = Order { near: set(&[1]), far: set(&[0, 2]), ..Order::default() };
+        let placement = Placement { near: set(&[1]), far: set(&[0, 2]), ..Placement::default() };
         let peak = Resident { near: 96 << 20, far: 32 << 20, other: 0 };
         let residence = Residence { looks: 4, peak, near_peak_bytes: peak.near };
-        let text = on_nodes(&outcome(&[]), &residence, &order, true);
+        let text = on_nodes(&outcome(&[]), &residence, &placement, true);
         assert_eq!(
             text,
             "nearfar: near (node 1) 96.0 MiB at peak, far (nodes 0,2) 32.0 MiB; seen at 4 looks, in a run of 10.0 s\n"
         );
         let counters = [(Counter::PlacedObjects, 2), (Counter::SpilledObjects, 1), (Counter::SpilledBytes, 1 << 20)];
-        let text = on_nodes(&outcome(&counters), &residence, &order, true);
+        let text = on_nodes(&outcome(&counters), &residence, &placement, true);
         assert!(
             text.contains("placed near: 2 objects") && text.contains("near was full: 1 objects of 1.0 MiB went to far"),
             "{text}"
         );
         let mut run = outcome(&[]);
         run.processes = 0;
-        let text = on_nodes(&run, &Residence::default(), &order, true);
+        let text = on_nodes(&run, &Residence::default(), &placement, true);
         assert!(text.contains("no process was managed") && text.contains("ended too soon"), "{text}");
-        assert!(!on_nodes(&run, &residence, &order, false).contains("no process"));
+        assert!(!on_nodes(&run, &residence, &placement, false).contains("no process"));
     }
 
     #[test]

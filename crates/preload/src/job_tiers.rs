@@ -72,7 +72,7 @@ pub fn whereabouts(placing: &Placing, range: Extent) -> [u64; 3] {
 
 /// The tier that pages on `node` are in, in a job on nodes.
 pub fn tier_of_node(placing: &Placing, node: u32) -> Tier {
-    if placing.order().near.contains(node) { Tier::Near } else { Tier::Far }
+    if placing.placement().near.contains(node) { Tier::Near } else { Tier::Far }
 }
 
 /// Bytes of a tier: in all, free, given out.
@@ -82,12 +82,12 @@ pub fn capacity(placing: &Placing, tier: Tier) -> (u64, u64, u64) {
     };
     match tier {
         Tier::Near => {
-            let (room, nodes) = (placing.room(), &placing.order().near);
+            let (room, nodes) = (placing.room(), &placing.placement().near);
             let total = room.most().min(of(nodes, zones::total_bytes));
             (total, room.left().unwrap_or_else(|| of(nodes, numa::free_bytes)), room.live())
         }
         Tier::Far => {
-            let nodes = &placing.order().far;
+            let nodes = &placing.placement().far;
             (of(nodes, zones::total_bytes), of(nodes, numa::free_bytes), 0)
         }
     }
@@ -97,7 +97,7 @@ pub fn capacity(placing: &Placing, tier: Tier) -> (u64, u64, u64) {
 pub fn describe(placing: &Placing) -> &'static CStr {
     static TEXT: OnceLock<CString> = OnceLock::new();
     TEXT.get_or_init(|| {
-        let order = placing.order();
+        let placement = placing.placement();
         let nodes = |nodes: &NodeSet| match nodes.len() {
             0 => "any other node".to_owned(),
             1 => format!("node {nodes}"),
@@ -108,7 +108,7 @@ pub fn describe(placing: &Placing) -> &'static CStr {
                 let most = nearfar_core::units::Bytes(placing.room().most());
                 format!("near: memory of this job that is never paged (at most {most}), far: paged by nearfar run")
             }
-            None => format!("near: {}, far: {} (nearfar run)", nodes(&order.near), nodes(&order.far)),
+            None => format!("near: {}, far: {} (nearfar run)", nodes(&placement.near), nodes(&placement.far)),
         };
         CString::new(text).unwrap_or_default()
     })

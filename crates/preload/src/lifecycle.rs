@@ -129,7 +129,7 @@ fn start() -> State {
         return State::Profiling;
     };
     exec::remember(ENV_JOB, &path);
-    if job.settings().order.is_numa() {
+    if job.settings().placement.is_numa() {
         start_placing(job);
         return State::Placing;
     }

@@ -8,7 +8,7 @@
 use crate::health::{Health, Stalled};
 use crate::ledger::{ACCOUNTS, Account, Accounts, Ledger};
 use nearfar_core::faults::Faults;
-use nearfar_core::placement::Order;
+use nearfar_core::placement::Placement;
 use nearfar_core::stats::{COUNTER_COUNT, COUNTERS, Combine, Counter, FINGERPRINT, Snapshot};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::process;
@@ -65,7 +65,7 @@ pub struct Settings {
     /// There is no userfaultfd: the kernel pages a mapped spill file.
     pub kernel_paging: bool,
     /// Which objects go where, in flat and hybrid mode.
-    pub order: Order,
+    pub placement: Placement,
     /// Bytes of `far_dir` in use.
     far_dir_len: u32,
     far_dir: [u8; PATH_BYTES],
@@ -98,7 +98,7 @@ impl Settings {
             faults: Faults::default(),
             user_only: false,
             kernel_paging: false,
-            order: Order::default(),
+            placement: Placement::default(),
             far_dir_len: far_dir.len() as u32,
             far_dir: [0; PATH_BYTES],
             trace_len: 0,

@@ -1,6 +1,6 @@
 //! What `--place` says, as text: `all`, `size:1M..5M,10M..`, `plan:FILE`, `calls`. Opens nothing; printing gives text that parses back.
 
-use super::{MAX_SIZE_RANGES, Order, Policy, SizeRange};
+use super::{MAX_SIZE_RANGES, Placement, Policy, SizeRange};
 use crate::error::Error;
 use crate::units::Bytes;
 use std::fmt;
@@ -21,7 +21,7 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// As it stands in an order.
+    /// As it stands in a placement.
     pub const fn policy(&self) -> Policy {
         match self {
             Self::All => Policy::All,
@@ -31,14 +31,14 @@ impl Choice {
         }
     }
 
-    /// Writes policy and sizes into `order`.
-    pub fn put(&self, order: &mut Order) {
-        order.policy = self.policy();
+    /// Writes policy and sizes into `placement`.
+    pub fn put(&self, placement: &mut Placement) {
+        placement.policy = self.policy();
         let ranges = if let Self::Sizes(ranges) = self { ranges.as_slice() } else { &[] };
-        order.size_count = 0;
-        for (place, range) in order.sizes.iter_mut().zip(ranges) {
+        placement.size_count = 0;
+        for (place, range) in placement.sizes.iter_mut().zip(ranges) {
             *place = *range;
-            order.size_count += 1;
+            placement.size_count += 1;
         }
     }
 }
@@ -175,11 +175,11 @@ mod tests {
 
     #[test]
     fn an_order_holds_what_was_chosen() {
-        let mut order = Order::default();
-        sizes(&[(1, 2), (3, 4)]).put(&mut order);
-        assert_eq!((order.policy, order.sizes().len(), order.sizes()[1].most), (Policy::Sizes, 2, 4));
-        Choice::All.put(&mut order);
-        assert_eq!((order.policy, order.sizes().len()), (Policy::All, 0));
+        let mut placement = Placement::default();
+        sizes(&[(1, 2), (3, 4)]).put(&mut placement);
+        assert_eq!((placement.policy, placement.sizes().len(), placement.sizes()[1].most), (Policy::Sizes, 2, 4));
+        Choice::All.put(&mut placement);
+        assert_eq!((placement.policy, placement.sizes().len()), (Policy::All, 0));
     }
 
     proptest! {

@@ -4,15 +4,15 @@
 //! Words: *near* and *far* are the tiers; an *object* is a heap block, a mapping, a static array or a stack; a *node* is a NUMA node.
 
 mod node_set;
-mod order;
+mod job;
 mod choice;
 pub mod plan;
 pub mod table;
 pub mod nodes;
 
 pub use choice::Choice;
+pub use job::{Full, MAX_SIZE_RANGES, ObjectKind, Placement, Policy, SizeRange, Spread, Tier};
 pub use node_set::{MAX_NODES, NodeSet};
-pub use order::{Full, MAX_SIZE_RANGES, ObjectKind, Order, Policy, SizeRange, Spread, Tier};
 pub use plan::MAX_BUILD_ID;
 
 /// Libraries whose functions hand on to malloc for their callers: what they call is not where an object is allocated.

@@ -1,7 +1,7 @@
 //! The two sets of nodes between which pages move: how much faster near is, how much room there is, and which node is nearest.
 
 use nearfar_core::node::{Chase, Memory, Node, Topology, Validity};
-use nearfar_core::placement::{NodeSet, Order, Tier};
+use nearfar_core::placement::{NodeSet, Placement, Tier};
 use nearfar_core::policy::migrate::{Gain, Origin, Room, Speed};
 use nearfar_sys::numa;
 use std::collections::BTreeMap;
@@ -40,28 +40,31 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// The nodes of `order` on the machine of `topology`; `measured` is this machine's node.json.
+    /// The nodes of `placement` on the machine of `topology`; `measured` is this machine's node.json.
     ///
     /// # Errors
     /// These are not two sets of nodes with memory that this process may use.
-    pub fn of(order: &Order, topology: &Topology, measured: Option<&Node>) -> Result<Self, NoPair> {
+    pub fn of(placement: &Placement, topology: &Topology, measured: Option<&Node>) -> Result<Self, NoPair> {
         let usable = |set: &NodeSet| -> NodeSet {
             let has_memory = |&node: &u32| topology.node(node).is_some_and(|node| node.bytes > 0 && node.allowed);
             set.iter().filter(has_memory).collect()
         };
-        let near = usable(&order.near);
-        let far =
-            if order.far.is_empty() { usable(&topology.nodes.iter().map(|node| node.id).collect()) } else { usable(&order.far) };
+        let near = usable(&placement.near);
+        let far = if placement.far.is_empty() {
+            usable(&topology.nodes.iter().map(|node| node.id).collect())
+        } else {
+            usable(&placement.far)
+        };
         let far: NodeSet = far.iter().filter(|&node| !near.contains(node)).collect();
         if near.is_empty() || far.is_empty() {
             let count = topology.nodes.iter().filter(|node| node.bytes > 0).count();
-            return Err(NoPair { usable: count, near: order.near.to_string(), far: order.far.to_string() });
+            return Err(NoPair { usable: count, near: placement.near.to_string(), far: placement.far.to_string() });
         }
         let margin = |node: u32| (node, (topology.node(node).map_or(0, |node| node.bytes) / MARGIN_PART).max(LEAST_MARGIN));
         let all = || near.iter().chain(far.iter());
         let pairs = all().flat_map(|from| all().map(move |to| (from, to)));
         Ok(Self {
-            near_limit: order.near_limit,
+            near_limit: placement.near_limit,
             gain: gain(&near, &far, topology, measured),
             margins: all().map(margin).collect(),
             distances: pairs.filter_map(|(from, to)| Some(((from, to), topology.distance(from, to)?))).collect(),
@@ -152,15 +155,15 @@ mod tests {
         Topology { nodes, distances, allowed: "0-3".parse().expect("a list"), ..Topology::default() }
     }
 
-    fn order(near: &[u32], far: &[u32]) -> Order {
-        Order { near: near.iter().copied().collect(), far: far.iter().copied().collect(), ..Order::default() }
+    fn placement(near: &[u32], far: &[u32]) -> Placement {
+        Placement { near: near.iter().copied().collect(), far: far.iter().copied().collect(), ..Placement::default() }
     }
 
     #[test]
     fn one_node_is_refused_with_advice() {
         let single = machine(vec![node(0, "0-3", None)], &[&[10]]);
-        for order in [order(&[0], &[]), order(&[0], &[0]), order(&[1], &[0])] {
-            let error = Pair::of(&order, &single, None).expect_err("refused").to_string();
+        for placement in [placement(&[0], &[]), placement(&[0], &[0]), placement(&[1], &[0])] {
+            let error = Pair::of(&placement, &single, None).expect_err("refused").to_string();
             assert!(error.contains("this machine has 1"), "{error}");
         }
     }
@@ -168,11 +171,11 @@ mod tests {
     #[test]
     fn firmware_for_memories_of_one_socket_and_distance_for_two() {
         let cxl = machine(vec![node(0, "0-3", Some((100.0, 2e11))), node(1, "", Some((250.0, 3e10)))], &[&[10, 20], &[20, 10]]);
-        let pair = Pair::of(&order(&[0], &[]), &cxl, None).expect("a pair");
+        let pair = Pair::of(&placement(&[0], &[]), &cxl, None).expect("a pair");
         assert_eq!((pair.gain.origin, pair.gain.ns_per_visit.round() as u32, pair.far.first()), (Origin::Firmware, 600, Some(1)));
         let sockets =
             machine(vec![node(0, "0-1", Some((100.0, 2e11))), node(1, "2-3", Some((100.0, 2e11)))], &[&[10, 21], &[21, 10]]);
-        let pair = Pair::of(&order(&[1], &[0]), &sockets, None).expect("a pair");
+        let pair = Pair::of(&placement(&[1], &[0]), &sockets, None).expect("a pair");
         assert_eq!((pair.gain.origin, pair.gain.ns_per_visit.round() as u32), (Origin::Distance, 440));
     }
 
@@ -180,7 +183,7 @@ mod tests {
     fn the_nearest_node_with_room() {
         let nodes = (0..4).map(|id| node(id, if id < 2 { "0" } else { "" }, None)).collect();
         let rows: [&[u32]; 4] = [&[10, 21, 13, 23], &[21, 10, 23, 13], &[13, 23, 10, 23], &[23, 13, 23, 10]];
-        let pair = Pair::of(&order(&[2, 3], &[0, 1]), &machine(nodes, &rows), None).expect("a pair");
+        let pair = Pair::of(&placement(&[2, 3], &[0, 1]), &machine(nodes, &rows), None).expect("a pair");
         let free = BTreeMap::from([(0, 1 << 30), (1, 1 << 30), (2, 4 << 20), (3, 1 << 20)]);
         assert_eq!(pair.target(Some(0), Tier::Near, 2 << 20, &free), Some(2));
         assert_eq!(pair.target(Some(1), Tier::Near, 2 << 20, &free), Some(2), "node 3 is nearer, but full");

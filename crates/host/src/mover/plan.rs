@@ -4,7 +4,7 @@ use super::pair::{NoPair, Pair};
 use super::report::Report;
 use super::rounds::{Limits, Rounds, Shared};
 use nearfar_core::node::{Node, Topology};
-use nearfar_core::placement::{NodeSet, Order};
+use nearfar_core::placement::{NodeSet, Placement};
 use nearfar_core::policy::migrate::Gain;
 use nearfar_core::units::Bytes;
 use nearfar_sys::damon;
@@ -37,12 +37,18 @@ pub struct NumaCache {
 }
 
 impl NumaCache {
-    /// Settles it for `order` on this machine; `measured` is this machine's node.json, if there is one.
+    /// Settles it for `placement` on this machine; `measured` is this machine's node.json, if there is one.
     ///
     /// # Errors
     /// There are no two sets of nodes.
-    pub fn plan(order: &Order, topology: &Topology, measured: Option<&Node>, who: Who, limits: Limits) -> Result<Self, NoPair> {
-        let pair = Pair::of(order, topology, measured)?;
+    pub fn plan(
+        placement: &Placement,
+        topology: &Topology,
+        measured: Option<&Node>,
+        who: Who,
+        limits: Limits,
+    ) -> Result<Self, NoPair> {
+        let pair = Pair::of(placement, topology, measured)?;
         let tiering = Tiering::of(&Root::this());
         let mut cache = Self { pair, sampler: None, limits, kernel: false, notes: Vec::new() };
         let Pair { near, far, gain, .. } = &cache.pair;
@@ -75,7 +81,7 @@ impl NumaCache {
             },
         };
         cache.notes.push(note);
-        if order.near_limit != u64::MAX {
+        if placement.near_limit != u64::MAX {
             cache.notes.extend(cache.not_held());
         }
         Ok(cache)
@@ -163,14 +169,14 @@ mod tests {
         let node = |id| nearfar_core::node::MemoryNode { id, bytes: 1 << 30, allowed: true, ..Default::default() };
         let topology = Topology { nodes: vec![node(0), node(1)], ..Topology::default() };
         let set = |id: u32| NodeSet::from_iter([id]);
-        let order = Order { near: set(0), far: set(1), near_limit: 64 << 20, ..Order::default() };
+        let placement = Placement { near: set(0), far: set(1), near_limit: 64 << 20, ..Placement::default() };
         let limits = Limits { bytes_per_s: 1e9, cpu_share: 0.01 };
-        let mut cache = NumaCache::plan(&order, &topology, None, Who::Off, limits).expect("planned");
+        let mut cache = NumaCache::plan(&placement, &topology, None, Who::Off, limits).expect("planned");
         assert!(cache.notes.iter().any(|note| note.contains("not held")), "{:?}", cache.notes);
         cache.limit_near(16 << 20);
         assert_eq!(cache.pair.room(&cache.pair.free(), 17 << 20).near.min(0), -(1 << 20));
-        let unlimited =
-            NumaCache::plan(&Order { near_limit: u64::MAX, ..order }, &topology, None, Who::Off, limits).expect("planned");
+        let unlimited = NumaCache::plan(&Placement { near_limit: u64::MAX, ..placement }, &topology, None, Who::Off, limits)
+            .expect("planned");
         assert!(!unlimited.notes.iter().any(|note| note.contains("not held")), "{:?}", unlimited.notes);
     }
 }

@@ -30,7 +30,7 @@ impl Placing {
             self.count_placed(bytes as usize);
             return Grant::Near;
         }
-        match self.order.full {
+        match self.placement.full {
             Full::Spill => {
                 self.room.count(Counter::SpilledObjects, 1);
                 self.room.count(Counter::SpilledBytes, bytes);

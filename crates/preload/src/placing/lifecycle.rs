@@ -14,7 +14,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 fn plan_of(settings: &Settings) -> Option<Sites> {
-    if settings.order.policy != Policy::Plan {
+    if settings.placement.policy != Policy::Plan {
         return None;
     }
     let path = std::path::Path::new(OsStr::from_bytes(settings.plan()));
@@ -37,26 +37,26 @@ fn plan_of(settings: &Settings) -> Option<Sites> {
 /// Starts placing in a job whose tiers are NUMA nodes.
 pub fn start_nodes(job: Job) {
     let settings = job.settings();
-    let order = settings.order.clone();
+    let placement = settings.placement.clone();
     job.bury_own_past();
     let slot = job.join();
     if slot.is_none() {
         job.note_unmanaged();
     }
-    let limited = order.near_limit != u64::MAX || order.full != Full::Spill;
+    let limited = placement.near_limit != u64::MAX || placement.full != Full::Spill;
     let limits = match slot {
-        Some(_) if limited => Limits::Nodes(NodeRoom::new(job, order.near, order.near_limit, order.full)),
+        Some(_) if limited => Limits::Nodes(NodeRoom::new(job, placement.near, placement.near_limit, placement.full)),
         _ => Limits::None,
     };
-    let mut placing = Placing::new(order, None, limits, slot);
+    let mut placing = Placing::new(placement, None, limits, slot);
     placing.sites = plan_of(settings);
-    if placing.order.policy == Policy::All && !by_process(&placing.order) {
+    if placing.placement.policy == Policy::All && !by_process(&placing.placement) {
         // Each object is counted: what is not placed must not be near by the process's policy.
         let policy = placing.far_policy.unwrap_or_default();
         let _ = numa::set_thread(&policy);
     }
     let placing = placing.publish();
-    if !by_process(&placing.order) {
+    if !by_process(&placing.placement) {
         placing.place_statics();
         placing.place_main_stack();
     }
@@ -65,14 +65,14 @@ pub fn start_nodes(job: Job) {
 
 /// Starts placing in a paged job: returns the static arrays that are near and must not be paged. `start_paged` follows.
 pub fn start_paged(settings: &Settings, managed: &'static Managed, slot: &'static Slot) -> Vec<Extent> {
-    let order = settings.order.clone();
+    let placement = settings.placement.clone();
     let near = u128::from(settings.near_bytes);
-    let flat = (near * u128::from(1_000_000 - order.cache_ppm.min(1_000_000)) / 1_000_000) as u64;
-    let limits = Limits::Budget(managed, flat.min(order.near_limit) / PAGE as u64);
-    let mut placing = Placing::new(order, Some(managed), limits, Some(slot));
+    let flat = (near * u128::from(1_000_000 - placement.cache_ppm.min(1_000_000)) / 1_000_000) as u64;
+    let limits = Limits::Budget(managed, flat.min(placement.near_limit) / PAGE as u64);
+    let mut placing = Placing::new(placement, Some(managed), limits, Some(slot));
     placing.sites = plan_of(settings);
     let placing = placing.publish();
-    if placing.order.policy == Policy::None { Vec::new() } else { placing.place_statics() }
+    if placing.placement.policy == Policy::None { Vec::new() } else { placing.place_statics() }
 }
 
 /// In a paged job, once static arrays are managed: allocations may be placed from now on.

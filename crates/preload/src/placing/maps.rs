@@ -39,7 +39,7 @@ pub fn place_map(len: usize, prot: c_int, flags: c_int) -> Mapping {
     let Some(placing) = get().filter(|_| is_private(flags) && !thread::is_inside()) else { return Mapping::Ordinary };
     let Some(bytes) = round_up(len, PAGE).filter(|&bytes| bytes > 0) else { return Mapping::Ordinary };
     // A reservation holds nothing. Where room is counted, it must not use up what it may never touch.
-    if prot == libc::PROT_NONE && (placing.room.is_limited() || placing.order.full != Full::Spill) {
+    if prot == libc::PROT_NONE && (placing.room.is_limited() || placing.placement.full != Full::Spill) {
         return Mapping::Ordinary;
     }
     // Where it is paged otherwise, only what is free to lie anywhere can be kept out of the pager's sight.

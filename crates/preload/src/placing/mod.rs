@@ -34,7 +34,7 @@ pub use pools::at_work;
 use crate::managed::Managed;
 use accounting::{Limits, Room};
 use nearfar_core::addr::{Extent, PAGE};
-use nearfar_core::placement::{Full, ObjectKind, Order, Policy, Tier};
+use nearfar_core::placement::{Full, ObjectKind, Placement, Policy, Tier};
 use nearfar_core::stats::Counter;
 use nearfar_sys::map;
 use nearfar_sys::numa::{self, MemoryPolicy, PolicyMode};
@@ -60,7 +60,7 @@ const LARGE_BLOCK: usize = 64 << 10;
 
 /// What places objects in this process; lives as long as it.
 pub struct Placing {
-    order: Order,
+    placement: Placement,
     /// In a paged job.
     managed: Option<&'static Managed>,
     room: Room,
@@ -122,30 +122,30 @@ pub fn tier_of(block: *const c_void) -> Option<Tier> {
 }
 
 /// True when everything goes near by the process's policy alone, and nothing is placed one by one.
-fn by_process(order: &Order) -> bool {
-    order.is_numa() && order.policy == Policy::All && order.full == Full::Spill && order.near_limit == u64::MAX
+fn by_process(placement: &Placement) -> bool {
+    placement.is_numa() && placement.policy == Policy::All && placement.full == Full::Spill && placement.near_limit == u64::MAX
 }
 
 impl Placing {
-    fn new(order: Order, managed: Option<&'static Managed>, limits: Limits, slot: Option<&'static Slot>) -> Self {
-        let (near_policy, far_policy) = (pools::near_policy(&order), pools::far_policy(&order));
+    fn new(placement: Placement, managed: Option<&'static Managed>, limits: Limits, slot: Option<&'static Slot>) -> Self {
+        let (near_policy, far_policy) = (pools::near_policy(&placement), pools::far_policy(&placement));
         Self {
             managed,
             room: Room::new(limits, slot),
-            near: Pools::new(near_policy, &order.near),
-            far: Pools::new(far_policy, &order.far),
+            near: Pools::new(near_policy, &placement.near),
+            far: Pools::new(far_policy, &placement.far),
             near_policy,
             far_policy,
             sites: None,
             maps: table::Table::new(),
             told: AtomicBool::new(false),
-            order,
+            placement,
         }
     }
 
     /// What was asked for.
-    pub fn order(&self) -> &Order {
-        &self.order
+    pub fn placement(&self) -> &Placement {
+        &self.placement
     }
 
     /// In a paged job, the memory that is paged.
@@ -160,7 +160,7 @@ impl Placing {
 
     /// Where an object goes.
     fn tier(&self, kind: ObjectKind, bytes: usize, caller: usize) -> Option<Tier> {
-        let Some(sites) = &self.sites else { return self.order.by_size(bytes as u64) };
+        let Some(sites) = &self.sites else { return self.placement.by_size(bytes as u64) };
         let found = sites.find(kind, bytes as u64, caller);
         if found != Found::NotAsked {
             self.room.count(Counter::SitesAsked, 1);
@@ -245,9 +245,9 @@ impl Placing {
 
     /// Places static arrays; returns those that are near now.
     fn place_statics(&self) -> Vec<Extent> {
-        let arrays = match self.order.policy {
+        let arrays = match self.placement.policy {
             Policy::All => statics::all(),
-            _ => statics::find(&self.order, self.sites.as_ref()),
+            _ => statics::find(&self.placement, self.sites.as_ref()),
         };
         let mut placed = Vec::new();
         let mut left_out = 0;
@@ -263,7 +263,7 @@ impl Placing {
                 self.room.give(array.len() as u64);
             }
         }
-        if left_out > 0 && self.order.full != Full::Spill {
+        if left_out > 0 && self.placement.full != Full::Spill {
             let left_out = nearfar_core::units::Bytes(left_out);
             say(&format!("{left_out} of static arrays do not fit into near, and cannot be refused: they stay in far"));
         }
@@ -278,10 +278,10 @@ impl Placing {
     }
 
     fn open_windows(&self) {
-        let individually = !by_process(&self.order);
+        let individually = !by_process(&self.placement);
         let sizes = |kind| match &self.sites {
             Some(sites) => sites.sizes(kind),
-            None => size_filter::of_order(&self.order, individually),
+            None => size_filter::of_placement(&self.placement, individually),
         };
         let stacks = !sizes(ObjectKind::ThreadStack).is_empty() && self.near_policy.is_some();
         STACKS.store(stacks, Ordering::Relaxed);
@@ -335,7 +335,7 @@ pub fn block_of(tier: Tier, size: usize, align: usize, zeroed: bool) -> Block {
     match tier {
         Tier::Near => placing.near_block(size, align, zeroed),
         // All other memory is near by the process's policy.
-        Tier::Far if placing.far_policy.is_some() && by_process(&placing.order) => {
+        Tier::Far if placing.far_policy.is_some() && by_process(&placing.placement) => {
             working(|| allocate(placing.far.here()?, size, align, zeroed)).map_or(Block::Elsewhere, Block::Near)
         }
         Tier::Far => Block::Elsewhere,
@@ -344,8 +344,8 @@ pub fn block_of(tier: Tier, size: usize, align: usize, zeroed: bool) -> Block {
 
 /// Whether the block of a pool that realloc(3) makes `size` bytes large stays near. It does unless sizes decide.
 fn stays(placing: &Placing, size: usize, caller: usize) -> bool {
-    match placing.order.policy {
-        Policy::Sizes => placing.order.by_size(size as u64) == Some(Tier::Near),
+    match placing.placement.policy {
+        Policy::Sizes => placing.placement.by_size(size as u64) == Some(Tier::Near),
         Policy::Plan if wants_block(size) => placing.tier(ObjectKind::Heap, size, caller) != Some(Tier::Far),
         _ => true,
     }

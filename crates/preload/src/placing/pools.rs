@@ -5,7 +5,7 @@
 //! computes. (memkind decides by the CPU that allocates, and users complain of wrong nodes.)
 
 use super::nearest::Nearest;
-use nearfar_core::placement::{Full, NodeSet, Order, Spread};
+use nearfar_core::placement::{Full, NodeSet, Placement, Spread};
 use nearfar_sys::numa::{self, MemoryPolicy, PolicyMode};
 use nearfar_tiers::pool::{MOST_POOLS, Pool, PoolPages, PoolSpec};
 use std::cell::Cell;
@@ -31,28 +31,28 @@ pub fn working<R>(act: impl FnOnce() -> R) -> R {
 }
 
 /// What memory of near is made with: `None` where near is ordinary memory.
-pub fn near_policy(order: &Order) -> Option<MemoryPolicy> {
-    if order.near.is_empty() {
+pub fn near_policy(placement: &Placement) -> Option<MemoryPolicy> {
+    if placement.near.is_empty() {
         return None;
     }
-    let mode = match (order.near_spread, order.full) {
+    let mode = match (placement.near_spread, placement.full) {
         (Spread::Interleave, _) => PolicyMode::Interleave,
         (Spread::Weighted, _) => PolicyMode::WeightedInterleave,
         (Spread::Nearest, Full::Spill) => PolicyMode::PreferredMany,
         // What does not fit is refused before it is touched.
         (Spread::Nearest, Full::Fail | Full::Wait) => PolicyMode::Bind,
     };
-    Some(MemoryPolicy::new(mode, order.near))
+    Some(MemoryPolicy::new(mode, placement.near))
 }
 
 /// The same for far: where spilled and other objects go.
-pub fn far_policy(order: &Order) -> Option<MemoryPolicy> {
-    let mode = match order.far_spread {
+pub fn far_policy(placement: &Placement) -> Option<MemoryPolicy> {
+    let mode = match placement.far_spread {
         Spread::Interleave => PolicyMode::Interleave,
         Spread::Weighted => PolicyMode::WeightedInterleave,
         Spread::Nearest => PolicyMode::PreferredMany,
     };
-    (!order.far.is_empty()).then(|| MemoryPolicy::new(mode, order.far))
+    (!placement.far.is_empty()).then(|| MemoryPolicy::new(mode, placement.far))
 }
 
 /// The pools of one tier, made as they are needed.

@@ -1,7 +1,7 @@
 //! The sizes that may have to be placed, in the form that costs the others least: two loads and a comparison. Empty in processes that
 //! place nothing.
 
-use nearfar_core::placement::{Order, Policy, SizeRange};
+use nearfar_core::placement::{Placement, Policy, SizeRange};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Smallest size and number of sizes.
@@ -37,11 +37,11 @@ impl Window {
 /// Every size.
 pub const EVERY: SizeRange = SizeRange { least: 0, most: u64::MAX };
 
-/// The sizes that `order` decides about; a plan's are in the plan.
-pub fn of_order(order: &Order, individually: bool) -> Vec<SizeRange> {
-    match order.policy {
+/// The sizes that `placement` decides about; a plan's are in the plan.
+pub fn of_placement(placement: &Placement, individually: bool) -> Vec<SizeRange> {
+    match placement.policy {
         Policy::All if individually => vec![EVERY],
-        Policy::Sizes => order.sizes().to_vec(),
+        Policy::Sizes => placement.sizes().to_vec(),
         _ => Vec::new(),
     }
 }

@@ -6,7 +6,7 @@ use super::sites::Sites;
 use crate::objects::{self, Object};
 use nearfar_core::addr::{Extent, PAGE};
 use nearfar_core::placement::table::name_hash;
-use nearfar_core::placement::{ObjectKind, Order, Policy, Tier};
+use nearfar_core::placement::{ObjectKind, Placement, Policy, Tier};
 use nearfar_sys::elf::{self, SymbolKind};
 use std::sync::atomic::AtomicU8;
 
@@ -14,9 +14,9 @@ use std::sync::atomic::AtomicU8;
 static OWN: AtomicU8 = AtomicU8::new(0);
 
 /// The parts of static arrays that are to go near, without overlaps.
-pub fn find(order: &Order, sites: Option<&Sites>) -> Vec<Extent> {
-    let least = match order.policy {
-        Policy::Sizes => order.sizes().iter().map(|range| range.least).min().unwrap_or(u64::MAX),
+pub fn find(placement: &Placement, sites: Option<&Sites>) -> Vec<Extent> {
+    let least = match placement.policy {
+        Policy::Sizes => placement.sizes().iter().map(|range| range.least).min().unwrap_or(u64::MAX),
         Policy::Plan => sites
             .map_or(u64::MAX, |sites| sites.sizes(ObjectKind::Static).iter().map(|range| range.least).min().unwrap_or(u64::MAX)),
         _ => u64::MAX,
@@ -29,7 +29,7 @@ pub fn find(order: &Order, sites: Option<&Sites>) -> Vec<Extent> {
         if (data as u64) < least || object.contains((&raw const OWN).addr()) {
             continue;
         }
-        arrays_of(&object, order, sites, &mut found);
+        arrays_of(&object, placement, sites, &mut found);
     }
     without_overlaps(found)
 }
@@ -41,11 +41,11 @@ pub fn all() -> Vec<Extent> {
     others.flat_map(|object| object.writable().map(whole_pages).collect::<Vec<_>>()).flatten().collect()
 }
 
-fn arrays_of(object: &Object, order: &Order, sites: Option<&Sites>, out: &mut Vec<Extent>) {
+fn arrays_of(object: &Object, placement: &Placement, sites: Option<&Sites>, out: &mut Vec<Extent>) {
     let segments: Vec<Extent> = object.writable().collect();
     let module = name_hash(&object.file_name());
-    let goes_near = |name: &[u8], size: u64| match order.policy {
-        Policy::Sizes => order.by_size(size) == Some(Tier::Near),
+    let goes_near = |name: &[u8], size: u64| match placement.policy {
+        Policy::Sizes => placement.by_size(size) == Some(Tier::Near),
         Policy::Plan => sites.is_some_and(|sites| {
             let hash = name_hash(name);
             let meant = sites.table().rules().find(|rule| {

@@ -94,7 +94,7 @@ pub const MAX_SIZE_RANGES: usize = 16;
 /// What was asked for; see the fields. Plain data: all-zero bits are "nothing".
 #[derive(Clone, Debug)]
 #[repr(C)]
-pub struct Order {
+pub struct Placement {
     /// Which objects go near.
     pub policy: Policy,
     /// What happens when near is full.
@@ -117,7 +117,7 @@ pub struct Order {
     pub sizes: [SizeRange; MAX_SIZE_RANGES],
 }
 
-impl Default for Order {
+impl Default for Placement {
     fn default() -> Self {
         Self {
             policy: Policy::None,
@@ -134,7 +134,7 @@ impl Default for Order {
     }
 }
 
-impl Order {
+impl Placement {
     /// The ranges of sizes that go near.
     pub fn sizes(&self) -> &[SizeRange] {
         &self.sizes[..(self.size_count as usize).min(MAX_SIZE_RANGES)]
@@ -163,9 +163,9 @@ mod tests {
 
     #[test]
     fn sizes_decide() {
-        let mut order = Order { policy: Policy::Sizes, size_count: 2, ..Order::default() };
-        order.sizes[0] = SizeRange { least: 1 << 20, most: 5 << 20 };
-        order.sizes[1] = SizeRange { least: 1 << 30, most: u64::MAX };
+        let mut placement = Placement { policy: Policy::Sizes, size_count: 2, ..Placement::default() };
+        placement.sizes[0] = SizeRange { least: 1 << 20, most: 5 << 20 };
+        placement.sizes[1] = SizeRange { least: 1 << 30, most: u64::MAX };
         for (bytes, tier) in [
             ((1 << 20) - 1, Tier::Far),
             (1 << 20, Tier::Near),
@@ -174,9 +174,9 @@ mod tests {
             (1 << 30, Tier::Near),
             (u64::MAX, Tier::Near),
         ] {
-            assert_eq!(order.by_size(bytes), Some(tier), "{bytes}");
+            assert_eq!(placement.by_size(bytes), Some(tier), "{bytes}");
         }
-        order.policy = Policy::Plan;
-        assert_eq!(order.by_size(1), None);
+        placement.policy = Policy::Plan;
+        assert_eq!(placement.by_size(1), None);
     }
 }
