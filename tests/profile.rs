@@ -195,23 +195,31 @@ fn arrays_on_stacks_are_seen() {
     panic!("no touch of one of them was seen: {said:?}");
 }
 
+/// On a machine with much else to do a thread of 150 ms may end before it is found: then again.
 #[test]
 fn stacks_end_with_their_threads() {
-    let run = profiled(&[], &stacks_program("ends")).ok();
-    let stacks: Vec<_> = run.objects().into_iter().filter(|(_, object)| object.kind == Kind::ThreadStack).collect();
-    assert_eq!(stacks.len(), 9, "{stacks:?}");
-    let mut alive = Vec::new();
-    for (_, stack) in &stacks {
-        let end = run.records().find_map(|(_, record)| match record {
-            Record::Gone { id, at } if *id == stack.id => Some(*at),
-            _ => None,
-        });
-        alive.push((end.expect("it ended") - stack.at) / 1_000_000);
+    let mut said = Vec::new();
+    for _ in 0..3 {
+        let run = profiled(&[], &stacks_program("ends")).ok();
+        assert_eq!(run.ended(), 1);
+        let stacks: Vec<_> = run.objects().into_iter().filter(|(_, object)| object.kind == Kind::ThreadStack).collect();
+        assert!(stacks.len() <= 9, "{stacks:?}");
+        let mut alive = Vec::new();
+        for (_, stack) in &stacks {
+            let end = run.records().find_map(|(_, record)| match record {
+                Record::Gone { id, at } if *id == stack.id => Some(*at),
+                _ => None,
+            });
+            alive.push((end.expect("it ended") - stack.at) / 1_000_000);
+        }
+        alive.sort_unstable();
+        // Two in three end by themselves, after 150 ms, the others when they are cancelled, after 350; a stack is found a little late.
+        if alive.len() == 9 && alive[0] >= 100 && alive[6] >= 270 && alive[8] < 5000 {
+            return;
+        }
+        said.push(alive);
     }
-    alive.sort_unstable();
-    // Two in three end by themselves, after 150 ms, the others when they are cancelled, after 350; a stack is found a little late.
-    assert!(alive[0] >= 100 && alive[6] >= 270 && alive[8] < 5000, "{alive:?}");
-    assert_eq!(run.ended(), 1);
+    panic!("{said:?}");
 }
 
 #[test]

@@ -167,31 +167,7 @@ static void threads(void) {
     for (int i = 0; i < SLOTS; i++) nearfar_free(shared[i]);
 }
 
-static void *first_call(void *arg) {
-    (void)arg;
-    nearfar_free(nearfar_malloc(100, NEARFAR_NEAR));
-    return NULL;
-}
-
 int main(void) {
-    // The first call, from threads and children at once.
-    for (int round = 0; round < 20; round++) {
-        pid_t child = fork();
-        if (child == 0) {
-            pthread_t one, two;
-            must(pthread_create(&one, NULL, first_call, NULL) == 0 && pthread_create(&two, NULL, first_call, NULL) == 0);
-            pid_t grandchild = fork();
-            first_call(NULL);
-            if (grandchild == 0) _exit(0);
-            int status;
-            must(waitpid(grandchild, &status, 0) == grandchild && status == 0);
-            pthread_join(one, NULL);
-            pthread_join(two, NULL);
-            _exit(0);
-        }
-        int status;
-        must(waitpid(child, &status, 0) == child && status == 0);
-    }
     must(nearfar_version() == NEARFAR_VERSION);
     must(nearfar_tiers() == 1 || nearfar_tiers() == 2);
     fprintf(stderr, "%s\n", nearfar_describe());
