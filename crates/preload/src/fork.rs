@@ -58,7 +58,11 @@ pub unsafe fn raw_fork() -> libc::pid_t {
         loader::fork_prepare();
         // SAFETY: passed on to the caller.
         let pid = unsafe { next() };
-        loader::fork_done();
+        if pid == 0 {
+            loader::fork_child()
+        } else {
+            loader::fork_done()
+        }
         let _kept = errno::Kept::now();
         if pid == 0 {
             fork_child()
@@ -129,7 +133,11 @@ pub unsafe fn clone(
         loader::fork_prepare();
         // SAFETY: the child has a copy of all memory and goes on with a copy of this frame, as after fork.
         let result = unsafe { call(libc::SYS_clone, args) };
-        loader::fork_done();
+        if result == Ok(0) {
+            loader::fork_child()
+        } else {
+            loader::fork_done()
+        }
         if result == Ok(0) {
             fork_child();
             // SAFETY: the stack that the caller gave for this. Ends the process, as returning does when there are no other

@@ -99,7 +99,7 @@ fn start_when_ready() -> Option<&'static Managed> {
     let kept = errno::Kept::now();
     STARTER.store(process::tid(), Ordering::Relaxed);
     let loader =
-        [loader::fork_prepare, loader::fork_done, loader::fork_done].map(|handler: extern "C" fn()| handler as *mut c_void);
+        [loader::fork_prepare, loader::fork_done, loader::fork_child].map(|handler: extern "C" fn()| handler as *mut c_void);
     // First of all: closest around the fork. SAFETY: as in `register_handlers`.
     let _ = unsafe { early_atfork::register([loader[0], loader[1], loader[2], null_mut()]) };
     let state = start();

@@ -14,7 +14,10 @@ static HOLDER: AtomicU32 = AtomicU32::new(0);
 static FORKS: AtomicBool = AtomicBool::new(false);
 /// So often a fork gives its CPU away for a look-up to end: far longer than one takes, and no longer, since whoever looks something up may
 /// wait for what the forking thread holds.
-const PATIENCE: u32 = 10_000;
+const PATIENCE: u32 = 200_000;
+/// So often a look-up does for a fork to end, which takes longer. No longer: the holder may be a thread that this process does not have, as
+/// after a fork by a raw system call.
+const LONG_PATIENCE: u32 = 1_000_000;
 
 /// Runs `look`, a call of the loader, not during a fork.
 pub fn look_up<R>(look: impl FnOnce() -> R) -> R {
@@ -23,27 +26,39 @@ pub fn look_up<R>(look: impl FnOnce() -> R) -> R {
     if HOLDER.load(Ordering::Relaxed) == own {
         return look();
     }
-    while HOLDER.compare_exchange(0, own, Ordering::Acquire, Ordering::Relaxed).is_err() {
-        std::thread::yield_now();
-    }
+    let holds = hold(own, LONG_PATIENCE);
     let found = look();
-    HOLDER.store(0, Ordering::Release);
+    if holds {
+        HOLDER.store(0, Ordering::Release);
+    }
     found
+}
+
+/// Makes this thread the holder; false when another one was it all the time.
+fn hold(own: u32, patience: u32) -> bool {
+    (0..patience).any(|_| {
+        let got = HOLDER.compare_exchange(0, own, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        if !got {
+            std::thread::yield_now();
+        }
+        got
+    })
 }
 
 /// Before a fork, as the last thing.
 pub extern "C" fn fork_prepare() {
-    let own = process::tid();
-    for _ in 0..PATIENCE {
-        if HOLDER.compare_exchange(0, own, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-            FORKS.store(true, Ordering::Relaxed);
-            return;
-        }
-        std::thread::yield_now();
+    if hold(process::tid(), PATIENCE) {
+        FORKS.store(true, Ordering::Relaxed);
     }
 }
 
-/// After it in both processes, as the first thing.
+/// After it in the child, as the first thing: whoever was the holder is not here.
+pub extern "C" fn fork_child() {
+    FORKS.store(false, Ordering::Relaxed);
+    HOLDER.store(0, Ordering::Release);
+}
+
+/// After it in the parent, as the first thing.
 pub extern "C" fn fork_done() {
     if FORKS.swap(false, Ordering::Relaxed) {
         HOLDER.store(0, Ordering::Release);
@@ -70,6 +85,7 @@ mod tests {
         HOLDER.store(u32::MAX, Ordering::Relaxed);
         fork_prepare();
         fork_done();
+        assert_eq!(look_up(|| 10), 10, "nor another look-up");
         assert_eq!(HOLDER.swap(0, Ordering::Relaxed), u32::MAX);
     }
 }
