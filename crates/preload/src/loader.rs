@@ -1,8 +1,8 @@
 //! The loader's locks. A fork copies them as they are: held by a thread that the child does not have, they stay held there for ever, and the
-//! child hangs at its first look-up. So none of our own look-ups is under way while this process forks (glibc resets these locks in
-//! no child up to 2.36 at least).
+//! child hangs at its first look-up (seen with glibc 2.36 in dl_iterate_phdr). So none of our own look-ups is under way while this process
+//! forks, unless one takes longer than a fork waits for it.
 //!
-//! Look-ups take microseconds and come once for each name. What the program does with the loader by itself (dlopen in one thread, fork in
+//! Look-ups take microseconds, and none is on the way of an ordinary allocation. What the program does with the loader by itself (dlopen in one thread, fork in
 //! another) is as it is without nearfar.
 
 use nearfar_sys::process;
