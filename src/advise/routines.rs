@@ -4,7 +4,7 @@ use super::display::BAR;
 use crate::files::advice::{OTHER, Routine};
 use crate::ui::routine::{Column, Key};
 use nearfar_core::advise::by_routine::ByRoutine;
-use nearfar_profile::outside::{Spent, UNKNOWN};
+use nearfar_profile::outside::{RoutineWall, UNKNOWN};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ const NAME: usize = 26;
 type Name = (String, String);
 
 /// Wall seconds of a run, and where they went.
-pub type Run = (f64, Vec<Spent>);
+pub type Run = (f64, Vec<RoutineWall>);
 
 /// Rows of one case, most time first, "other" last; both columns sum to their total. Empty where nothing is known.
 pub fn rows(predicted: Option<&ByRoutine>, runs: &[Run], median: f64) -> Vec<Routine> {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     fn run(wall: f64, list: &[(&str, f64)]) -> Run {
-        let of = |&(name, seconds): &(&str, f64)| Spent { function: name.into(), module: "app".into(), seconds };
+        let of = |&(name, seconds): &(&str, f64)| RoutineWall { function: name.into(), module: "app".into(), seconds };
         (wall, list.iter().map(of).collect())
     }
 

@@ -19,7 +19,7 @@ use nearfar_core::placement::plan::{Place, TierName};
 use nearfar_core::profile::summary::{Estimate, Summary};
 use nearfar_core::tier::NearSpec;
 use nearfar_core::units::Bytes;
-use nearfar_profile::outside::{NotSeen, Outside, Watched};
+use nearfar_profile::outside::{NoTimes, Outside, Watched};
 use nearfar_sys::child::{self, Signals};
 use nearfar_sys::event::wait_readable;
 use serde::Deserialize;
@@ -291,7 +291,7 @@ impl Job {
     }
 
     /// Wall seconds of a run, and where they went.
-    fn once(&self, case: &Case, signals: &Signals, stats: &Path) -> Result<(f64, Result<Watched, NotSeen>)> {
+    fn once(&self, case: &Case, signals: &Signals, stats: &Path) -> Result<(f64, Result<Watched, NoTimes>)> {
         let nearfar = std::env::current_exe().context("cannot find my own executable")?;
         let mut command = Command::new(nearfar);
         command

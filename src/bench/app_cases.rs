@@ -4,7 +4,7 @@
 use super::case::{Case, Effort, Length, Limit, Metric, Sizes};
 use super::cases::{runnable, triad};
 use super::external::Program;
-use super::goal::{Against, Goal};
+use super::goal::{Baseline, Goal};
 use super::grain_cases::INTERPRETER;
 use super::rival::Rival;
 use super::scripts::Script;
@@ -28,7 +28,7 @@ pub fn app_cases(sizes: Sizes) -> Vec<Case> {
 }
 
 fn beside(goal: Goal, published: &'static str) -> Goal {
-    if goal.against == Against::Rival(Rival::Dram) { goal.beside(published) } else { goal }
+    if goal.against == Baseline::Rival(Rival::Dram) { goal.beside(published) } else { goal }
 }
 
 fn app(sizes: Sizes, title: &str, program: Program, noun: &'static str, wanted: f64) -> Case {
@@ -52,7 +52,7 @@ fn app(sizes: Sizes, title: &str, program: Program, noun: &'static str, wanted: 
         limit: Limit::None,
         length,
         swap_length: Length { runs: 2, ..length },
-        goals: vec![Goal::share(Against::Rival(Rival::Dram), wanted), Goal::share(Against::Rival(Rival::Swap), 0.95)],
+        goals: vec![Goal::share(Baseline::Rival(Rival::Dram), wanted), Goal::share(Baseline::Rival(Rival::Swap), 0.95)],
         ..triad(sizes)
     }
 }
@@ -67,8 +67,8 @@ mod tests {
         assert_eq!(works.len(), 8);
         for case in works {
             assert!(case.near_bytes * 2 < case.data_bytes, "{}", case.title);
-            let against: Vec<Against> = case.goals.iter().map(|goal| goal.against).collect();
-            assert_eq!(against, [Against::Rival(Rival::Dram), Against::Rival(Rival::Swap)], "{}", case.title);
+            let against: Vec<Baseline> = case.goals.iter().map(|goal| goal.against).collect();
+            assert_eq!(against, [Baseline::Rival(Rival::Dram), Baseline::Rival(Rival::Swap)], "{}", case.title);
         }
     }
 }

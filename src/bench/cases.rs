@@ -4,7 +4,7 @@
 
 use super::case::{Case, Effort, Far, LEAST_NEAR, Length, Limit, Metric, Sizes};
 use super::external::Program;
-use super::goal::{Against, Goal};
+use super::goal::{Baseline, Goal};
 use super::rival::Rival;
 use crate::cli::bench::Suite;
 
@@ -72,9 +72,9 @@ pub fn triad(sizes: Sizes) -> Case {
         swap_length: Length { repetitions: 1, seconds: Some(seconds), runs: 2 },
         limit: Limit::Sweep { touched_percent: 100, written_percent: 33 },
         goals: vec![
-            Goal::times(Against::Rival(Rival::Swap), 20.0),
-            Goal::times(Against::Rival(Rival::MappedFile), 1.4),
-            Goal::share(Against::Bound, 0.85),
+            Goal::times(Baseline::Rival(Rival::Swap), 20.0),
+            Goal::times(Baseline::Rival(Rival::MappedFile), 1.4),
+            Goal::share(Baseline::Bound, 0.85),
         ],
     }
 }
@@ -86,7 +86,7 @@ fn sweep(sizes: Sizes, title: &str, arguments: &[&str], limit: Limit) -> Case {
         arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
         rivals: OURS,
         limit,
-        goals: vec![Goal::share(Against::Bound, 0.75)],
+        goals: vec![Goal::share(Baseline::Bound, 0.75)],
         ..triad(sizes)
     }
 }
@@ -141,7 +141,7 @@ fn random(sizes: Sizes) -> Case {
         length: clocked(sizes, 3.0, usize::MAX),
         swap_length: clocked(sizes, 3.0, 2),
         limit: Limit::Miss,
-        goals: vec![Goal::times(Against::Rival(Rival::Swap), 1.3), Goal::share(Against::Bound, 0.8)],
+        goals: vec![Goal::times(Baseline::Rival(Rival::Swap), 1.3), Goal::share(Baseline::Bound, 0.8)],
         ..triad(sizes)
     }
 }
@@ -165,7 +165,7 @@ fn zipf(sizes: Sizes) -> Case {
         arguments: endless(&["objects"]),
         metric: Metric::OperationsPerS("requests"),
         limit: Limit::None,
-        goals: vec![Goal::times(Against::Rival(Rival::Swap), 1.5)],
+        goals: vec![Goal::times(Baseline::Rival(Rival::Swap), 1.5)],
         // The first seconds fill near with what is popular.
         length: clocked(sizes, 6.0, usize::MAX),
         swap_length: clocked(sizes, 6.0, 2),
@@ -226,7 +226,7 @@ fn fits_triad(sizes: Sizes) -> Case {
         rivals: OURS,
         length: Length { repetitions: 31, seconds: Some(10.0), runs: usize::MAX },
         limit: Limit::None,
-        goals: vec![Goal::times(Against::Rival(Rival::Dram), 0.99)],
+        goals: vec![Goal::times(Baseline::Rival(Rival::Dram), 0.99)],
         ..triad(sizes)
     }
 }
@@ -301,7 +301,7 @@ fn emu_triad(sizes: Sizes, ratio: u64, least: f64) -> Case {
         far: Far::Emulated,
         rivals: OURS,
         limit: Limit::None,
-        goals: vec![Goal::share(Against::Rival(Rival::Dram), least).beside("IMDT 12.5 % (MCHPC 2018)")],
+        goals: vec![Goal::share(Baseline::Rival(Rival::Dram), least).beside("IMDT 12.5 % (MCHPC 2018)")],
         ..triad(sizes)
     }
 }
@@ -312,14 +312,14 @@ fn emu_gemm(sizes: Sizes) -> Case {
         title: "emulated far, tiled GEMM, data 3 x near".to_owned(),
         far: Far::Emulated,
         rivals: OURS,
-        goals: vec![Goal::share(Against::Rival(Rival::Dram), 0.93).beside("IMDT 90 % (MCHPC 2018)")],
+        goals: vec![Goal::share(Baseline::Rival(Rival::Dram), 0.93).beside("IMDT 90 % (MCHPC 2018)")],
         ..gemm(sizes)
     }
 }
 
 impl Case {
     fn with_goal(self, least: f64) -> Self {
-        Self { goals: vec![Goal::times(Against::Rival(Rival::Dram), least)], ..self }
+        Self { goals: vec![Goal::times(Baseline::Rival(Rival::Dram), least)], ..self }
     }
 }
 
@@ -343,9 +343,9 @@ mod tests {
                 assert!(case.near_bytes >= LEAST_NEAR, "{}", case.title);
                 assert!(!case.goals.is_empty() || case.suite == Suite::Gemm, "{}", case.title);
                 assert!(case.goals.iter().all(|goal| match goal.against {
-                    Against::Rival(rival) => case.rivals.contains(&rival),
-                    Against::BestGrain => case.rivals.iter().any(|rival| rival.grain().is_some()),
-                    Against::Bound => case.limit != Limit::None,
+                    Baseline::Rival(rival) => case.rivals.contains(&rival),
+                    Baseline::BestGrain => case.rivals.iter().any(|rival| rival.grain().is_some()),
+                    Baseline::Bound => case.limit != Limit::None,
                 }));
             }
         }

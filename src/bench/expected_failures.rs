@@ -3,7 +3,7 @@
 
 /// Such a test.
 #[derive(Clone, Copy, Debug)]
-pub struct Explained {
+pub struct ExpectedFailure {
     /// The program it is in.
     pub program: &'static str,
     /// Its name.
@@ -13,7 +13,7 @@ pub struct Explained {
 }
 
 /// All of them.
-pub const EXPLAINED: [Explained; 1] = [Explained {
+pub const EXPLAINED: [ExpectedFailure; 1] = [ExpectedFailure {
     program: "memkind_memtier_test",
     test: "MemkindMemtierMemoryTest.test_ratio_basic",
     reason: "counts a block of 360 KiB as 384: the next size class of jemalloc, which wastes the rest; ours takes what is asked for",
@@ -32,7 +32,7 @@ mod tests {
     fn the_document_has_every_one() {
         let text =
             std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/memkind.md")).expect("the document");
-        for Explained { program, test, .. } in EXPLAINED {
+        for ExpectedFailure { program, test, .. } in EXPLAINED {
             let row = format!("| {program} | {test} |");
             assert!(text.contains(&row), "docs/reference/memkind.md lacks {row}");
             assert!(reason(program, test).is_some() && reason("all_tests", test).is_none());

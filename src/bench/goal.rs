@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// What a rate is held against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Against {
+pub enum Baseline {
     /// The rate of another system in the same run.
     Rival(Rival),
     /// The best of the fixed grains in the same run.
@@ -21,7 +21,7 @@ pub enum Against {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
     /// Of what.
-    pub against: Against,
+    pub against: Baseline,
     /// The least.
     pub least: f64,
     /// How it is written.
@@ -90,12 +90,12 @@ pub struct Verdict {
 
 impl Goal {
     /// At least `least` times as fast.
-    pub const fn times(against: Against, least: f64) -> Self {
+    pub const fn times(against: Baseline, least: f64) -> Self {
         Self { against, least, unit: Unit::Times, beside: None }
     }
 
     /// At least this share.
-    pub const fn share(against: Against, least: f64) -> Self {
+    pub const fn share(against: Baseline, least: f64) -> Self {
         Self { against, least, unit: Unit::Share, beside: None }
     }
 
@@ -107,9 +107,9 @@ impl Goal {
     /// What it is held against, for people.
     pub fn label(&self) -> String {
         let name = match self.against {
-            Against::Rival(rival) => rival.name(),
-            Against::BestGrain => "best fixed grain",
-            Against::Bound => "bound",
+            Baseline::Rival(rival) => rival.name(),
+            Baseline::BestGrain => "best fixed grain",
+            Baseline::Bound => "bound",
         };
         self.beside.map_or_else(|| name.to_owned(), |published| format!("{name}; {published}"))
     }

@@ -3,7 +3,7 @@
 use super::case::{Case, Effort, Length, Limit, Metric, Sizes};
 use super::cases::{gemm, runnable, triad};
 use super::external::Program;
-use super::goal::{Against, Goal};
+use super::goal::{Baseline, Goal};
 use super::rival::{GRAINS, Rival};
 use super::scripts::Script;
 use crate::cli::bench::Suite;
@@ -48,7 +48,7 @@ pub fn grain_cases(sizes: Sizes) -> Vec<Case> {
 /// At least 95 % of the best fixed grain, and of what the kernel does by itself.
 fn goals(rivals: &[Rival]) -> Vec<Goal> {
     let kernel = [Rival::MappedFile, Rival::Swap].into_iter().filter(|rival| rivals.contains(rival));
-    [Against::BestGrain].into_iter().chain(kernel.map(Against::Rival)).map(|against| Goal::share(against, 0.95)).collect()
+    [Baseline::BestGrain].into_iter().chain(kernel.map(Baseline::Rival)).map(|against| Goal::share(against, 0.95)).collect()
 }
 
 fn work(sizes: Sizes, title: &str, arguments: &[&str], metric: Metric) -> Case {
@@ -111,12 +111,12 @@ mod tests {
             assert!(works.len() >= 14);
             for case in works {
                 assert!(case.program != Program::Kernel || case.data_bytes > case.near_bytes, "{}", case.title);
-                assert!(case.goals.iter().any(|goal| goal.against == Against::BestGrain), "{}", case.title);
+                assert!(case.goals.iter().any(|goal| goal.against == Baseline::BestGrain), "{}", case.title);
                 for goal in &case.goals {
                     match goal.against {
-                        Against::Rival(rival) => assert!(case.rivals.contains(&rival), "{}", case.title),
-                        Against::BestGrain => assert!(case.rivals.iter().any(|rival| GRAINS.contains(rival)), "{}", case.title),
-                        Against::Bound => panic!("{} has no bound", case.title),
+                        Baseline::Rival(rival) => assert!(case.rivals.contains(&rival), "{}", case.title),
+                        Baseline::BestGrain => assert!(case.rivals.iter().any(|rival| GRAINS.contains(rival)), "{}", case.title),
+                        Baseline::Bound => panic!("{} has no bound", case.title),
                     }
                 }
             }

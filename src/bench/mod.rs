@@ -46,7 +46,7 @@ pub(super) use rival::Rival;
 pub(super) use runner::Runner;
 pub(super) use settings::settle;
 
-use crate::cli::bench::{Apart, BenchArgs, Suite};
+use crate::cli::bench::{BenchArgs, BenchCommand, Suite};
 use crate::exit::refuse;
 use anyhow::{Context, Result};
 use app_cases::app_cases;
@@ -57,7 +57,7 @@ use grain_cases::grain_cases;
 use latency::Latency;
 use metadata::Metadata;
 use results::Results;
-use settings::Settled;
+use settings::Sizing;
 use startup::Startup;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -69,10 +69,10 @@ const PROGRAM_LIMIT: Duration = Duration::from_secs(180);
 /// Runs the suites. Exits with 1 when a run failed or gave wrong data; a missed target is a result, not a failure.
 pub fn run(args: BenchArgs) -> Result<ExitCode> {
     match &args.apart {
-        Some(Apart::Policies(args)) => return policies::run(args),
-        Some(Apart::Replay(args)) => return replay::run(args),
-        Some(Apart::Memkind(args)) => return memkind::run(args),
-        Some(Apart::Profile(args)) => return profile::run(args),
+        Some(BenchCommand::Policies(args)) => return policies::run(args),
+        Some(BenchCommand::Replay(args)) => return replay::run(args),
+        Some(BenchCommand::Memkind(args)) => return memkind::run(args),
+        Some(BenchCommand::Profile(args)) => return profile::run(args),
         None => {}
     }
     if args.install && !args.suites.contains(&Suite::Apps) {
@@ -154,7 +154,7 @@ pub fn run(args: BenchArgs) -> Result<ExitCode> {
 struct Bench {
     runner: Runner,
     far: PathBuf,
-    settled: Settled,
+    settled: Sizing,
     threads: usize,
     runs: usize,
     path: PathBuf,

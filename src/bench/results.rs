@@ -5,7 +5,7 @@
 use super::bound::{Bound, Device};
 use super::case::{Case, Metric};
 use super::conditions::Conditions;
-use super::goal::{Against, Figure, Goal, Target, Verdict};
+use super::goal::{Baseline, Figure, Goal, Target, Verdict};
 use super::latency::Latency;
 use super::metadata::Metadata;
 use super::rival::{GRAINS, Rival};
@@ -113,9 +113,9 @@ impl CaseResults {
     pub fn verdicts(&self, case: &Case) -> Vec<Verdict> {
         let verdict = |goal: &Goal| {
             let figure = match goal.against {
-                Against::Rival(rival) => self.ratio_to(rival),
-                Against::BestGrain => self.ratio_to(self.best_grain()),
-                Against::Bound => self.share_of_bound(),
+                Baseline::Rival(rival) => self.ratio_to(rival),
+                Baseline::BestGrain => self.ratio_to(self.best_grain()),
+                Baseline::Bound => self.share_of_bound(),
             };
             Verdict::new(&case.title, goal.label(), figure, goal.unit, (Target::AtLeast, goal.least))
         };

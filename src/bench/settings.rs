@@ -21,7 +21,7 @@ const DEVICE_FILE: u64 = 1 << 30;
 
 /// Sizes, and what to tell about them.
 #[derive(Clone, Debug)]
-pub struct Settled {
+pub struct Sizing {
     /// For the cases.
     pub sizes: Sizes,
     /// Bytes of the file that the device is measured with.
@@ -31,7 +31,7 @@ pub struct Settled {
 }
 
 /// Settles the sizes. `data` and `near` are as typed; `near` may be a share of data. `far` must be a directory.
-pub fn settle(data: Option<&str>, near: Option<&str>, effort: Effort, far: &Path, conditions: &Conditions) -> Result<Settled> {
+pub fn settle(data: Option<&str>, near: Option<&str>, effort: Effort, far: &Path, conditions: &Conditions) -> Result<Sizing> {
     if !far.is_dir() {
         return Err(refuse(format!("--far {}: no such directory", far.display())));
     }
@@ -78,7 +78,7 @@ pub fn settle(data: Option<&str>, near: Option<&str>, effort: Effort, far: &Path
         )));
     }
     let device_bytes = if effort == Effort::Smoke { 64 << 20 } else { DEVICE_FILE.min(data.0) };
-    Ok(Settled { sizes: Sizes { data_bytes: data.0, near_bytes: near.0, effort }, device_bytes, note })
+    Ok(Sizing { sizes: Sizes { data_bytes: data.0, near_bytes: near.0, effort }, device_bytes, note })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[command(args_conflicts_with_subcommands = true)]
 pub struct BenchArgs {
     #[command(subcommand)]
-    pub apart: Option<Apart>,
+    pub apart: Option<BenchCommand>,
     /// What to measure [default: everything but grain and apps]
     #[arg(value_enum, value_name = "SUITE")]
     pub suites: Vec<Suite>,
@@ -47,7 +47,7 @@ pub struct BenchArgs {
 
 /// What has options of its own.
 #[derive(Debug, clap::Subcommand)]
-pub enum Apart {
+pub enum BenchCommand {
     Policies(PoliciesArgs),
     Replay(ReplayArgs),
     Memkind(MemkindArgs),

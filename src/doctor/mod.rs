@@ -18,7 +18,7 @@ use nearfar_sys::rlimit::{Limit, limit};
 use nearfar_sys::root::Root;
 use nearfar_sys::seccomp;
 use nearfar_sys::tiering::Tiering;
-use nearfar_sys::uffd::Reach;
+use nearfar_sys::uffd::FaultScope;
 use nearfar_sys::visits;
 use std::path::Path;
 use std::process::ExitCode;
@@ -191,8 +191,8 @@ const KERNEL_PAGES: &str = "the kernel pages a mapped file instead: slower, and 
 fn userfaultfd(paging: Option<Paging>, catching: bool) -> Row {
     let what = "userfaultfd";
     match paging.map(|paging| paging.reach) {
-        Some(Ok(Reach::UserAndKernel)) => row(what, State::Good, "serves the program and the kernel's own accesses for it"),
-        Some(Ok(Reach::UserOnly)) if catching => row(
+        Some(Ok(FaultScope::UserAndKernel)) => row(what, State::Good, "serves the program and the kernel's own accesses for it"),
+        Some(Ok(FaultScope::UserOnly)) if catching => row(
             what,
             State::Slower,
             format!(
@@ -202,7 +202,7 @@ fn userfaultfd(paging: Option<Paging>, catching: bool) -> Row {
                  the other kind: {HOW_TO_GET_UFFD}"
             ),
         ),
-        Some(Ok(Reach::UserOnly)) => row(
+        Some(Ok(FaultScope::UserOnly)) => row(
             what,
             State::Slower,
             format!(
@@ -249,7 +249,7 @@ fn waking(denied: Denied) -> Row {
     if denied.has("awake") {
         return row(what, State::Slower, "switched off by --deny; CPUs may sleep while threads wait for far");
     }
-    match nearfar_sys::pm_qos::Awake::open() {
+    match nearfar_sys::pm_qos::LatencyRequest::open() {
         Ok(_) => row(what, State::Good, "CPUs are kept from deep sleep while threads wait for many reads (/dev/cpu_dma_latency)"),
         Err(errno) => row(
             what,
@@ -386,12 +386,12 @@ mod tests {
     #[test]
     fn what_blocks_and_what_only_slows() {
         let paging = |reach, can_move| Some(Paging { reach, can_move });
-        assert_eq!(userfaultfd(paging(Ok(Reach::UserAndKernel), true), false).state, State::Good);
-        assert_eq!(userfaultfd(paging(Ok(Reach::UserOnly), true), true).state, State::Slower);
-        for kernel in [paging(Ok(Reach::UserOnly), true), paging(Err(Errno(1)), false), None] {
+        assert_eq!(userfaultfd(paging(Ok(FaultScope::UserAndKernel), true), false).state, State::Good);
+        assert_eq!(userfaultfd(paging(Ok(FaultScope::UserOnly), true), true).state, State::Slower);
+        for kernel in [paging(Ok(FaultScope::UserOnly), true), paging(Err(Errno(1)), false), None] {
             assert_eq!(userfaultfd(kernel, false).state, State::Slower);
         }
-        assert_eq!(moving(paging(Ok(Reach::UserAndKernel), false)).state, State::Slower);
+        assert_eq!(moving(paging(Ok(FaultScope::UserAndKernel), false)).state, State::Slower);
         assert_eq!(io_uring(Denied::parse("io_uring").expect("known")).state, State::Slower);
         assert_eq!(far_rows(Path::new("/no/such/directory"), Denied(0))[0].state, State::No);
         assert_eq!((huge_pages(Some("never")).state, huge_pages(None).state), (State::Slower, State::Slower));

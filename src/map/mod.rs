@@ -21,7 +21,7 @@ use nearfar_sys::child::{self, Signals};
 use nearfar_sys::event::wait_readable;
 use nearfar_sys::proc_tasks;
 use nearfar_sys::root::Root;
-use nearfar_sys::usage::{Used, Whose, used};
+use nearfar_sys::usage::{UsageOf, Used, used};
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsRawFd;
@@ -190,7 +190,7 @@ fn of_program(path: &Path, argv: &[OsString], after: Option<Duration>, output: O
     };
     if let Some(watch) = watch {
         let mut survey = watch.into_survey();
-        let Used { user, system, .. } = used(Whose::Children);
+        let Used { user, system, .. } = used(UsageOf::Children);
         survey.cpu_s = Some((user + system).as_secs_f64());
         output.write(&survey);
     }

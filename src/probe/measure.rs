@@ -8,12 +8,12 @@ use crate::cli::probe::{Part, ProbeArgs};
 use crate::cli::run::DEFAULT_FAR;
 use crate::machine;
 use crate::ui::progress::Progress;
-use nearfar_core::energy::{self, Spent};
+use nearfar_core::energy::{self, EnergyUsed};
 use nearfar_core::node::{
     Arithmetic, Chase, Injection, Isa, Memory, Missing, Node, Operation, Pages, Precision, Stores, Topology,
 };
 use nearfar_core::units::Bytes;
-use nearfar_kernels::hog::{self, Takes};
+use nearfar_kernels::hog::{self, HogResource};
 use nearfar_kernels::probe as kernels;
 use nearfar_sys::rapl::Meter;
 use nearfar_sys::root::Root;
@@ -381,7 +381,7 @@ impl<'a> Session<'a> {
             Ok(meter) => meter,
             Err(why) => return self.missing("energy", why),
         };
-        let windows = |meter: &mut Meter| -> Vec<Spent> {
+        let windows = |meter: &mut Meter| -> Vec<EnergyUsed> {
             (0..ENERGY_WINDOWS).map(|_| meter.around(|| std::thread::sleep(ENERGY_WINDOW)).1).collect()
         };
         let idle = windows(&mut meter);
@@ -389,10 +389,10 @@ impl<'a> Session<'a> {
 
         let bytes = (3 * self.plan.array_bytes).min(self.limit(None) / 2) as usize;
         let mut busy = Vec::new();
-        let taken = hog::hog(Takes::Memory, bytes, || {}, || busy = windows(&mut meter));
+        let taken = hog::hog(HogResource::Memory, bytes, || {}, || busy = windows(&mut meter));
         if taken.seconds > 0.0 && taken.bytes > 0 {
             let rate = taken.bytes as f64 / taken.seconds;
-            let busy: Vec<(Spent, f64)> = busy
+            let busy: Vec<(EnergyUsed, f64)> = busy
                 .into_iter()
                 .map(|spent| {
                     let units = spent.seconds * rate;

@@ -29,7 +29,7 @@ use crate::run::account::{Account, RankRecord};
 use crate::run::outcome::Outcome;
 use crate::run::plan_file::PlanFile;
 use crate::run::request::RunRequest;
-use crate::run::run_file::{Ran, RunFile};
+use crate::run::run_file::{Invocation, RunFile};
 use crate::run::status_line::StatusLine;
 use crate::run::watchdog::Watchdog;
 use crate::ui::message;
@@ -40,7 +40,7 @@ use nearfar_host::mover::{Mover, Report};
 use nearfar_host::residence::{Observer, Observing};
 use nearfar_sys::child::Signals;
 use nearfar_sys::root::Root;
-use nearfar_sys::usage::{Whose, used};
+use nearfar_sys::usage::{UsageOf, used};
 use nearfar_tiers::job::{ENV_JOB, Job};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -143,7 +143,7 @@ impl Watch {
         }
         self.job.bury_dead();
         let (counters, processes) = self.job.snapshot();
-        let used = used(Whose::Children);
+        let used = used(UsageOf::Children);
         Outcome {
             wall,
             cpu_user: used.user,
@@ -200,7 +200,7 @@ fn write(request: &RunRequest, of: &Account, migration: Option<&Report>, target:
     } else if !of.ranks.is_empty() {
         settings.near_bytes = of.near_bytes;
     }
-    let ran = Ran {
+    let ran = Invocation {
         program: &request.program,
         args: request.argv.get(1..).unwrap_or_default(),
         near: &request.near,

@@ -19,7 +19,7 @@ use nearfar_sys::kernel::{self, Denied, Paging};
 use nearfar_sys::numa::MemoryPolicy;
 use nearfar_sys::place;
 use nearfar_sys::seccomp;
-use nearfar_sys::uffd::Reach;
+use nearfar_sys::uffd::FaultScope;
 use nearfar_tiers::job::Settings;
 use nearfar_tiers::mapped::Mapped;
 use std::path::{Path, PathBuf};
@@ -185,9 +185,9 @@ fn check_paging(denied: Denied) -> Way {
         return Way::Kernel("userfaultfd is switched off by --deny".to_owned());
     };
     match paging.reach {
-        Ok(Reach::UserAndKernel) => Way::Full,
-        Ok(Reach::UserOnly) if seccomp::is_available() => Way::Caught,
-        Ok(Reach::UserOnly) => Way::Kernel(
+        Ok(FaultScope::UserAndKernel) => Way::Full,
+        Ok(FaultScope::UserOnly) if seccomp::is_available() => Way::Caught,
+        Ok(FaultScope::UserOnly) => Way::Kernel(
             "this user's userfaultfd misses the kernel's own accesses, and system calls cannot be caught here".to_owned(),
         ),
         Err(errno) => Way::Kernel(format!("there is no userfaultfd here ({errno})")),

@@ -14,7 +14,7 @@ use crate::run::paging::MIN_NEAR;
 use crate::run::request::RunRequest;
 use crate::ui::message;
 use nearfar_core::addr::{CHUNK, PAGE};
-use nearfar_core::share::{Book, Claim, Come, Event, Member, Process, divide, member_of};
+use nearfar_core::share::{Book, Claim, Event, Member, NewRank, Process, divide, member_of};
 use nearfar_core::units::Bytes;
 use nearfar_host::broker::{Broker, Identity, Locked, alive};
 use nearfar_sys::process;
@@ -48,7 +48,7 @@ pub struct Rank {
 pub struct Ranked {
     rank: Rank,
     broker: Option<Broker<RankRecord>>,
-    come: Come,
+    come: NewRank,
     near_bytes: u64,
     quiet: bool,
     told: bool,
@@ -102,7 +102,7 @@ impl Rank {
         self.check(request, whole, places, self.claim.asked(whole).unwrap_or(even))?;
         let pid = process::pid();
         let me = Process { pid, start: process::start_of(pid) };
-        let mut come = Come {
+        let mut come = NewRank {
             process: me,
             rank: self.member.rank.number,
             place: local.unwrap_or(0),
@@ -211,14 +211,14 @@ impl Rank {
 /// Comes, waits for the others for a while, and gets a share; with words on what all got.
 fn meet(
     broker: &mut Broker<RankRecord>,
-    come: &mut Come,
+    come: &mut NewRank,
     local: Option<u32>,
     exact: bool,
 ) -> Result<(Option<u64>, String), String> {
     let me = come.process;
     let mut locked = broker.lock(true)?;
     (come.place, come.extra) = locked.book().place_for(local, alive);
-    locked.write(Event::Come(come.clone()), None)?;
+    locked.write(Event::NewRank(come.clone()), None)?;
     if locked.book().divided().is_some() {
         let bytes = locked.book().due_to_late(me, alive);
         if let Some(bytes) = bytes {
@@ -259,7 +259,7 @@ fn meet(
 }
 
 /// What all ranks of the node got, in a line.
-fn words(book: &Book, come: &Come) -> String {
+fn words(book: &Book, come: &NewRank) -> String {
     if come.claim == Claim::Off {
         return format!("--share off: every rank has {} of near for itself", Bytes(come.near));
     }
@@ -345,11 +345,11 @@ impl Ranked {
         let process = self.come.process;
         if !locked.book().guests().iter().any(|guest| guest.come.process == process) {
             // Somebody removed the file meanwhile, as some systems do at the end of a session.
-            locked.write(Event::Come(self.come.clone()), None)?;
+            locked.write(Event::NewRank(self.come.clone()), None)?;
         }
         locked.write(Event::Left { process }, Some(record))?;
         let book = locked.book();
-        let same = |come: &Come| come.stats == self.come.stats;
+        let same = |come: &NewRank| come.stats == self.come.stats;
         let mut parting = Parting::default();
         if !book.living(alive).any(|guest| same(&guest.come)) {
             parting.same_stats = Some(self.together(&locked, same));
@@ -364,9 +364,9 @@ impl Ranked {
     }
 
     /// The figures of those who were `wanted`; of who left without a word, that it did.
-    fn together(&self, locked: &Locked<'_, RankRecord>, wanted: impl Fn(&Come) -> bool) -> Account {
+    fn together(&self, locked: &Locked<'_, RankRecord>, wanted: impl Fn(&NewRank) -> bool) -> Account {
         let of = |process: Process| locked.records().iter().find(|(of, _)| *of == process).map(|(_, record)| record.clone());
-        let lost = |come: &Come, got: Option<u64>| RankRecord {
+        let lost = |come: &NewRank, got: Option<u64>| RankRecord {
             rank: come.rank,
             host: self.rank.host.clone(),
             pid: come.process.pid,

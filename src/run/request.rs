@@ -18,7 +18,7 @@ use nearfar_core::node::Topology;
 use nearfar_core::placement::{Placement, Policy, nodes};
 use nearfar_core::tier::{FarSpec, NearSpec};
 use nearfar_core::units::Bytes;
-use nearfar_host::mover::{Limits, NumaCache, Who};
+use nearfar_host::mover::{Limits, Migrator, NumaCache};
 use nearfar_sys::affinity;
 use nearfar_sys::numa::MemoryPolicy;
 use nearfar_sys::root::Root;
@@ -246,9 +246,9 @@ fn on_nodes(tiers: &Nodes, args: &RunArgs, program: &Path, topology: &Topology, 
 fn numa_cache(placement: &Placement, args: &RunArgs, topology: &Topology) -> anyhow::Result<NumaCache> {
     let measured = args.machine.as_deref().map(|path| placement::this_machine(path, topology)).transpose()?;
     let who = match args.migrate {
-        Migration::Auto => Who::Auto,
-        Migration::Force => Who::Force,
-        Migration::Off => Who::Off,
+        Migration::Auto => Migrator::Auto,
+        Migration::Force => Migrator::Force,
+        Migration::Off => Migrator::Off,
     };
     NumaCache::plan(placement, topology, measured.as_ref(), who, mover_limits(args)?).map_err(|error| {
         refuse(format_args!(

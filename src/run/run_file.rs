@@ -112,7 +112,7 @@ fn each<S: Serializer, V: Serialize>(serializer: S, value: impl Fn(Counter) -> V
 }
 
 /// What was run, for the run file.
-pub struct Ran<'a> {
+pub struct Invocation<'a> {
     /// The file that was executed.
     pub program: &'a Path,
     /// The program's arguments without its name.
@@ -133,7 +133,7 @@ pub struct Ran<'a> {
     pub migration: Option<&'a Report>,
 }
 
-impl Ran<'_> {
+impl Invocation<'_> {
     fn grain(&self) -> Option<String> {
         let paged = !self.settings.placement.is_numa() && !self.settings.kernel_paging;
         paged.then(|| Grain::of_number(self.settings.grain_pages).to_string())
@@ -149,7 +149,7 @@ impl RunFile<'_> {
 
 impl<'a> RunFile<'a> {
     /// The file for `ran`, which came to `outcome` on `machine`. Bytes that are not UTF-8 become U+FFFD.
-    pub fn new(ran: &Ran<'a>, machine: &'a Machine, outcome: &'a Outcome) -> Self {
+    pub fn new(ran: &Invocation<'a>, machine: &'a Machine, outcome: &'a Outcome) -> Self {
         let derived = Derived::of(outcome);
         Self {
             format: "nearfar-run",
@@ -253,7 +253,7 @@ mod tests {
         let settings = Settings::new(1 << 24, "/var/tmp").expect("short path");
         let args = &["-a".into()];
         let (program, settings) = (Path::new("/bin/x"), &settings);
-        let ran = Ran {
+        let ran = Invocation {
             program,
             args,
             near: "16M",

@@ -11,7 +11,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// What it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
+pub enum HogResource {
     Bandwidth,
     Processor,
 }
@@ -27,17 +27,17 @@ pub struct Hog {
 
 /// What it said at its end.
 #[derive(Debug, Deserialize)]
-struct Taken {
+struct HogUsage {
     seconds: f64,
     bytes: u64,
 }
 
 impl Hog {
     /// Starts one on each CPU of `cpus`, and waits until all are at work. `bytes`: of all its arrays.
-    pub fn start(kernel: &Path, cpus: &CpuList, takes: Takes, bytes: u64) -> Result<Self> {
+    pub fn start(kernel: &Path, cpus: &CpuList, takes: HogResource, bytes: u64) -> Result<Self> {
         let mut command = Command::new(kernel);
         command.args(["hog", "--bytes", &bytes.to_string()]);
-        if takes == Takes::Processor {
+        if takes == HogResource::Processor {
             command.arg("--processor");
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -58,7 +58,7 @@ impl Hog {
         self.input = None;
         let mut line = String::new();
         self.output.read_line(&mut line).context("reading from the hog")?;
-        let taken: Taken = serde_json::from_str(&line).context("the hog ended early")?;
+        let taken: HogUsage = serde_json::from_str(&line).context("the hog ended early")?;
         Ok(taken.bytes as f64 / taken.seconds.max(1e-9))
     }
 }

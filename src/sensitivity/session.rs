@@ -3,7 +3,7 @@
 //! Invariant: a program that does not end with status 0 ends the session, and whatever was changed (hogs, clock) is put back by then.
 
 use super::clock::{self, Clock};
-use super::hog::{Hog, Takes};
+use super::hog::{Hog, HogResource};
 use super::plan::{Plan, Split, confined_environment};
 use crate::launch::kernel_program;
 use anyhow::{Context, Result, bail};
@@ -11,7 +11,7 @@ use nearfar_core::node::CpuList;
 use nearfar_core::sensitivity::{Evidence, Packing, Pairs, Spread, Trial};
 use nearfar_sys::child::{self, Signals};
 use nearfar_sys::event::wait_readable;
-use nearfar_sys::usage::{Used, Whose, used};
+use nearfar_sys::usage::{UsageOf, Used, used};
 use nearfar_sys::{affinity, process};
 use std::ffi::OsString;
 use std::fmt;
@@ -169,8 +169,8 @@ impl Session {
             Condition::Half | Condition::Control | Condition::Hog => &self.split()?.program,
         };
         let takes = match condition {
-            Condition::Control => Some(Takes::Processor),
-            Condition::Hog => Some(Takes::Bandwidth),
+            Condition::Control => Some(HogResource::Processor),
+            Condition::Hog => Some(HogResource::Bandwidth),
             _ => None,
         };
         let hog = match takes {
@@ -217,7 +217,7 @@ impl Session {
             command.stdout(Stdio::null()).stderr(Stdio::null());
         }
         let used = || {
-            let Used { user, system, .. } = used(Whose::Children);
+            let Used { user, system, .. } = used(UsageOf::Children);
             (user + system).as_secs_f64()
         };
         let (before, start) = (used(), Instant::now());

@@ -1,6 +1,6 @@
 //! Which heap a call goes to: the kind's inside the window, the C library's otherwise. A block is known by its address.
 
-use crate::tally::{self, Missed};
+use crate::tally::{self, NotPlaced};
 use crate::{talk, window};
 use nearfar_core::units::Bytes;
 use nearfar_kinds::autohbw::Level;
@@ -50,10 +50,10 @@ fn placed(size: usize, call: &Call<'_>, place: impl Fn(&Placed) -> Void, otherwi
     let room = kind.room(size);
     let block = if room == Room::Refused { std::ptr::null_mut() } else { place(kind) };
     if block.is_null() {
-        tally::missed(if room == Room::Refused { Missed::Full } else { Missed::Refused }, size);
+        tally::missed(if room == Room::Refused { NotPlaced::Full } else { NotPlaced::Refused }, size);
     } else {
         if room == Room::Spills {
-            tally::missed(Missed::Spilled, size);
+            tally::missed(NotPlaced::Spilled, size);
         }
         // SAFETY: a live block of the kind.
         if tally::placed(size, unsafe { Placed::usable_size(block) }) {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// Why an allocation of the window was not placed, or not for certain.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Missed {
+pub enum NotPlaced {
     /// The nodes had less free memory: it went to ordinary memory.
     Full,
     /// The same, but the kind takes other nodes then: part of it may lie there.
@@ -73,7 +73,7 @@ pub fn freed(usable: usize) {
 }
 
 /// A block of `size` bytes was not placed.
-pub fn missed(why: Missed, size: usize) {
+pub fn missed(why: NotPlaced, size: usize) {
     MISSED[why as usize].add(size);
 }
 
@@ -93,9 +93,9 @@ pub fn summary(kind: &dyn fmt::Display, sizes: &dyn fmt::Display) -> Vec<String>
     let mut lines =
         vec![format!("{} of {sizes} placed in {kind}: {} in all, {peak} at most at a time", allocations(blocks), Bytes(bytes))];
     for (why, text) in [
-        (Missed::Full, "not placed, since the memory was full"),
-        (Missed::Refused, "not placed, since the kind gave no block"),
-        (Missed::Spilled, "placed when the memory was full, so that part may lie elsewhere"),
+        (NotPlaced::Full, "not placed, since the memory was full"),
+        (NotPlaced::Refused, "not placed, since the kind gave no block"),
+        (NotPlaced::Spilled, "placed when the memory was full, so that part may lie elsewhere"),
     ] {
         let (blocks, bytes) = MISSED[why as usize].get();
         if blocks > 0 {
@@ -119,7 +119,7 @@ mod tests {
         placed(2000, 2048);
         freed(2048);
         placed(500, 768);
-        missed(Missed::Full, 1 << 20);
+        missed(NotPlaced::Full, 1 << 20);
         let lines = summary(&"memkind_hbw (node 1)", &"at least 1M");
         assert_eq!(
             lines[0],

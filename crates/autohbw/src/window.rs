@@ -1,6 +1,6 @@
 //! Which sizes are placed, as words that every allocation reads.
 
-use nearfar_kinds::autohbw::Window;
+use nearfar_kinds::autohbw::SizeRange;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -9,7 +9,7 @@ const NOTHING: usize = usize::MAX;
 
 static LEAST: AtomicUsize = AtomicUsize::new(NOTHING);
 static MOST: AtomicUsize = AtomicUsize::new(NOTHING);
-static WINDOW: OnceLock<Window> = OnceLock::new();
+static WINDOW: OnceLock<SizeRange> = OnceLock::new();
 /// Unless the program said otherwise, perhaps before we started.
 static ENABLED: AtomicBool = AtomicBool::new(true);
 
@@ -20,13 +20,13 @@ pub fn holds(size: usize) -> bool {
 }
 
 /// Places sizes of `window` from now on.
-pub fn open(window: Window) {
+pub fn open(window: SizeRange) {
     let _ = WINDOW.set(window);
     set_enabled(ENABLED.load(Ordering::Relaxed));
 }
 
 /// The window, once there is one.
-pub fn sizes() -> Option<Window> {
+pub fn sizes() -> Option<SizeRange> {
     WINDOW.get().copied()
 }
 
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn a_window_opens_and_closes() {
         assert!(!holds(1 << 20), "nothing is placed before the start");
-        open(Window { least: 100, most: 200 });
+        open(SizeRange { least: 100, most: 200 });
         assert!(holds(100) && holds(200) && !holds(99) && !holds(201));
         set_enabled(false);
         assert!(!holds(150));

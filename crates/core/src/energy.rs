@@ -4,14 +4,14 @@ use crate::node::{Energy, Figure, Validity, median_with_interval};
 
 /// Energy that was counted during some work.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Spent {
+pub struct EnergyUsed {
     /// Wall seconds.
     pub seconds: f64,
     /// Joules by domain ("package-0", "package-0/dram", ...).
     pub joules: Vec<(String, f64)>,
 }
 
-impl Spent {
+impl EnergyUsed {
     /// Watts of a domain.
     pub fn watts(&self, domain: &str) -> Option<f64> {
         let (_, joules) = self.joules.iter().find(|(name, _)| name == domain)?;
@@ -23,7 +23,7 @@ impl Spent {
 pub const SHORTEST_WINDOW_S: f64 = 0.05;
 
 /// Energy of doing nothing: a row for each domain, in joules per second.
-pub fn idle_rows(idle: &[Spent]) -> Vec<Energy> {
+pub fn idle_rows(idle: &[EnergyUsed]) -> Vec<Energy> {
     domains(idle)
         .map(|domain| {
             let watts: Vec<f64> = idle.iter().filter_map(|spent| spent.watts(&domain)).collect();
@@ -35,8 +35,8 @@ pub fn idle_rows(idle: &[Spent]) -> Vec<Energy> {
 
 /// Energy of a load: for each domain that was counted, watts while it ran, and joules per unit of work above what the domain takes
 /// when idle. `busy`: windows in which the load ran, with the units of work (bytes, flops, loads) done in each.
-pub fn load_rows(load: &str, unit: &str, idle: &[Spent], busy: &[(Spent, f64)]) -> Vec<Energy> {
-    let windows: Vec<Spent> = busy.iter().map(|(spent, _)| spent.clone()).collect();
+pub fn load_rows(load: &str, unit: &str, idle: &[EnergyUsed], busy: &[(EnergyUsed, f64)]) -> Vec<Energy> {
+    let windows: Vec<EnergyUsed> = busy.iter().map(|(spent, _)| spent.clone()).collect();
     let rows = domains(&windows).map(|domain| {
         let idle_watts: Vec<f64> = idle.iter().filter_map(|spent| spent.watts(&domain)).collect();
         let watts: Vec<f64> = windows.iter().filter_map(|spent| spent.watts(&domain)).collect();
@@ -73,12 +73,12 @@ fn above_idle(joules: &[f64]) -> Figure {
     }
 }
 
-fn domains(windows: &[Spent]) -> impl Iterator<Item = String> {
+fn domains(windows: &[EnergyUsed]) -> impl Iterator<Item = String> {
     let names = windows.first().map(|spent| spent.joules.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>());
     names.unwrap_or_default().into_iter()
 }
 
-fn window_problem(windows: &[Spent]) -> Option<&'static str> {
+fn window_problem(windows: &[EnergyUsed]) -> Option<&'static str> {
     let long = windows.iter().all(|spent| spent.seconds >= SHORTEST_WINDOW_S);
     (!long).then_some("a window was too short for the counters, which change every millisecond or so")
 }
@@ -87,8 +87,8 @@ fn window_problem(windows: &[Spent]) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    fn spent(seconds: f64, package: f64, dram: f64) -> Spent {
-        Spent { seconds, joules: vec![("package-0".into(), package), ("dram".into(), dram)] }
+    fn spent(seconds: f64, package: f64, dram: f64) -> EnergyUsed {
+        EnergyUsed { seconds, joules: vec![("package-0".into(), package), ("dram".into(), dram)] }
     }
 
     #[test]

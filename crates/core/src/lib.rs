@@ -5,6 +5,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod error;
+pub mod random_numbers;
 pub mod units;
 pub mod addr;
 pub mod ranges;

@@ -9,10 +9,10 @@ use std::time::Instant;
 use crate::buffer::Buffer;
 use crate::mapped_file::Pattern;
 use crate::permutation::Permutation;
-use crate::random_numbers::{XorShift, below, mix};
 use crate::report::{Report, Verified};
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 use crate::zipf::{YCSB_THETA, Zipf};
+use nearfar_core::random_numbers::{Random, below, mix};
 
 /// Look-ups between two looks at the clock.
 const BATCH: u64 = 64;
@@ -46,7 +46,7 @@ struct Share<'a> {
     zipf: Zipf,
     /// From rank to record: or popular records would share their leaves.
     ranks: Permutation,
-    rng: XorShift,
+    rng: Random,
     wrong: u64,
 }
 
@@ -155,7 +155,7 @@ pub fn btree(setting: &Setting, operations: u64) -> Result<Report, Error> {
 impl<'a> Share<'a> {
     fn new(nodes: &'a [u64], shape: &'a Shape, seed: u64) -> Self {
         let zipf = Zipf::new(shape.records(), YCSB_THETA);
-        Self { nodes, shape, zipf, ranks: Permutation::new(shape.records(), 4), rng: XorShift::new(seed), wrong: 0 }
+        Self { nodes, shape, zipf, ranks: Permutation::new(shape.records(), 4), rng: Random::new(seed), wrong: 0 }
     }
 
     fn node(&self, place: u64) -> Option<&'a [u64]> {
@@ -196,7 +196,7 @@ fn look_up(share: &mut Share, operations: u64, watch: &Watch) -> thread_team::Do
     while done < operations {
         let batch = BATCH.min(operations - done);
         for _ in 0..batch {
-            let random = share.rng.next_u64();
+            let random = share.rng.next();
             // The lowest 11 bits do not reach the rank: a fifth of their numbers asks for a scan.
             let (record, count) = if random % (1 << 11) < (1 << 11) / 5 {
                 (below(random, records - SCAN + 1), SCAN)

@@ -8,9 +8,9 @@ use std::time::Instant;
 use crate::buffer::Buffer;
 use crate::mapped_file::Pattern;
 use crate::permutation::Permutation;
-use crate::random_numbers::mix;
 use crate::report::{Report, Verified};
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
+use nearfar_core::random_numbers::mix;
 
 /// Hops between two looks at the clock.
 const BATCH: u64 = 64;

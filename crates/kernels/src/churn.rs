@@ -6,9 +6,9 @@ use std::io;
 use std::time::Instant;
 
 use crate::buffer::Placement;
-use crate::random_numbers::{XorShift, below, mix};
 use crate::report::{Report, Verified};
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
+use nearfar_core::random_numbers::{Random, below, mix};
 
 /// Replacements between two looks at the clock.
 const BATCH: u64 = 64;
@@ -19,7 +19,7 @@ const MEAN_WORDS: usize = 2 * ((1 << DOUBLINGS) - 1) / DOUBLINGS * 3 / 2;
 
 struct Share {
     live: Vec<Vec<u64>>,
-    rng: XorShift,
+    rng: Random,
     wrong: u64,
 }
 
@@ -49,8 +49,8 @@ pub fn churn(setting: &Setting, replacements: u64) -> Result<Report, Error> {
     let blocks = (setting.data_bytes / size_of::<u64>() / MEAN_WORDS / threads).max(1);
     let setup = Instant::now();
     let shares = thread_team::map((0..threads).collect(), |thread| {
-        let mut rng = XorShift::new(thread as u64);
-        Share { live: (0..blocks).map(|_| block(rng.next_u64())).collect(), rng, wrong: 0 }
+        let mut rng = Random::new(thread as u64);
+        Share { live: (0..blocks).map(|_| block(rng.next())).collect(), rng, wrong: 0 }
     });
     let setup_seconds = setup.elapsed().as_secs_f64();
 
@@ -87,12 +87,12 @@ fn replace(share: &mut Share, replacements: u64, watch: &Watch) -> thread_team::
     while done < replacements {
         let batch = BATCH.min(replacements - done);
         for _ in 0..batch {
-            let victim = below(share.rng.next_u64(), share.live.len());
+            let victim = below(share.rng.next(), share.live.len());
             let slot = &mut share.live[victim];
             share.wrong += u64::from(!is_right(slot, false));
             // Freed before the new one is asked for, as most programs do.
             *slot = Vec::new();
-            *slot = block(share.rng.next_u64());
+            *slot = block(share.rng.next());
             bytes += size_of_val(&slot[..]) as u64;
         }
         done += batch;
@@ -118,8 +118,8 @@ mod tests {
 
     #[test]
     fn blocks_are_as_large_as_said_and_errors_are_told() {
-        let mut rng = XorShift::new(3);
-        let blocks: Vec<_> = (0..20_000).map(|_| block(rng.next_u64())).collect();
+        let mut rng = Random::new(3);
+        let blocks: Vec<_> = (0..20_000).map(|_| block(rng.next())).collect();
         let mean = blocks.iter().map(Vec::len).sum::<usize>() / blocks.len();
         assert!(mean.abs_diff(MEAN_WORDS) < MEAN_WORDS / 20, "{mean} {MEAN_WORDS}");
         assert!(blocks.iter().all(|block| is_right(block, true) && block.len() < 8192));

@@ -4,9 +4,9 @@
 
 use std::time::Instant;
 
-use crate::random_numbers::mix;
 use crate::report::{Report, Verified};
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
+use nearfar_core::random_numbers::mix;
 
 const CHAINS: usize = 8;
 /// Steps between two looks at the clock.

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::histogram::Histogram;
-use crate::random_numbers::{XorShift, below};
 use crate::thread_team;
+use nearfar_core::random_numbers::{Random, below};
 
 /// Bytes per request of the sequential measurements.
 pub const BLOCK: usize = 1 << 20;
@@ -99,11 +99,11 @@ impl DeviceFile {
     pub fn read_random(&self, threads: usize, time: Duration) -> io::Result<Rate> {
         let start = Instant::now();
         let counts = thread_team::map((0..threads.max(1)).collect(), |thread| -> io::Result<u64> {
-            let mut rng = XorShift::new(thread as u64);
+            let mut rng = Random::new(thread as u64);
             let mut memory = Aligned::new(PAGE);
             let mut count = 0;
             while start.elapsed() < time {
-                let page = below(rng.next_u64(), self.blocks * (BLOCK / PAGE));
+                let page = below(rng.next(), self.blocks * (BLOCK / PAGE));
                 self.file.read_exact_at(memory.bytes(), (page * PAGE) as u64)?;
                 count += 1;
             }
@@ -115,12 +115,12 @@ impl DeviceFile {
 
     /// Reads single pages at random, one at a time, for `time`: how long each took.
     pub fn time_reads(&self, time: Duration) -> io::Result<Histogram> {
-        let mut rng = XorShift::new(77);
+        let mut rng = Random::new(77);
         let mut memory = Aligned::new(PAGE);
         let mut times = Histogram::default();
         let begin = Instant::now();
         while begin.elapsed() < time {
-            let page = below(rng.next_u64(), self.blocks * (BLOCK / PAGE));
+            let page = below(rng.next(), self.blocks * (BLOCK / PAGE));
             let start = Instant::now();
             self.file.read_exact_at(memory.bytes(), (page * PAGE) as u64)?;
             times.add(start.elapsed().as_nanos() as u64);
@@ -179,9 +179,9 @@ impl Aligned {
         // SAFETY: the range lies inside `memory` and is page-aligned; the advice changes how it is backed, never what it holds. A
         // refusal only costs speed.
         unsafe { libc::madvise(own.as_mut_ptr().cast(), own.len(), libc::MADV_HUGEPAGE) };
-        let mut rng = XorShift::new(len as u64);
+        let mut rng = Random::new(len as u64);
         for word in own.chunks_exact_mut(8) {
-            word.copy_from_slice(&rng.next_u64().to_le_bytes());
+            word.copy_from_slice(&rng.next().to_le_bytes());
         }
         Self { memory, start, len }
     }

@@ -10,9 +10,9 @@ use std::time::Instant;
 
 use crate::buffer::Buffer;
 use crate::mapped_file::Pattern;
-use crate::random_numbers::mix;
 use crate::report::{Report, Verified};
 use crate::thread_team::{self, AfterLimit, Error, Setting};
+use nearfar_core::random_numbers::mix;
 
 /// Lines gathered at a time: two cache lines of points.
 const BATCH: usize = 8;

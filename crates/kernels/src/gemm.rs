@@ -10,9 +10,9 @@ use std::time::Instant;
 
 use crate::buffer::Buffer;
 use crate::gemm_tile::{self, COLUMNS, ROWS, Scratch};
-use crate::random_numbers::mix;
 use crate::report::{Report, Verified};
 use crate::thread_team::{self, AfterLimit, Error, Setting};
+use nearfar_core::random_numbers::mix;
 
 /// Tiles are a multiple of this, so that the micro-kernel has no edges.
 const UNIT: usize = ROWS * COLUMNS / 2;

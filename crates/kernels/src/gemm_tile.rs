@@ -127,7 +127,7 @@ mod tests {
     fn agrees_with_the_definition() {
         // 576 is more than one block of k and of columns, and 102 rows more than one of rows.
         let (size, rows) = (576, 102);
-        let value = |index: usize| (crate::random_numbers::mix(index as u64) % 5) as f32 - 2.0;
+        let value = |index: usize| (nearfar_core::random_numbers::mix(index as u64) % 5) as f32 - 2.0;
         let a: Vec<f32> = (0..rows * size).map(value).collect();
         let b: Vec<f32> = (0..size * size).map(|index| value(index + 7_000_000)).collect();
         let mut c = vec![1.0; rows * size];

@@ -12,7 +12,7 @@ use crate::compute;
 
 /// What a hog takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
+pub enum HogResource {
     /// Memory bandwidth: triad over arrays larger than the caches.
     Memory,
     /// Processor time alone.
@@ -21,7 +21,7 @@ pub enum Takes {
 
 /// What a hog has taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Taken {
+pub struct HogUsage {
     /// Threads: fewer than CPUs where no more could be started. With none of them the rest is 0 as well.
     pub threads: usize,
     /// Seconds from the moment when all threads were at work.
@@ -36,7 +36,7 @@ const BATCH: usize = 4096;
 /// Works on all allowed CPUs until `stop` returns. `ready` is called when all threads are at work (the arrays of memory hogs have been
 /// swept once); `bytes`: of all arrays together. Neither `ready` nor `stop` is called when no thread
 /// can be started.
-pub fn hog(takes: Takes, bytes: usize, ready: impl FnOnce() + Send, stop: impl FnOnce()) -> Taken {
+pub fn hog(takes: HogResource, bytes: usize, ready: impl FnOnce() + Send, stop: impl FnOnce()) -> HogUsage {
     let cpus = affinity::of(0).unwrap_or_default();
     let threads = cpus.len().max(1);
     let (end, at_work, moved) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicU64::new(0));
@@ -46,8 +46,8 @@ pub fn hog(takes: Takes, bytes: usize, ready: impl FnOnce() + Send, stop: impl F
             let _ = affinity::confine(&[cpu].into_iter().collect());
         }
         match takes {
-            Takes::Memory => sweep(bytes / threads, &end, &at_work, &moved),
-            Takes::Processor => spin(&end, &at_work),
+            HogResource::Memory => sweep(bytes / threads, &end, &at_work, &moved),
+            HogResource::Processor => spin(&end, &at_work),
         }
     };
     std::thread::scope(|scope| {
@@ -58,7 +58,7 @@ pub fn hog(takes: Takes, bytes: usize, ready: impl FnOnce() + Send, stop: impl F
         };
         let threads = (0..threads).take_while(start_one).count();
         if threads == 0 {
-            return Taken { threads, seconds: 0.0, bytes: 0 };
+            return HogUsage { threads, seconds: 0.0, bytes: 0 };
         }
         while at_work.load(Ordering::Acquire) < threads {
             std::thread::sleep(std::time::Duration::from_millis(1));
@@ -68,7 +68,7 @@ pub fn hog(takes: Takes, bytes: usize, ready: impl FnOnce() + Send, stop: impl F
         stop();
         let (seconds, after) = (start.elapsed().as_secs_f64(), moved.load(Ordering::Relaxed));
         end.store(true, Ordering::Relaxed);
-        Taken { threads, seconds, bytes: after - before }
+        HogUsage { threads, seconds, bytes: after - before }
     })
 }
 
@@ -111,8 +111,8 @@ mod tests {
     fn memory_hogs_move_bytes_and_the_control_none() {
         let pause = || std::thread::sleep(Duration::from_millis(20));
         let mut was_ready = false;
-        let taken = hog(Takes::Memory, 3 << 20, || was_ready = true, pause);
+        let taken = hog(HogResource::Memory, 3 << 20, || was_ready = true, pause);
         assert!(was_ready && taken.bytes > 0 && taken.seconds >= 0.02 && taken.threads > 0, "{taken:?}");
-        assert_eq!(hog(Takes::Processor, 3 << 20, || {}, pause).bytes, 0);
+        assert_eq!(hog(HogResource::Processor, 3 << 20, || {}, pause).bytes, 0);
     }
 }

@@ -9,9 +9,9 @@ use crate::buffer::Buffer;
 use crate::histogram::Histogram;
 use crate::mapped_file::Pattern;
 use crate::permutation::Permutation;
-use crate::random_numbers::mix;
 use crate::report::{Report, Verified};
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
+use nearfar_core::random_numbers::mix;
 
 /// Bytes of a page.
 const PAGE: usize = 4096;

@@ -6,8 +6,6 @@
 //!
 //! Modules are listed lowest first; a module uses only modules above it in this list.
 
-pub mod random_numbers;
-
 pub mod permutation;
 
 pub mod zipf;

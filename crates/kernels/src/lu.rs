@@ -9,9 +9,9 @@ use std::time::Instant;
 
 use crate::buffer::Buffer;
 use crate::mapped_file::Pattern;
-use crate::random_numbers::mix;
 use crate::report::{Report, Verified};
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
+use nearfar_core::random_numbers::mix;
 
 /// Columns of a panel; rows and columns of a tile.
 const BLOCK: usize = 64;

@@ -4,7 +4,7 @@
 //! their arrival. Invariants: the last word of an object is the sum of the others, so every read is checked; the digest of the whole
 //! memory is kept while it changes, without reading, so that a wrong byte anywhere shows at the end.
 
-use crate::random_numbers::{below, mix};
+use nearfar_core::random_numbers::{below, mix};
 
 /// Words of the smallest object, and sizes above it.
 const LEAST: usize = 8;

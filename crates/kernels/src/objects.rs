@@ -9,10 +9,10 @@ use crate::buffer::Buffer;
 use crate::mapped_file::Pattern;
 use crate::object_store::ObjectStore;
 use crate::permutation::Permutation;
-use crate::random_numbers::{XorShift, mix};
 use crate::report::{Report, Verified};
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 use crate::zipf::{YCSB_THETA, Zipf};
+use nearfar_core::random_numbers::{Random, mix};
 
 /// Requests between two looks at the clock.
 const BATCH: u64 = 64;
@@ -22,7 +22,7 @@ struct Share<'a> {
     zipf: Zipf,
     /// From rank to number: or the popular ones, which arrived first, would share their pages.
     places: Permutation,
-    rng: XorShift,
+    rng: Random,
 }
 
 /// Runs `setting.repetitions` batches of `requests` requests (all threads together), each ended early by the time limit. An operation
@@ -39,7 +39,7 @@ pub fn objects(setting: &Setting, requests: u64) -> Result<Report, Error> {
             store,
             zipf: Zipf::new(objects, YCSB_THETA),
             places: Permutation::new(objects, 2),
-            rng: XorShift::new(first as u64),
+            rng: Random::new(first as u64),
         }
     });
     let setup_seconds = setup.elapsed().as_secs_f64();
@@ -78,7 +78,7 @@ fn serve(share: &mut Share, requests: u64, watch: &Watch) -> thread_team::Done {
     while done < requests && share.store.objects() > 0 {
         let batch = BATCH.min(requests - done);
         for _ in 0..batch {
-            let random = share.rng.next_u64();
+            let random = share.rng.next();
             let number = share.places.apply(share.zipf.rank(random));
             // The lowest bits do not reach the rank.
             bytes += if random & 1 == 0 { share.store.read(number) } else { share.store.update(number, mix(random)) };

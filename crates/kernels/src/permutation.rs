@@ -4,7 +4,7 @@
 //! touch (150 MB beside 2400 MB of cache lines), and linking in cycle order would write at random before the measurement begins.
 //! With the inverse at hand each slot's successor is computed in address order.
 
-use crate::random_numbers::mix;
+use nearfar_core::random_numbers::mix;
 
 /// A bijection of `0..len` chosen by a seed.
 #[derive(Clone, Debug)]

@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use crate::buffer::Buffer;
 use crate::mapped_file::Pattern;
-use crate::random_numbers::{XorShift, below, mix};
 use crate::report::{Report, Verified};
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
+use nearfar_core::random_numbers::{Random, below, mix};
 
 /// Updates between two looks at the clock.
 const BATCH: u64 = 64;
@@ -17,7 +17,7 @@ const BATCH: u64 = 64;
 struct Share<'a> {
     table: &'a mut [u64],
     first: usize,
-    rng: XorShift,
+    rng: Random,
     expected: u64,
 }
 
@@ -43,7 +43,7 @@ pub fn random_updates(setting: &Setting, updates: u64) -> Result<Report, Error> 
     table.announce(Pattern::Random);
     let parts = setting.split(&mut table, 1).into_iter().zip(sums).enumerate();
     let shares = parts.map(|(seed, ((first, table), expected))| {
-        let rng = XorShift::new(seed as u64);
+        let rng = Random::new(seed as u64);
         Share { table, first, rng, expected }
     });
     let (repetitions, shares) =
@@ -79,7 +79,7 @@ fn update(share: &mut Share, updates: u64, watch: &Watch) -> thread_team::Done {
     while done < updates && len > 0 {
         let batch = BATCH.min(updates - done);
         for _ in 0..batch {
-            let random = share.rng.next_u64();
+            let random = share.rng.next();
             let offset = below(random, len);
             share.table[offset] = share.table[offset].wrapping_add(random);
             share.expected = share.expected.wrapping_add(random.wrapping_mul(weight(share.first + offset)));

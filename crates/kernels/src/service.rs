@@ -9,7 +9,7 @@ use std::io::{Read, Write as _};
 use nearfar_core::units::Bytes;
 
 use crate::allocator::{self, Api};
-use crate::hog::{self, Takes};
+use crate::hog::{self, HogResource};
 use crate::probe_overhead::{self, Effort};
 
 /// Does what `arguments` ask for, and returns the line to print; `None` when they name a workload or nothing.
@@ -32,7 +32,7 @@ fn value<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
 }
 
 fn run_hog(options: &[String]) -> Result<String, String> {
-    let takes = if options.iter().any(|option| option == "--processor") { Takes::Processor } else { Takes::Memory };
+    let takes = if options.iter().any(|option| option == "--processor") { HogResource::Processor } else { HogResource::Memory };
     let bytes = value(options, "--bytes").unwrap_or("256M").parse::<Bytes>().map_err(|error| format!("--bytes: {error}"))?;
     let ready = || {
         // Who does not read it does not want to know.

@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use crate::buffer::Buffer;
 use crate::mapped_file::Pattern;
-use crate::random_numbers::mix;
 use crate::report::{Report, Verified};
 use crate::sweep_order::{Order, Route};
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
+use nearfar_core::random_numbers::mix;
 
 /// Pieces between two looks at the clock.
 const BATCH: usize = 64;

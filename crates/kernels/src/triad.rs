@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use crate::buffer::Buffer;
 use crate::mapped_file::Pattern;
-use crate::random_numbers::mix;
 use crate::report::{Report, Verified};
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
+use nearfar_core::random_numbers::mix;
 
 /// Elements between two looks at the clock: 3 * 32 KiB of traffic.
 const BATCH: usize = 4096;

@@ -9,9 +9,9 @@ use std::time::Instant;
 
 use crate::buffer::Buffer;
 use crate::mapped_file::Pattern;
-use crate::random_numbers::{below, mix};
 use crate::report::{Report, Verified};
 use crate::thread_team::{self, AfterLimit, Error, Setting};
+use nearfar_core::random_numbers::{below, mix};
 
 /// Rows between two looks at the clock: some 10 KiB.
 const BATCH: usize = 64;

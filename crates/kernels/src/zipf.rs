@@ -60,7 +60,7 @@ fn zeta(ranks: u64, theta: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random_numbers::XorShift;
+    use nearfar_core::random_numbers::Random;
 
     #[test]
     fn sums_are_right_beyond_the_exact_part() {
@@ -73,9 +73,9 @@ mod tests {
     fn the_first_ranks_come_as_often_as_they_should() {
         let (ranks, draws) = (100_000, 400_000);
         let zipf = Zipf::new(ranks, YCSB_THETA);
-        let mut rng = XorShift::new(1);
+        let mut rng = Random::new(1);
         let mut counts = vec![0u32; ranks];
-        (0..draws).for_each(|_| counts[zipf.rank(rng.next_u64())] += 1);
+        (0..draws).for_each(|_| counts[zipf.rank(rng.next())] += 1);
         let share = |ranks: std::ops::Range<usize>| counts[ranks].iter().sum::<u32>() as f64 / draws as f64;
         let expected = |end: u64| zeta(end, YCSB_THETA) / zeta(ranks as u64, YCSB_THETA);
         assert!((share(0..1) - expected(1)).abs() < 0.005);

@@ -7,21 +7,21 @@ use std::fmt;
 
 /// Sizes of the allocations that are placed, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct SizeRange {
     /// Smallest size that is placed.
     pub least: usize,
     /// Largest size that is placed.
     pub most: usize,
 }
 
-impl Default for Window {
+impl Default for SizeRange {
     /// 1 MiB and more.
     fn default() -> Self {
         Self { least: 1 << 20, most: usize::MAX }
     }
 }
 
-impl Window {
+impl SizeRange {
     /// True when an allocation of `size` bytes is placed.
     #[inline(always)]
     pub const fn holds(&self, size: usize) -> bool {
@@ -30,7 +30,7 @@ impl Window {
 }
 
 /// "at least 1M", "1M to 5M".
-impl fmt::Display for Window {
+impl fmt::Display for SizeRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let exact = |size: usize| Bytes(size as u64).exact();
         match self.most {
@@ -60,7 +60,7 @@ pub enum Level {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings<M> {
     /// Which allocations are placed; `None` when AUTO_HBW_SIZE or AUTO_HBW_MEM_TYPE was refused: nothing is.
-    pub window: Option<Window>,
+    pub window: Option<SizeRange>,
     /// How much is printed.
     pub level: Level,
     /// The kind of memory; `None` when nobody chose one.
@@ -76,12 +76,12 @@ pub fn parse<M: Copy>(
     kinds: &[(&str, M)],
 ) -> (Settings<M>, Vec<String>) {
     let mut refused = Vec::new();
-    let mut settings = Settings { window: Some(Window::default()), level: Level::Warnings, kind: None };
+    let mut settings = Settings { window: Some(SizeRange::default()), level: Level::Warnings, kind: None };
     match log.map_or(Ok(Level::Warnings), parse_level) {
         Ok(level) => settings.level = level,
         Err(why) => refused.push(format!("AUTO_HBW_LOG: {why}; only warnings are printed")),
     }
-    match size.map_or(Ok(Window::default()), parse_window) {
+    match size.map_or(Ok(SizeRange::default()), parse_window) {
         Ok(window) => settings.window = Some(window),
         Err(why) => {
             settings.window = None;
@@ -99,9 +99,10 @@ pub fn parse<M: Copy>(
 }
 
 /// `LEAST`, `LEAST:` or `LEAST:MOST`.
-fn parse_window(text: &str) -> Result<Window, String> {
+fn parse_window(text: &str) -> Result<SizeRange, String> {
     let (least, most) = text.split_once(':').unwrap_or((text, ""));
-    let window = Window { least: parse_size(least)?, most: if most.trim().is_empty() { usize::MAX } else { parse_size(most)? } };
+    let window =
+        SizeRange { least: parse_size(least)?, most: if most.trim().is_empty() { usize::MAX } else { parse_size(most)? } };
     if window.least > window.most {
         return Err(format!("\"{text}\" holds no size: the first must not be larger than the second; write for example 1M:5M"));
     }
@@ -180,10 +181,10 @@ mod tests {
 
     #[test]
     fn both_ends_are_inside() {
-        let window = Window { least: 10, most: 20 };
+        let window = SizeRange { least: 10, most: 20 };
         assert!(window.holds(10) && window.holds(20) && !window.holds(9) && !window.holds(21));
-        assert_eq!(Window { least: 1 << 20, most: 5 << 20 }.to_string(), "1M to 5M");
-        assert_eq!(Window::default().to_string(), "at least 1M");
+        assert_eq!(SizeRange { least: 1 << 20, most: 5 << 20 }.to_string(), "1M to 5M");
+        assert_eq!(SizeRange::default().to_string(), "at least 1M");
     }
 
     #[test]
@@ -191,7 +192,7 @@ mod tests {
         for (text, level) in [("-2", Level::Nothing), ("-1", Level::Warnings), ("0", Level::Info), ("1", Level::Allocations)] {
             assert_eq!(
                 parse(None, Some(text), None, KINDS),
-                (Settings { window: Some(Window::default()), level, kind: None }, vec![])
+                (Settings { window: Some(SizeRange::default()), level, kind: None }, vec![])
             );
         }
         let (settings, refused) = parse(None, Some("3"), Some("Memkind_Hbw"), KINDS);
@@ -212,7 +213,7 @@ mod tests {
 
         #[test]
         fn what_is_printed_can_be_read(least in 0usize..1 << 50, more in 0usize..1 << 50) {
-            let (window, exact) = (Window { least, most: least + more }, |size: usize| Bytes(size as u64).exact());
+            let (window, exact) = (SizeRange { least, most: least + more }, |size: usize| Bytes(size as u64).exact());
             prop_assert_eq!(parse_window(&format!("{}:{}", exact(window.least), exact(window.most))), Ok(window));
         }
     }

@@ -6,7 +6,7 @@
 
 use crate::code;
 use crate::environment::{DEFAULT_THRESHOLD_MB, Environment};
-use crate::static_kind::{Family, Reach, StaticKind};
+use crate::static_kind::{Family, NodeChoice, StaticKind};
 use nearfar_core::node::{MemoryKind, MemoryNode, Topology};
 use nearfar_core::placement::NodeSet;
 use nearfar_sys::numa::PolicyMode;
@@ -64,20 +64,20 @@ pub fn choose(topology: &Topology, environment: &Environment, kind: StaticKind) 
     }
     let mode = match (kind.family(), kind.reach()) {
         (Family::Default, _) => PolicyMode::Default,
-        (_, Reach::Nearest | Reach::All) => PolicyMode::Bind,
-        (_, Reach::Preferred) => PolicyMode::Preferred,
-        (_, Reach::Interleaved) => PolicyMode::Interleave,
+        (_, NodeChoice::Nearest | NodeChoice::All) => PolicyMode::Bind,
+        (_, NodeChoice::Preferred) => PolicyMode::Preferred,
+        (_, NodeChoice::Interleaved) => PolicyMode::Interleave,
     };
     let members = machine.members(kind.family())?;
     let serve = |cpu_node: u32| match (kind.family(), kind.reach()) {
         (Family::HighestCapacityLocal | Family::LowestLatencyLocal | Family::HighestBandwidthLocal, _) => {
             machine.best_local(kind.family(), cpu_node)
         }
-        (_, Reach::All | Reach::Interleaved) => Ok(members),
+        (_, NodeChoice::All | NodeChoice::Interleaved) => Ok(members),
         (Family::HighestCapacity, _) => Ok(members),
         _ => Ok(machine.nearest(cpu_node, &members)),
     };
-    let single = |set: NodeSet| if kind.reach() == Reach::Preferred && set.len() > 1 { NodeSet::EMPTY } else { set };
+    let single = |set: NodeSet| if kind.reach() == NodeChoice::Preferred && set.len() > 1 { NodeSet::EMPTY } else { set };
     let cpu_nodes = machine.cpu_nodes();
     let mut by_cpu_node = Vec::new();
     let mut error = None;

@@ -2,7 +2,7 @@
 //! what allocates does, what asks about nodes answers, what makes or maps arenas says that it failed.
 
 use crate::kind::{self, Kind, Ops};
-use crate::static_kind::{Family, Reach, StaticKind};
+use crate::static_kind::{Family, NodeChoice, StaticKind};
 use crate::{code, memory, place, stats};
 use nearfar_core::addr::Extent;
 use nearfar_core::placement::NodeSet;
@@ -276,12 +276,12 @@ pub const fn dynamic_ops() -> Ops {
 pub const fn static_ops(kind: StaticKind) -> Ops {
     Ops {
         mbind: Some(op_mbind),
-        madvise: if matches!(kind.reach(), Reach::Interleaved) { Some(op_madvise) } else { None },
+        madvise: if matches!(kind.reach(), NodeChoice::Interleaved) { Some(op_madvise) } else { None },
         get_mmap_flags: Some(if kind.is_huge() { op_flags_huge } else { op_flags_plain }),
         get_mbind_mode: Some(match kind.reach() {
-            Reach::Preferred => op_mode_preferred,
-            Reach::Interleaved => op_mode_interleave,
-            Reach::Nearest | Reach::All => op_mode_bind,
+            NodeChoice::Preferred => op_mode_preferred,
+            NodeChoice::Interleaved => op_mode_interleave,
+            NodeChoice::Nearest | NodeChoice::All => op_mode_bind,
         }),
         get_mbind_nodemask: Some(op_nodemask),
         init_once: Some(op_init_once),

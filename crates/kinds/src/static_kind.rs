@@ -27,7 +27,7 @@ pub enum Family {
 
 /// Which nodes of the family serve one CPU, and what happens when they are full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum NodeChoice {
     /// The nearest, and no other.
     Nearest,
     /// The nearest, of which there must be one only, and then any other.
@@ -62,8 +62,8 @@ macro_rules! kinds {
             }
 
             /// Which nodes serve a CPU.
-            pub const fn reach(self) -> Reach {
-                match self { $(Self::$kind => Reach::$reach),* }
+            pub const fn reach(self) -> NodeChoice {
+                match self { $(Self::$kind => NodeChoice::$reach),* }
             }
 
             /// From the kernel's reserve of huge pages.
@@ -136,7 +136,7 @@ mod tests {
             assert_eq!(kind as usize, partition);
             assert!(kind.name().starts_with("memkind_") && kind.name().len() < 64);
             assert_eq!(kind.is_huge() && kind.family() != Family::Gone, kind.name().ends_with("hugetlb"));
-            assert_eq!(kind.reach() == Reach::Preferred, kind.name().contains("preferred") && kind.family() != Family::Gone);
+            assert_eq!(kind.reach() == NodeChoice::Preferred, kind.name().contains("preferred") && kind.family() != Family::Gone);
         }
         assert_eq!(StaticKind::of_partition(26), None);
     }

@@ -17,7 +17,7 @@ use nearfar_core::addr::{Extent, PAGE};
 use nearfar_sys::call_memory::{self, Lender, entry};
 use nearfar_sys::errno::{Errno, call};
 use nearfar_sys::{gate, map, process, task};
-use nearfar_tiers::guard::{self, Entered, HeldAcrossFork, Lock};
+use nearfar_tiers::guard::{self, HeldAcrossFork, Lock, LockGuard};
 use nearfar_tiers::memory::Memory;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
@@ -152,7 +152,7 @@ fn caught_code() -> Vec<Extent> {
 }
 
 /// What the program believes to have set for SIGSYS.
-pub fn program() -> Entered<Option<libc::sigaction>> {
+pub fn program() -> LockGuard<Option<libc::sigaction>> {
     guard::enter(&PROGRAM)
 }
 

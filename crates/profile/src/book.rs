@@ -5,8 +5,8 @@ use crate::output::Thin;
 use crate::queue::{Event, What};
 use crate::stacks::{Stack, Stacks};
 use nearfar_core::addr::PAGE;
-use nearfar_core::profile::choice::Random;
 use nearfar_core::profile::record::{self, Brief, Kind, ObjectId, Record, SiteId, Watch};
+use nearfar_core::random_numbers::Random;
 use std::collections::HashMap;
 
 /// Objects below this that come and go between two writes are told of together.

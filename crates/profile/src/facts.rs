@@ -2,7 +2,7 @@
 
 use crate::settings::Settings;
 use nearfar_core::profile::record::{Record, Start};
-use nearfar_sys::usage::{Whose, used};
+use nearfar_sys::usage::{UsageOf, used};
 use nearfar_sys::{event, process};
 
 /// The pairs of variables by which launchers of MPI tell rank and number. Slurm's are those of a step: a batch script has the number
@@ -65,7 +65,7 @@ pub fn start(settings: &Settings, parent: u32) -> Start {
 
 /// The last record.
 pub fn end() -> Record {
-    let used = used(Whose::Process);
+    let used = used(UsageOf::Process);
     Record::End {
         at: event::now_ns(),
         cpu_user_ns: used.user.as_nanos() as u64,

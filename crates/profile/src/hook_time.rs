@@ -2,6 +2,7 @@
 //!
 //! Not one in so many: programs repeat themselves, and every 32nd hook of a loop of malloc and free is a free.
 
+use nearfar_core::random_numbers::xorshift;
 use nearfar_sys::{event, process};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -49,12 +50,9 @@ fn is_next(next: &Cell<(u64, u64)>, seed: impl FnOnce() -> u64) -> bool {
         return false;
     }
     let first = random == 0;
-    // xorshift64
     let mut random = if first { seed() | 1 } else { random };
-    random ^= random << 13;
-    random ^= random >> 7;
-    random ^= random << 17;
-    next.set(((random >> 32) % (2 * TIMED - 1), random));
+    let drawn = xorshift(&mut random);
+    next.set(((drawn >> 32) % (2 * TIMED - 1), random));
     !first
 }
 

@@ -1,8 +1,9 @@
 //! The live objects of a process: by address, and by group (kind and call site), from which pages are drawn that are to be looked at.
 
 use nearfar_core::addr::{BLOCK, PAGE};
-use nearfar_core::profile::choice::{self, Choice, Random};
+use nearfar_core::profile::choice::{self, Choice};
 use nearfar_core::profile::record::{Kind, ObjectId, SiteId};
+use nearfar_core::random_numbers::Random;
 use std::collections::{BTreeMap, HashMap};
 
 /// An object that lives.

@@ -13,14 +13,14 @@ mod member;
 
 use crate::clock::{Refused, candidates};
 use crate::names::FileNames;
-use member::{Came, Member};
+use member::{Coverage, Member};
 use nearfar_core::profile::file::{Batch, Content};
 use nearfar_core::profile::names::Names;
 use nearfar_core::profile::record::{Record, Start};
-use nearfar_core::profile::wall::{Busy, Divided, Place, divide, share};
+use nearfar_core::profile::wall::{BusyThread, Place, WallShares, divide, share};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::perf::{Found, Ring};
-use nearfar_sys::proc_tasks::{self, Whereabouts};
+use nearfar_sys::proc_tasks::{self, ThreadState};
 use nearfar_sys::process;
 use nearfar_sys::root::Root;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -43,7 +43,7 @@ const ASK: usize = 16;
 
 /// Why there are no times of routines.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotSeen {
+pub enum NoTimes {
     /// No clock.
     #[error("{0}")]
     Clock(#[from] Refused),
@@ -59,7 +59,7 @@ pub enum NotSeen {
 
 /// Wall seconds of a routine.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Spent {
+pub struct RoutineWall {
     /// Its name.
     pub function: String,
     /// File name of the program or library.
@@ -72,7 +72,7 @@ pub struct Spent {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Watched {
     /// By routine.
-    pub spent: Vec<Spent>,
+    pub spent: Vec<RoutineWall>,
     /// What is wrong with it, for people.
     pub doubt: Option<String>,
 }
@@ -87,8 +87,8 @@ pub struct Outside {
     looks: u32,
     since: Instant,
     next: Instant,
-    total: Divided,
-    came: Came,
+    total: WallShares,
+    came: Coverage,
     known: HashSet<Place>,
 }
 
@@ -97,7 +97,7 @@ impl Outside {
     ///
     /// # Errors
     /// The kernel denies the clock.
-    pub fn start() -> Result<Self, NotSeen> {
+    pub fn start() -> Result<Self, NoTimes> {
         let mut rings = Vec::new();
         for cpu in candidates() {
             match Ring::family(cpu, PERIOD_NS) {
@@ -120,8 +120,8 @@ impl Outside {
             looks: 0,
             since: now,
             next: now,
-            total: Divided::default(),
-            came: Came::default(),
+            total: WallShares::default(),
+            came: Coverage::default(),
             known: HashSet::new(),
         })
     }
@@ -168,15 +168,15 @@ impl Outside {
                 if states.len() % ASK == 0 && is_over() {
                     return None;
                 }
-                let found = proc_tasks::whereabouts(root, pid, tid);
+                let found = proc_tasks::thread_state(root, pid, tid);
                 came.told += u64::from(found.is_ok());
                 let busy = match found {
-                    Ok(Whereabouts::Running) => Some(Busy::Running),
-                    Ok(Whereabouts::Fault(ip)) => {
+                    Ok(ThreadState::Running) => Some(BusyThread::Running),
+                    Ok(ThreadState::Fault(ip)) => {
                         met.insert((pid, ip));
-                        Some(Busy::Fault((pid, ip)))
+                        Some(BusyThread::Fault((pid, ip)))
                     }
-                    Ok(Whereabouts::Call | Whereabouts::Gone) => None,
+                    Ok(ThreadState::Call(..) | ThreadState::Gone) => None,
                     Err(error) => {
                         came.refused += u64::from(error.kind() == ErrorKind::PermissionDenied);
                         None
@@ -279,7 +279,7 @@ impl Outside {
     ///
     /// # Errors
     /// Nothing was seen, or nothing could be.
-    pub fn finish(mut self) -> Result<Watched, NotSeen> {
+    pub fn finish(mut self) -> Result<Watched, NoTimes> {
         self.drain();
         let mut rest: Vec<_> = self
             .members
@@ -291,7 +291,7 @@ impl Outside {
         self.end_stretch();
         let doubt = self.came.doubt()?;
         if self.total.places.is_empty() {
-            return Err(NotSeen::Nothing);
+            return Err(NoTimes::Nothing);
         }
         let (mut batches, mut index) = (Vec::new(), HashMap::new());
         for (&pid, member) in &self.members {
@@ -306,7 +306,7 @@ impl Outside {
             let function = index.get(&pid).and_then(|&process| names.function(process, ip));
             *spent.entry(function.unwrap_or_else(|| (UNKNOWN.to_owned(), String::new()))).or_default() += seconds;
         }
-        let spent = spent.into_iter().map(|((function, module), seconds)| Spent { function, module, seconds }).collect();
+        let spent = spent.into_iter().map(|((function, module), seconds)| RoutineWall { function, module, seconds }).collect();
         Ok(Watched { spent, doubt })
     }
 }
@@ -381,7 +381,7 @@ mod tests {
         let Ok(mut outside) = Outside::start() else { return println!("skip: no clock") };
         outside.members.entry(process::pid()).or_default().threads.entry(process::pid()).or_default();
         outside.look(|| true);
-        assert_eq!((outside.looks, outside.came), (0, Came { told: 0, refused: 0, ..outside.came }));
+        assert_eq!((outside.looks, outside.came), (0, Coverage { told: 0, refused: 0, ..outside.came }));
         outside.look(|| false);
         assert_eq!((outside.looks, outside.came.told + outside.came.refused > 0), (1, true));
     }
@@ -407,7 +407,7 @@ mod tests {
         let wall = begun.elapsed().as_secs_f64();
         let spent = match outside.finish() {
             Ok(watched) => watched.spent,
-            Err(NotSeen::Threads) => return println!("skip: threads cannot be looked at here"),
+            Err(NoTimes::Threads) => return println!("skip: threads cannot be looked at here"),
             Err(why) => panic!("{why}"),
         };
         let works = spent.iter().filter(|one| one.function == "nearfar_test_works").map(|one| one.seconds).sum::<f64>();

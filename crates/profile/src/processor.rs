@@ -12,7 +12,7 @@ use nearfar_sys::{memory_events, process, task};
 
 /// How often is sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
+pub enum SampleRate {
     /// A core that misses its first-level cache a hundred million times a second is sampled a thousand times, which takes a few
     /// thousandths of its time.
     Usual,
@@ -20,7 +20,7 @@ pub enum Pace {
     Fast,
 }
 
-impl Pace {
+impl SampleRate {
     /// One sample of so many loads or stores (a prime, so that no loop keeps in step with it), or, with IBS, of so many ops, of which
     /// there are ten times as many; the hardware counts those in sixteens.
     fn period(self, event: &Event) -> u64 {
@@ -50,7 +50,7 @@ impl Processor {
     /// # Errors
     /// `ENODEV`: the processor, or the virtual machine, has no such samples; `EMFILE`: the program may need its descriptors itself;
     /// others: the kernel denies them.
-    pub fn start(ours: &[u32], pace: Pace) -> Result<Self, Errno> {
+    pub fn start(ours: &[u32], pace: SampleRate) -> Result<Self, Errno> {
         let events: Vec<(Event, u64)> =
             memory_events::find(&Root::this()).into_iter().map(|event| (event, pace.period(&event))).collect();
         Self::of(&events, ours)
@@ -192,15 +192,15 @@ mod tests {
 
     #[test]
     fn what_this_machine_has_is_an_answer() {
-        match Processor::start(&[], Pace::Usual) {
+        match Processor::start(&[], SampleRate::Usual) {
             Ok(_) => println!("this processor takes memory samples"),
             Err(errno) => println!("skip: no memory samples here: {errno}"),
         }
         let ibs = Event { precise: 0, ..Event::default() };
         let pebs = Event { precise: 2, ..Event::default() };
         for event in [ibs, pebs] {
-            assert_eq!(Pace::Usual.period(&event) / Pace::Fast.period(&event), 4, "about five times as often");
+            assert_eq!(SampleRate::Usual.period(&event) / SampleRate::Fast.period(&event), 4, "about five times as often");
         }
-        assert!([Pace::Usual, Pace::Fast].iter().all(|pace| pace.period(&ibs) % 16 == 0));
+        assert!([SampleRate::Usual, SampleRate::Fast].iter().all(|pace| pace.period(&ibs) % 16 == 0));
     }
 }

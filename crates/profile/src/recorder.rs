@@ -15,7 +15,7 @@ use crate::settings::Settings;
 use crate::sites::Sites;
 use crate::writer::Writer;
 use nearfar_core::addr::{Extent, PAGE};
-use nearfar_core::profile::choice::Random;
+use nearfar_core::random_numbers::Random;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::futex::Lock;
 use nearfar_sys::signal::Blocked;

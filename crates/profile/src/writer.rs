@@ -8,14 +8,14 @@ use crate::clock::{Clock, PERIOD_NS};
 use crate::facts;
 use crate::modules::{self, Mapped};
 use crate::output::{Output, Thin};
-use crate::processor::{Pace, Processor};
+use crate::processor::{Processor, SampleRate};
 use crate::queue::Queue;
 use crate::sampler::{Look, Options, Sampler, Wakeful};
 use crate::settings::Settings;
 use crate::sites::Sites;
 use nearfar_core::addr::Extent;
-use nearfar_core::profile::choice::Random;
 use nearfar_core::profile::record::{self, Access, Kind, Method, ObjectId, Record, Start};
+use nearfar_core::random_numbers::Random;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::pagemap::Pagemap;
 use nearfar_sys::proc_maps::{self, Mapping};
@@ -185,7 +185,7 @@ impl Writer {
         }
         self.start_clock();
         if !self.settings.denied.samples {
-            let pace = if self.settings.precise { Pace::Fast } else { Pace::Usual };
+            let pace = if self.settings.precise { SampleRate::Fast } else { SampleRate::Usual };
             match Processor::start(&own_threads(), pace) {
                 Ok(processor) => self.processor = Some(processor),
                 // Most machines have none, and what takes their place is told by the method.

@@ -1,7 +1,7 @@
 //! What this kernel and user may do, and why not: the facts behind `nearfar doctor` and behind every fallback.
 
 use crate::errno::Errno;
-use crate::uffd::{Reach, Uffd};
+use crate::uffd::{FaultScope, Uffd};
 
 /// Facilities that can be switched off for tests with `NEARFAR_DENY`, and that a kernel may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Denied {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paging {
     /// Whose faults can be served; `Err` says why there is no userfaultfd at all.
-    pub reach: Result<Reach, Errno>,
+    pub reach: Result<FaultScope, Errno>,
     /// The kernel can move pages.
     pub can_move: bool,
 }

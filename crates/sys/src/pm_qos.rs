@@ -15,14 +15,14 @@ const SHORT_US: i32 = 2;
 
 /// A request that CPUs wake up quickly; in force while `on`.
 #[derive(Debug)]
-pub struct Awake {
+pub struct LatencyRequest {
     fd: Kept,
     guest: bool,
     on_us: i32,
     on: bool,
 }
 
-impl Awake {
+impl LatencyRequest {
     /// A request that is not in force yet. Fails for ordinary users, and where there is no such device.
     pub fn open() -> Result<Self, Errno> {
         let mut request =
@@ -60,7 +60,7 @@ impl Awake {
     }
 }
 
-impl AsRawFd for Awake {
+impl AsRawFd for LatencyRequest {
     fn as_raw_fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }

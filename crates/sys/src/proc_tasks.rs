@@ -88,39 +88,47 @@ pub fn parse_allowed(text: &str) -> Allowed {
     Allowed { cpus: list("Cpus_allowed_list"), nodes: list("Mems_allowed_list") }
 }
 
-/// The stack pointer in what /proc/PID/task/TID/syscall says: that of a thread that waits.
-pub fn parse_stack_pointer(text: &str) -> Option<u64> {
-    let words: Vec<&str> = text.split_ascii_whitespace().collect();
-    let [.., pointer, _counter] = words.as_slice() else { return None };
-    u64::from_str_radix(pointer.strip_prefix("0x")?, 16).ok().filter(|&pointer| pointer != 0)
-}
-
-/// Where a thread of another process is.
+/// Where a thread is, as /proc/PID/task/TID/syscall has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whereabouts {
-    /// It has a CPU or waits for one.
+pub enum ThreadState {
+    /// It has a CPU or waits for one, in user mode or in the kernel.
     Running,
-    /// It sleeps, and in no system call: in a page fault at this instruction, or stopped there.
+    /// It sleeps in the kernel, in no system call: in a page fault at this instruction, or stopped there.
     Fault(u64),
-    /// It sleeps in a system call.
-    Call,
-    /// It ends.
+    /// It sleeps in this system call.
+    Call(usize, [usize; 6]),
+    /// It ends, or has ended.
     Gone,
 }
 
+/// The number of a word such as 0x7f00aa.
+fn hexadecimal(word: &str) -> Option<u64> {
+    u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()
+}
+
+/// The stack pointer in what /proc/PID/task/TID/syscall says: that of a thread that waits.
+fn parse_stack_pointer(text: &str) -> Option<u64> {
+    let pointer = text.split_ascii_whitespace().rev().nth(1)?;
+    hexadecimal(pointer).filter(|&pointer| pointer != 0)
+}
+
 /// Parses /proc/PID/task/TID/syscall.
-pub fn parse_whereabouts(text: &str) -> Option<Whereabouts> {
+pub fn parse_thread_state(text: &str) -> Option<ThreadState> {
     let mut words = text.split_ascii_whitespace();
     let first = words.next()?;
     if first == "running" {
-        return Some(Whereabouts::Running);
+        return Some(ThreadState::Running);
     }
-    if first.parse::<i64>().ok()? >= 0 {
-        return Some(Whereabouts::Call);
+    if let Ok(number) = usize::try_from(first.parse::<i64>().ok()?) {
+        let mut args = [0; 6];
+        for (arg, word) in args.iter_mut().zip(words) {
+            *arg = hexadecimal(word).unwrap_or(0) as usize;
+        }
+        return Some(ThreadState::Call(number, args));
     }
-    let counter = u64::from_str_radix(words.nth(1)?.strip_prefix("0x")?, 16).ok()?;
+    let counter = hexadecimal(words.nth(1)?)?;
     // A thread that has given up its stack has neither pointer.
-    Some(if counter == 0 { Whereabouts::Gone } else { Whereabouts::Fault(counter) })
+    Some(if counter == 0 { ThreadState::Gone } else { ThreadState::Fault(counter) })
 }
 
 fn task_text(root: &Root, pid: u32, tid: u32, file: &str) -> Option<String> {
@@ -156,10 +164,10 @@ pub fn stack_pointer(root: &Root, pid: u32, tid: u32) -> Option<u64> {
 ///
 /// # Errors
 /// `PermissionDenied`: without those rights; others: it has ended, or the kernel does not tell.
-pub fn whereabouts(root: &Root, pid: u32, tid: u32) -> std::io::Result<Whereabouts> {
+pub fn thread_state(root: &Root, pid: u32, tid: u32) -> std::io::Result<ThreadState> {
     const MOST: u64 = 256;
     let text = root.read(&format!("/proc/{pid}/task/{tid}/syscall"), MOST)?;
-    parse_whereabouts(&String::from_utf8_lossy(&text)).ok_or_else(|| std::io::ErrorKind::NotFound.into())
+    parse_thread_state(&String::from_utf8_lossy(&text)).ok_or_else(|| std::io::ErrorKind::NotFound.into())
 }
 
 /// Processes that thread `tid` started and that live; `None` on kernels that keep no such list (CONFIG_PROC_CHILDREN).
@@ -244,13 +252,19 @@ mod tests {
 
     #[test]
     fn where_threads_are() {
-        assert_eq!(parse_whereabouts("running\n"), Some(Whereabouts::Running));
-        assert_eq!(parse_whereabouts("-1 0x7ffc0 0x7f00aa\n"), Some(Whereabouts::Fault(0x7f_00aa)));
-        assert_eq!(parse_whereabouts("202 0x1 0x80 0x0 0x0 0x0 0x0 0x7f00aa00 0x7f00bb"), Some(Whereabouts::Call));
-        assert_eq!(parse_whereabouts("-1 0x0 0x0"), Some(Whereabouts::Gone));
-        assert_eq!((parse_whereabouts(""), parse_whereabouts("-1")), (None, None));
+        assert_eq!(parse_thread_state("running\n"), Some(ThreadState::Running));
+        assert_eq!(parse_thread_state("-1 0x7ffc0 0x7f00aa\n"), Some(ThreadState::Fault(0x7f_00aa)));
+        assert_eq!(
+            parse_thread_state("202 0x1 0x80 0x0 0x0 0x0 0x0 0x7f00aa00 0x7f00bb"),
+            Some(ThreadState::Call(202, [1, 0x80, 0, 0, 0, 0]))
+        );
+        let read = [3, 0x3000_0000_1000, 0x10, 0, 0, 0];
+        let text = "0 0x3 0x300000001000 0x10 0x0 0x0 0x0 0x7ffc 0x7f00\n";
+        assert_eq!(parse_thread_state(text), Some(ThreadState::Call(0, read)));
+        assert_eq!(parse_thread_state("-1 0x0 0x0"), Some(ThreadState::Gone));
+        assert_eq!((parse_thread_state(""), parse_thread_state("-1")), (None, None));
         let (root, pid, tid) = (Root::this(), crate::process::pid(), crate::process::tid());
-        assert_eq!(whereabouts(&root, pid, tid).ok(), Some(Whereabouts::Call), "it reads");
+        assert!(matches!(thread_state(&root, pid, tid), Ok(ThreadState::Call(..))), "it reads");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! further apart than one (minutes at full power).
 
 use crate::root::Root;
-use nearfar_core::energy::Spent;
+use nearfar_core::energy::EnergyUsed;
 use std::time::Instant;
 
 const POWERCAP: &str = "/sys/class/powercap";
@@ -145,19 +145,19 @@ impl Meter {
     }
 
     /// Energy since it was opened or asked last. A domain that cannot be read any more is left out.
-    pub fn joules_since(&mut self) -> Spent {
+    pub fn joules_since(&mut self) -> EnergyUsed {
         let (now, seconds) = (self.read(), self.since.elapsed().as_secs_f64());
         let pairs = self.domains.iter().zip(self.last.iter().zip(&now));
         let joules = pairs.filter_map(|(domain, (&before, &after))| {
             Some((domain.name.clone(), difference(before?, after?, domain.range)? as f64 / 1e6))
         });
-        let spent = Spent { seconds, joules: joules.collect() };
+        let spent = EnergyUsed { seconds, joules: joules.collect() };
         (self.last, self.since) = (now, Instant::now());
         spent
     }
 
     /// Runs `work` and tells what was spent meanwhile, by the whole machine: other programs count as well.
-    pub fn around<R>(&mut self, work: impl FnOnce() -> R) -> (R, Spent) {
+    pub fn around<R>(&mut self, work: impl FnOnce() -> R) -> (R, EnergyUsed) {
         self.joules_since();
         let result = work();
         (result, self.joules_since())

@@ -1,5 +1,5 @@
 //! The filter that catches system calls whose memory may be absent, for users whose userfaultfd misses the kernel's own
-//! accesses (`Reach::UserOnly`): such a call raises SIGSYS in the thread that makes it, before anything has happened.
+//! accesses (`FaultScope::UserOnly`): such a call raises SIGSYS in the thread that makes it, before anything has happened.
 //!
 //! It looks at raw arguments only, so pointers that lie in structures are not seen. Calls that take such structures are
 //! caught wherever they are made from code of the ranges given: those of this process, which other programs do not share.

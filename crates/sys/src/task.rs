@@ -1,22 +1,10 @@
 //! What the other threads of this process are doing in the kernel, from /proc/self/task.
 
 use crate::errno::call;
+use crate::proc_tasks::{ThreadState, parse_thread_state};
 use crate::process;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
-
-/// Where a thread is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Doing {
-    /// It has ended.
-    Gone,
-    /// It has a CPU or waits for one, in user mode or in the kernel.
-    Running,
-    /// It sleeps in the kernel, in no system call: a page fault, a stop.
-    Waiting,
-    /// It sleeps in this system call.
-    In(usize, [usize; 6]),
-}
 
 /// The threads of this process but the caller. Read past the C library, which would allocate, in a heap of its own for our threads.
 pub fn others() -> Vec<u32> {
@@ -52,30 +40,14 @@ pub fn name(tid: u32) -> String {
     std::fs::read_to_string(format!("/proc/self/task/{tid}/comm")).unwrap_or_default().trim().to_owned()
 }
 
-/// What thread `tid` is doing. `None` where the kernel does not say.
-pub fn doing(tid: u32) -> Option<Doing> {
+/// Where thread `tid` of this process is. `None` where the kernel does not say.
+pub fn state(tid: u32) -> Option<ThreadState> {
     match std::fs::read_to_string(format!("/proc/self/task/{tid}/syscall")) {
-        Ok(text) => Some(parse(&text)),
+        Ok(text) => parse_thread_state(&text),
         // Reading fails as well when the thread ends meanwhile.
-        Err(_) if !lives(tid) => Some(Doing::Gone),
+        Err(_) if !lives(tid) => Some(ThreadState::Gone),
         Err(_) => None,
     }
-}
-
-fn parse(text: &str) -> Doing {
-    let mut words = text.split_ascii_whitespace();
-    let first = words.next().unwrap_or_default();
-    let Ok(number) = first.parse::<isize>() else {
-        return if first == "running" { Doing::Running } else { Doing::Gone };
-    };
-    if number < 0 {
-        return Doing::Waiting;
-    }
-    let mut args = [0; 6];
-    for (arg, word) in args.iter_mut().zip(words) {
-        *arg = usize::from_str_radix(word.trim_start_matches("0x"), 16).unwrap_or(0);
-    }
-    Doing::In(number as usize, args)
 }
 
 /// True when this process has a thread `tid`.
@@ -120,14 +92,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_the_kernel() {
-        assert_eq!(parse("running\n"), Doing::Running);
-        assert_eq!(parse("-1 0x7ffc 0x7f00\n"), Doing::Waiting);
-        assert_eq!(
-            parse("0 0x3 0x300000001000 0x10 0x0 0x0 0x0 0x7ffc 0x7f00\n"),
-            Doing::In(0, [3, 0x3000_0000_1000, 16, 0, 0, 0])
-        );
-        assert_eq!(doing(1 << 30), Some(Doing::Gone));
+    fn a_thread_that_never_was() {
+        assert_eq!(state(1 << 30), Some(ThreadState::Gone));
     }
 
     #[test]
@@ -135,7 +101,7 @@ mod tests {
         let (reader, mut writer) = std::io::pipe().expect("pipe");
         let thread = std::thread::spawn(move || std::io::Read::read(&mut { reader }, &mut [0; 9]));
         let is_reading =
-            |tid: &u32| matches!(doing(*tid), Some(Doing::In(nr, args)) if nr == libc::SYS_read as usize && args[2] == 9);
+            |tid: &u32| matches!(state(*tid), Some(ThreadState::Call(nr, args)) if nr == libc::SYS_read as usize && args[2] == 9);
         while !others().iter().any(is_reading) {
             std::thread::yield_now();
         }

@@ -108,7 +108,7 @@ impl From<Errno> for Refused {
 
 /// How the descriptor was got, which decides what may fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum FaultScope {
     /// Faults of the program and of the kernel on its behalf are served.
     UserAndKernel,
     /// Only faults in user mode; system calls on absent pages fail with EFAULT.
@@ -119,7 +119,7 @@ pub enum Reach {
 pub struct Uffd {
     fd: OwnedFd,
     features: u64,
-    reach: Reach,
+    reach: FaultScope,
 }
 
 impl Uffd {
@@ -132,7 +132,7 @@ impl Uffd {
         let features = offered & (FEATURE_PAGEFAULT_FLAG_WP | FEATURE_THREAD_ID | FEATURE_MOVE);
         // MOVE needs no enabling and older handshakes refuse unknown bits, so it is asked for only where offered.
         Self::handshake(&fd, features)?;
-        let reach = if user_only { Reach::UserOnly } else { Reach::UserAndKernel };
+        let reach = if user_only { FaultScope::UserOnly } else { FaultScope::UserAndKernel };
         Ok(Self { fd, features, reach })
     }
 
@@ -187,7 +187,7 @@ impl Uffd {
     }
 
     /// Whose faults are served.
-    pub fn reach(&self) -> Reach {
+    pub fn reach(&self) -> FaultScope {
         self.reach
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Whose use is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Whose {
+pub enum UsageOf {
     /// All threads of this process.
     Process,
     /// All children that have been waited for, their own waited-for children included.
@@ -23,10 +23,10 @@ pub struct Used {
 }
 
 /// What `whose` used so far.
-pub fn used(whose: Whose) -> Used {
+pub fn used(whose: UsageOf) -> Used {
     let who = match whose {
-        Whose::Process => libc::RUSAGE_SELF,
-        Whose::Children => libc::RUSAGE_CHILDREN,
+        UsageOf::Process => libc::RUSAGE_SELF,
+        UsageOf::Children => libc::RUSAGE_CHILDREN,
     };
     // SAFETY: all zeros is a valid value of this structure of integers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };

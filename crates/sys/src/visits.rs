@@ -4,6 +4,7 @@
 
 use crate::damon::{self, Damon, DamonError, Target};
 use crate::idle_pages::{Frames, IdlePages};
+use nearfar_core::random_numbers::xorshift;
 use std::fmt;
 use std::time::Duration;
 
@@ -131,12 +132,7 @@ fn look(
     looks: u32,
     pause: &mut dyn FnMut() -> bool,
 ) -> Option<Vec<Looked>> {
-    let mut random = || {
-        *state ^= *state << 13;
-        *state ^= *state >> 7;
-        *state ^= *state << 17;
-        *state
-    };
+    let mut random = || xorshift(state);
     let opened: Vec<Option<Frames>> = targets.iter().map(|target| Frames::of(target.pid).ok()).collect();
     let regions = || targets.iter().zip(&opened).flat_map(|(target, frames)| target.regions.iter().map(move |&at| (frames, at)));
     let mut looked = vec![Looked::default(); regions().count()];

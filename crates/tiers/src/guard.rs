@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// The lock, held. Signals stay blocked until it is dropped: a handler that touched paged memory would wait for the pager,
 /// which would wait for the lock.
-pub struct Entered<T: 'static> {
+pub struct LockGuard<T: 'static> {
     // Dropped in this order: whose it is first, then the lock, the mark, the signals.
     holder: Noted,
     guard: MutexGuard<'static, T>,
@@ -118,18 +118,18 @@ impl Drop for Noted {
 }
 
 /// Takes the lock.
-pub fn enter<T>(lock: &'static Lock<T>) -> Entered<T> {
+pub fn enter<T>(lock: &'static Lock<T>) -> LockGuard<T> {
     let signals = Blocked::all();
     thread::go_inside();
     let me = Holder::me();
     let guard = lock.mutex.lock().unwrap_or_else(PoisonError::into_inner);
     let holder = Noted::new(&lock.holder, me);
     note_turn();
-    Entered { holder, guard, _mark: Mark, _signals: signals }
+    LockGuard { holder, guard, _mark: Mark, _signals: signals }
 }
 
 /// Takes the lock if nobody holds it.
-pub fn try_enter<T>(lock: &'static Lock<T>) -> Option<Entered<T>> {
+pub fn try_enter<T>(lock: &'static Lock<T>) -> Option<LockGuard<T>> {
     let signals = Blocked::all();
     let me = Holder::me();
     let guard = match lock.mutex.try_lock() {
@@ -139,11 +139,11 @@ pub fn try_enter<T>(lock: &'static Lock<T>) -> Option<Entered<T>> {
     };
     let holder = Noted::new(&lock.holder, me);
     thread::go_inside();
-    Some(Entered { holder, guard, _mark: Mark, _signals: signals })
+    Some(LockGuard { holder, guard, _mark: Mark, _signals: signals })
 }
 
 /// A lock that is held while the process forks, so that the child has what it protects whole, and can open it.
-pub struct HeldAcrossFork<T: 'static>(UnsafeCell<Option<Entered<T>>>);
+pub struct HeldAcrossFork<T: 'static>(UnsafeCell<Option<LockGuard<T>>>);
 
 // SAFETY: reached by `keep` and `give_back` alone, for which the thread has the lock. The guard stays with that thread.
 unsafe impl<T: Send> Sync for HeldAcrossFork<T> {}
@@ -155,7 +155,7 @@ impl<T> HeldAcrossFork<T> {
     }
 
     /// Before the fork.
-    pub fn keep(&self, entered: Entered<T>) {
+    pub fn keep(&self, entered: LockGuard<T>) {
         // SAFETY: this thread holds the lock.
         unsafe { *self.0.get() = Some(entered) };
     }
@@ -164,7 +164,7 @@ impl<T> HeldAcrossFork<T> {
     ///
     /// # Safety
     /// By the thread that forked: it has the lock, or nobody has forked with it.
-    pub unsafe fn give_back(&self) -> Option<Entered<T>> {
+    pub unsafe fn give_back(&self) -> Option<LockGuard<T>> {
         // SAFETY: as the caller says.
         let entered = unsafe { (*self.0.get()).take() };
         // In a child it is another thread.
@@ -178,14 +178,14 @@ impl<T> Default for HeldAcrossFork<T> {
     }
 }
 
-impl<T> Deref for Entered<T> {
+impl<T> Deref for LockGuard<T> {
     type Target = T;
     fn deref(&self) -> &T {
         &self.guard
     }
 }
 
-impl<T> DerefMut for Entered<T> {
+impl<T> DerefMut for LockGuard<T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.guard
     }

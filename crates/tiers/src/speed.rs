@@ -7,6 +7,7 @@
 use crate::backend::Backend;
 use nearfar_core::addr::{BLOCK, Extent, PAGE, round_up};
 use nearfar_core::node::FarAccess;
+use nearfar_core::random_numbers::xorshift;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::event::{now_ns, wait_readable};
 use nearfar_sys::io::{Done, Engine, Op, Piece};
@@ -164,11 +165,7 @@ impl Speed {
     }
 
     fn random(&mut self) -> u64 {
-        // xorshift64 (Marsaglia 2003).
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        self.state
+        xorshift(&mut self.state)
     }
 
     fn slot(&self, slot: usize, len: usize) -> Extent {

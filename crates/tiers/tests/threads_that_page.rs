@@ -5,7 +5,7 @@
 
 use nearfar_core::stats::Counter;
 use nearfar_sys::kernel;
-use nearfar_sys::uffd::Reach;
+use nearfar_sys::uffd::FaultScope;
 use nearfar_tiers::job::{Job, Settings};
 use nearfar_tiers::memory::Memory;
 
@@ -75,7 +75,7 @@ fn churn(memory: Memory, thread: usize) {
 #[test]
 fn threads_allocate_write_discard_and_free() {
     match kernel::paging(kernel::Denied(0)).reach {
-        Ok(Reach::UserAndKernel) => {}
+        Ok(FaultScope::UserAndKernel) => {}
         other => {
             println!("skipped: needs a userfaultfd that serves the kernel: {other:?}");
             return;

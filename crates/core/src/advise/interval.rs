@@ -6,24 +6,17 @@ use super::machine::Machine;
 use super::model::Model;
 use super::unknowns::Unknowns;
 use crate::profile::summary::{Estimate, Summary};
+use crate::random_numbers::Random;
 
 /// Draws: enough for the 5th and the 95th percentile.
 const DRAWS: usize = 80;
 
-/// Random numbers that are the same in every run (SplitMix64): advice does not change when it is asked for again.
-struct Random(u64);
+/// Draws that are the same in every run: advice does not change when it is asked for again.
+struct Draws(Random);
 
-impl Random {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((word ^ (word >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
+impl Draws {
     fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
+        (0..12).map(|_| self.0.unit()).sum::<f64>() - 6.0
     }
 
     /// Around `middle`, nine in ten within a factor of `factor`.
@@ -34,7 +27,7 @@ impl Random {
 
 /// Models with drawn unknowns.
 pub fn draws<'a>(summary: &Summary, demands: &'a Demands, machine: &'a Machine) -> Vec<Model<'a>> {
-    let mut random = Random(1);
+    let mut random = Draws(Random::new(1));
     let middle = Unknowns::middle(summary);
     (0..DRAWS)
         .map(|_| {
@@ -52,7 +45,7 @@ pub fn draws<'a>(summary: &Summary, demands: &'a Demands, machine: &'a Machine) 
                 paged_overlap: random.around(middle.paged_overlap, 1.8).max(1.0),
                 parallel_loads: random.around(middle.parallel_loads, 2.5).max(1.0),
                 // Runs of one program on a shared machine differ by so much, whatever is near.
-                unobserved: (1.0 - summary.overhead.clamp(0.0, 0.5) * (0.5 + random.uniform())) * random.around(1.0, 1.1),
+                unobserved: (1.0 - summary.overhead.clamp(0.0, 0.5) * (0.5 + random.0.unit())) * random.around(1.0, 1.1),
                 rates: (random.around(1.0, 1.08), random.around(1.0, 1.08)),
             };
             Model::new(summary, demands, machine, guess)

@@ -2,7 +2,7 @@
 //!
 //! A few looks can be chance (start-up, another program's turn), so a warning takes a share of the looks, and enough of them.
 
-use super::{Crowding, Launcher, Object, Pages, Process, Survey, Thread, Tier, Warning, Whom, team, tier_of};
+use super::{Crowding, Launcher, Object, Pages, PidList, Process, Survey, Thread, Tier, Warning, team, tier_of};
 use crate::node::{CpuList, Placement};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,7 +60,7 @@ fn crowded(survey: &Survey, warnings: &mut Vec<Warning>) {
         let pools: BTreeSet<_> = over.iter().flat_map(|process| process.pools.iter().copied()).collect();
         let share = over.iter().map(|process| over_share(&process.crowding)).fold(0.0, f64::max);
         warnings.push(Warning::Oversubscribed {
-            processes: Whom(over.iter().map(|process| process.pid).collect()),
+            processes: PidList(over.iter().map(|process| process.pid).collect()),
             threads: over.iter().map(|process| process.crowding.most).max().unwrap_or(0),
             cpus: over.iter().map(|process| process.crowding.cpus).min().unwrap_or(0),
             share,
@@ -73,7 +73,7 @@ fn crowded(survey: &Survey, warnings: &mut Vec<Warning>) {
     if let Some(first) = nested.first() {
         let pools: BTreeSet<_> = nested.iter().flat_map(|process| process.pools.iter().copied()).collect();
         warnings.push(Warning::Nested {
-            processes: Whom(nested.iter().map(|process| process.pid).collect()),
+            processes: PidList(nested.iter().map(|process| process.pid).collect()),
             threads: nested.iter().map(|process| process.crowding.most).max().unwrap_or(0),
             team: team(first),
             asked: first.settings.contains_key("OMP_NUM_THREADS"),
@@ -84,7 +84,7 @@ fn crowded(survey: &Survey, warnings: &mut Vec<Warning>) {
     if warnings.is_empty() && is_over(&survey.crowding) {
         let busy = survey.processes.iter().filter(|process| process.threads.iter().any(Thread::is_busy));
         warnings.push(Warning::Oversubscribed {
-            processes: Whom(Vec::new()),
+            processes: PidList(Vec::new()),
             threads: survey.crowding.most,
             cpus: survey.crowding.cpus,
             share: over_share(&survey.crowding),

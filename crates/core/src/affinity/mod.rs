@@ -15,7 +15,7 @@ pub use object::{Area, Object, classify};
 pub use openmp::{has_pool_of, number_threads, runtime_of, team};
 pub use rank::{Launcher, Rank, rank_of};
 pub use tier::{Tier, tier_of};
-pub use warning::{Pool, Warning, Whom};
+pub use warning::{PidList, Pool, Warning};
 
 use crate::node::{CpuList, MemoryNode, Placement};
 use serde::Serialize;

@@ -32,9 +32,9 @@ impl Pool {
 /// Process numbers, for people: the first few.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Whom(pub Vec<u32>);
+pub struct PidList(pub Vec<u32>);
 
-impl fmt::Display for Whom {
+impl fmt::Display for PidList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 4;
         let shown: Vec<String> = self.0.iter().take(SHOWN).map(u32::to_string).collect();
@@ -51,7 +51,7 @@ pub enum Warning {
     /// More threads want to run than they may use CPUs.
     Oversubscribed {
         /// Processes that it is true of; none for all of the program together.
-        processes: Whom,
+        processes: PidList,
         /// Most threads that wanted to run at once.
         threads: u32,
         /// CPUs that they may use.
@@ -68,7 +68,7 @@ pub enum Warning {
     /// More busy threads than an OpenMP team has.
     Nested {
         /// Whose.
-        processes: Whom,
+        processes: PidList,
         /// Most threads that wanted to run at once.
         threads: u32,
         /// Threads of the outermost team.
@@ -408,7 +408,7 @@ mod tests {
     #[test]
     fn words_and_advice() {
         let warning = Warning::Oversubscribed {
-            processes: Whom(vec![7]),
+            processes: PidList(vec![7]),
             threads: 4,
             cpus: 2,
             share: 0.954,
@@ -423,7 +423,7 @@ mod tests {
         );
         assert!(advice.contains("OMP_NUM_THREADS=2") && advice.contains("OPENBLAS_NUM_THREADS=1"), "{advice}");
         let bound = Warning::Oversubscribed {
-            processes: Whom(vec![1, 2, 3, 4, 5]),
+            processes: PidList(vec![1, 2, 3, 4, 5]),
             threads: 4,
             cpus: 1,
             share: 1.0,
@@ -433,7 +433,7 @@ mod tests {
         };
         assert!(bound.to_string().contains("processes 1, 2, 3, 4 and 1 more"), "{bound}");
         assert!(bound.advice().contains("mpirun --map-by slot:PE=4 --bind-to core"), "{}", bound.advice());
-        let nested = Warning::Nested { processes: Whom(vec![7]), threads: 16, team: 4, asked: true, pools: vec![] };
+        let nested = Warning::Nested { processes: PidList(vec![7]), threads: 16, team: 4, asked: true, pools: vec![] };
         assert!(nested.advice().contains("OMP_MAX_ACTIVE_LEVELS=1") && nested.advice().contains("OMP_NUM_THREADS=2,2"));
     }
 }

@@ -26,9 +26,9 @@
 //! Limbo is a ghost that costs no I/O: a newcomer rescued from limbo makes IN a little longer, one rescued twice goes to MAIN.
 
 use crate::policy::rates::{Known, Pair, Rate};
-use crate::policy::units::xorshift;
 use crate::policy::units::{Lists, Node};
 use crate::policy::{Arrival, Evict, Unit};
+use crate::random_numbers::xorshift;
 
 const IN: usize = 0;
 const MAIN: usize = 1;

@@ -1,6 +1,6 @@
 //! Tests that every eviction policy must pass, and the targets of the default one, judged by replay.
 
-use crate::policy::replay::{Access, Act, LIMBO_SHARE, Replay, Tally, belady, lru, replay, table};
+use crate::policy::replay::{Access, Action, LIMBO_SHARE, Replay, Tally, belady, lru, replay, table};
 use crate::policy::traces::Trace;
 use crate::policy::units::UnitMap;
 use crate::policy::{Arrival, EVICT_NAMES, Evict, Unit, evict_by_name};
@@ -146,7 +146,7 @@ fn adaptive_on_every_trace() {
         let capacity = c * u64::from(pages);
         for (name, mut trace) in crate::policy::traces::all(c, pages) {
             // Hits alone compare where nothing is written: otherwise some are given up to save writes.
-            trace.iter_mut().for_each(|access| access.act = Act::Read);
+            trace.iter_mut().for_each(|access| access.act = Action::Read);
             let rate = |name: &str| replay(&trace, capacity, capacity / LIMBO_SHARE, policy(name).as_mut()).hit_rate();
             let best = EVICT_NAMES[1..].iter().map(|name| rate(name)).fold(0.0, f64::max);
             let ratio = rate("adaptive") / best;
@@ -291,7 +291,7 @@ fn adaptive_with_units_of_all_sizes() {
         }
     };
     let loops: Vec<Access> = (0..40 * 600).map(|i| size(i % 600)).collect();
-    let mix: Vec<Access> = (0..40 * 600).map(|_| size(crate::policy::units::xorshift(&mut state) % 600)).collect();
+    let mix: Vec<Access> = (0..40 * 600).map(|_| size(crate::random_numbers::xorshift(&mut state) % 600)).collect();
     let total: u64 = (0..600).map(|n| u64::from(size(n).pages)).sum();
     for trace in [loops, mix] {
         let tally = replay(&trace, total / 2, total / 64, policy("adaptive").as_mut());

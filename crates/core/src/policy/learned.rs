@@ -5,7 +5,7 @@
 //! every visit, where the pager sees only those that fault, and its log of the whole past costs nothing.
 
 use crate::policy::Unit;
-use crate::policy::replay::{Access, Act, Ranked, Tally, next_visits};
+use crate::policy::replay::{Access, Action, Ranked, Tally, next_visits};
 use crate::policy::units::UnitMap;
 use std::collections::HashMap;
 
@@ -43,7 +43,7 @@ pub fn learned(trace: &[Access], capacity: u64) -> Tally {
     let mut near = Ranked::new();
     let mut last: UnitMap<usize> = UnitMap::default();
     for (now, access) in trace.iter().enumerate() {
-        let at = if access.act == Act::Discard { None } else { log.follow(now) };
+        let at = if access.act == Action::Discard { None } else { log.follow(now) };
         // Only what has happened is known.
         let due = at.filter(|&at| next[at] <= now).map(|at| now + (next[at] - at));
         let unknown = usize::MAX / 2 + now;

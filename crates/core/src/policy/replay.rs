@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// What is done to a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum Action {
     /// It is read.
     Read,
     /// It is changed: when it leaves near it must be written.
@@ -29,21 +29,21 @@ pub struct Access {
     /// Its pages.
     pub pages: u32,
     /// What is done to it.
-    pub act: Act,
+    pub act: Action,
 }
 
 impl Access {
     /// A visit that reads.
     pub const fn read(unit: Unit, pages: u32) -> Self {
-        Self { unit, pages, act: Act::Read }
+        Self { unit, pages, act: Action::Read }
     }
 
     fn is_visit(&self) -> bool {
-        self.act != Act::Discard
+        self.act != Action::Discard
     }
 
     fn writes(&self) -> bool {
-        matches!(self.act, Act::Write | Act::Fresh)
+        matches!(self.act, Action::Write | Action::Fresh)
     }
 }
 
@@ -87,7 +87,7 @@ impl Tally {
 
     /// A visit that found nothing in near.
     fn absent(&mut self, access: &Access) {
-        if access.act == Act::Fresh {
+        if access.act == Action::Fresh {
             self.fresh += 1;
         } else {
             self.misses += 1;
@@ -171,7 +171,7 @@ impl<'a> Replay<'a> {
             }
             None => {
                 self.tally.absent(&access);
-                if access.act == Act::Fresh {
+                if access.act == Action::Fresh {
                     self.backed.remove(&access.unit);
                     (access.pages, Arrival::Touched)
                 } else {

@@ -1,8 +1,8 @@
 //! Synthetic traces of unit accesses: what eviction policies are judged by. Deterministic; sizes are counted in units.
 
 use crate::policy::Unit;
-use crate::policy::replay::{Access, Act};
-use crate::policy::units::xorshift;
+use crate::policy::replay::{Access, Action};
+use crate::random_numbers::xorshift;
 
 /// Builds traces from simple parts, each appended to what is there.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ impl Trace {
 
     /// Visits unit number `number`.
     pub fn visit(&mut self, number: u64) {
-        let act = if self.written > 0 && number.is_multiple_of(self.written) { Act::Write } else { Act::Read };
+        let act = if self.written > 0 && number.is_multiple_of(self.written) { Action::Write } else { Action::Read };
         let number = number as usize;
         let unit = if self.pages > 16 { Unit::block(number) } else { Unit::chunk(number / 32, number % 32) };
         self.accesses.push(Access { unit, pages: self.pages, act });

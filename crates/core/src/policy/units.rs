@@ -222,14 +222,6 @@ impl<const N: usize> Lists<N> {
     }
 }
 
-/// Marsaglia's xorshift64; `state` must not be 0 and never becomes 0.
-pub(crate) fn xorshift(state: &mut u64) -> u64 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    *state
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,7 +253,7 @@ mod tests {
         lists.take(Unit::block(7));
         let mut firsts = std::collections::HashSet::new();
         for _ in 0..200 {
-            lists.draw(1, || xorshift(&mut state));
+            lists.draw(1, || crate::random_numbers::xorshift(&mut state));
             firsts.insert(lists.back(1).map(|node| node.unit));
             assert_eq!((lists.count(1), lists.pages(1), lists.count(0)), (19, 57, 20));
         }
@@ -270,7 +262,7 @@ mod tests {
             std::iter::from_fn(|| lists.pop(1)).map(|node| node.unit.block_number()).collect();
         assert_eq!(rest, (0..40).filter(|n| n % 2 == 1 && *n != 7).collect());
         lists.push(1, Unit::block(1), 3, 0, 0);
-        lists.draw(1, || xorshift(&mut state));
+        lists.draw(1, || crate::random_numbers::xorshift(&mut state));
         assert_eq!(lists.pop(1).map(|node| node.unit), Some(Unit::block(1)));
         lists.draw(1, || 0);
         assert!(lists.back(1).is_none());

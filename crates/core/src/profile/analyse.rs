@@ -2,7 +2,7 @@
 
 use super::file::Content;
 use super::groups::{self, Group, seconds};
-use super::interval::{REPLICATES, Xorshift, finite, interval};
+use super::interval::{REPLICATES, finite, interval};
 use super::memory_clock::Phases;
 use super::misses::{self, PageVisits};
 use super::names::Names;
@@ -14,8 +14,9 @@ use super::study::{Studied, peak, study};
 use super::summary::{Estimate, FORMAT, Summary};
 use super::timeline::bin_seconds;
 use super::traffic::{Flows, Lines, order};
-use super::visits::{Code, LINE, Way, visits};
+use super::visits::{Code, LINE, VisitPattern, visits};
 use super::{cache, combine, describe, notes, samples, title};
+use crate::random_numbers::Random;
 use std::collections::HashSet;
 
 /// A cache that most machines have more than, and few programs need less than.
@@ -203,7 +204,7 @@ fn traffic(studied: &mut [Studied<'_>], lines: f64, wall: f64) -> f64 {
         let price = if replicate % 2 == 0 { SIGNIFICANT } else { POSSIBLE };
         let mut drawn = Vec::with_capacity(studied.len());
         for (at, one) in studied.iter().enumerate() {
-            let mut random = Xorshift::new((replicate * 1_000_003 + at + 1) as u64);
+            let mut random = Random::new((replicate * 1_000_003 + at + 1) as u64);
             let factors: Vec<f64> = one.group.looks.iter().map(|_| random.exponential()).collect();
             let flows = Flows::of(one.paced, &one.visits, &orders[at], price, |look| factors[look]);
             let page_visits = PageVisits::of(one.paged, &one.visits, one.page_visits.pages, |look| factors[look]);
@@ -246,7 +247,7 @@ fn model_error(one: &Studied<'_>) -> f64 {
     for (look, visit) in one.paced.looks.iter().zip(&one.visits) {
         if let Some(visit) = visit {
             all += look.weight;
-            parts += if visit.way == Way::Sweep { 0.0 } else { look.weight };
+            parts += if visit.way == VisitPattern::Sweep { 0.0 } else { look.weight };
         }
     }
     let share = if all > 0.0 { parts / all } else { 1.0 };

@@ -1,36 +1,7 @@
 //! Which object to look at next. What is not known yet and may matter comes first; then more looks go where more bytes and more
 //! traffic are.
 
-/// Random numbers that a seed determines (splitmix64).
-#[derive(Clone, Debug)]
-pub struct Random(u64);
-
-impl Random {
-    /// Numbers of `seed`.
-    pub const fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// The next number.
-    #[allow(clippy::should_implement_trait)] // Not an iterator: it never ends.
-    pub const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Evenly in 0..1.
-    pub fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// Evenly in 0..`end`; 0 when `end` is 0.
-    pub fn below(&mut self, end: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
-    }
-}
+use crate::random_numbers::Random;
 
 /// What is known of the objects of one place.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -21,7 +21,7 @@ use super::record::WatchEnd;
 use super::samples::{Samples, Sums, Weighed};
 use super::study::Studied;
 use super::summary::{Estimate, Pattern};
-use super::visits::{Code, LINE, Way};
+use super::visits::{Code, LINE, VisitPattern};
 
 /// The least standard deviation of the logarithm of the factor, for visits without order and for others. Prefetchers follow some
 /// streams to all but a tenth of their lines and lose others at each page: a factor of 2 to 3 from the middle to the extremes.
@@ -120,7 +120,7 @@ fn visited<N: Names + ?Sized>(one: &Studied<'_>, code: &mut Code<'_, N>) -> (f64
             let lines = look.weight * visit.lines * visit.reads;
             all += lines;
             loads += if look.watch.end == WatchEnd::Read { lines } else { 0.0 };
-            scattered += if visit.way == Way::Scatter { lines } else { 0.0 };
+            scattered += if visit.way == VisitPattern::Scatter { lines } else { 0.0 };
         }
     }
     if all > 0.0 {

@@ -11,11 +11,11 @@ use super::summary::ObjectGroup;
 use super::timeline::Timeline;
 use super::title;
 use super::traffic::wait_of;
-use super::visits::{Code, LINES, Visit, Way};
+use super::visits::{Code, LINES, Visit, VisitPattern};
 
 /// How many bytes from and to memory a look's visit is a sample of; only proportions matter.
 pub fn amount(look: &Look, visit: &Visit, kept: f64) -> f64 {
-    let scattered = visit.way == Way::Scatter;
+    let scattered = visit.way == VisitPattern::Scatter;
     let kept = if scattered { kept * visit.lines / LINES } else { kept };
     let missed = if wait_of(look, scattered) >= kept { 1.0 } else { visit.fresh };
     look.weight * visit.lines * (visit.reads + visit.writes) * missed

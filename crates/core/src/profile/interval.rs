@@ -7,34 +7,6 @@ use super::summary::Estimate;
 /// How often everything is estimated again.
 pub const REPLICATES: usize = 60;
 
-/// Random numbers that are the same in each run.
-#[derive(Clone, Debug)]
-pub struct Xorshift(u64);
-
-impl Xorshift {
-    /// From any number.
-    pub const fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    /// Evenly from 0 to 1, neither included.
-    pub fn unit(&mut self) -> f64 {
-        ((self.next() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
-    }
-
-    /// From the exponential distribution with mean 1.
-    pub fn exponential(&mut self) -> f64 {
-        -self.unit().ln()
-    }
-}
-
 /// The interval of `value`, of which `again` are other estimates and which rests on so many touches.
 pub fn interval(value: f64, again: &mut [f64], touches: f64, most_value: f64) -> Estimate {
     again.sort_by(f64::total_cmp);
@@ -73,12 +45,5 @@ mod tests {
         assert!(many.low > 93.0 && many.high < 107.0, "{many:?}");
         assert_eq!(interval(0.0, &mut [], 0.0, 7.0), Estimate { value: 0.0, low: 0.0, high: 7.0 });
         assert_eq!(finite(f64::NAN, 1.0, f64::INFINITY), Estimate::exact(0.0));
-    }
-
-    #[test]
-    fn random_numbers_are_even() {
-        let mut random = Xorshift::new(0);
-        let mean = (0..100_000).map(|_| random.exponential()).sum::<f64>() / 1e5;
-        assert!((mean - 1.0).abs() < 0.02, "{mean}");
     }
 }

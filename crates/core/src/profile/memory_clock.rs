@@ -138,7 +138,7 @@ impl Phases {
         moved: impl Iterator<Item = (usize, u64, f64)>,
         names: &N,
         (begin, end): (f64, f64),
-    ) -> Pace {
+    ) -> MemoryClock {
         let mut amounts = Vec::new();
         for (process, ip, amount) in moved.filter(|one| one.1 != 0 && one.2 > 0.0 && one.2.is_finite()) {
             let place = self.learn(process, ip, names, true);
@@ -152,18 +152,18 @@ impl Phases {
         let seen: f64 = amounts.iter().zip(&ran).filter(|(_, ran)| **ran > 0.0).map(|(amount, _)| amount).sum();
         let all: f64 = ran.iter().sum();
         if seen <= 0.0 || all <= 0.0 {
-            return Pace::even(begin, end);
+            return MemoryClock::even(begin, end);
         }
         let mean = seen / all;
         let rate = |place: usize| ((amounts[place] + mean * PRIOR) / (ran[place] + PRIOR) / mean).max(LEAST);
         let stretches = self.stretches.iter().map(|stretch| (stretch.from, stretch.to, rate(stretch.place)));
-        Pace::of(stretches, self.unsampled(begin, end), begin, end)
+        MemoryClock::of(stretches, self.unsampled(begin, end), begin, end)
     }
 }
 
 /// The clock.
 #[derive(Clone, Debug)]
-pub struct Pace {
+pub struct MemoryClock {
     /// Seconds, and what the clock shows then.
     knots: Vec<(f64, f64)>,
     /// How fast it goes up to each knot while the program runs: what else is in the stretch is waiting.
@@ -173,7 +173,7 @@ pub struct Pace {
 /// Waits below this are told apart more finely than samples are.
 const SHORT: f64 = 0.003;
 
-impl Pace {
+impl MemoryClock {
     /// It shows seconds.
     pub fn even(begin: f64, end: f64) -> Self {
         Self { knots: vec![(begin, begin), (end.max(begin + 1e-9), end.max(begin + 1e-9))], running: vec![1.0; 2] }
@@ -314,7 +314,7 @@ mod tests {
             };
             (0..2000).map(stretch)
         });
-        let pace = Pace::of(stretches, LEAST, 10.0, 19.0);
+        let pace = MemoryClock::of(stretches, LEAST, 10.0, 19.0);
         assert!((pace.at(10.0) - 10.0).abs() < 1e-9 && (pace.at(19.0) - 19.0).abs() < 1e-9);
         let of = |from: f64, to: f64| pace.at(to) - pace.at(from);
         assert!((of(10.2, 10.4) / of(11.2, 11.4) - 3.0).abs() < 1e-6);
@@ -325,10 +325,10 @@ mod tests {
 
     #[test]
     fn without_samples_it_is_time() {
-        for pace in [Pace::of(std::iter::empty(), LEAST, 1.0, 5.0), Pace::even(1.0, 5.0)] {
+        for pace in [MemoryClock::of(std::iter::empty(), LEAST, 1.0, 5.0), MemoryClock::even(1.0, 5.0)] {
             assert!((0..50).all(|at| (pace.at(0.1 * f64::from(at)) - 0.1 * f64::from(at)).abs() < 1e-6));
         }
-        assert!(Pace::even(1.0, 1.0).at(1.0).is_finite());
+        assert!(MemoryClock::even(1.0, 1.0).at(1.0).is_finite());
         assert!(Phases::default().is_empty());
     }
 }

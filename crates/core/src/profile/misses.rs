@@ -8,12 +8,12 @@ use super::recurrence::{Recurrence, SIGNIFICANT, Shape, Wait, stratum};
 use super::summary::Curve;
 use super::timeline::PAGE;
 use super::traffic::{outcome, wait_of};
-use super::visits::{MID_VISIT, Visit, Way};
+use super::visits::{MID_VISIT, Visit, VisitPattern};
 
 /// A huge page was taken away while a sweep went through it: the touch at once is of that visit, and when the next one comes is not
 /// known. (It is in a huge page for 512 times as long as in a page.)
 fn is_mid_visit(look: &Look, visit: &Visit) -> bool {
-    look.watch.pages > 1 && visit.way == Way::Sweep && look.waited < MID_VISIT
+    look.watch.pages > 1 && visit.way == VisitPattern::Sweep && look.waited < MID_VISIT
 }
 
 /// Looks that must be left without those.
@@ -33,7 +33,7 @@ impl PageVisits {
     /// From the looks of a group, each with its weight times a factor.
     pub fn of(group: &Group, visits: &[Option<Visit>], pages: f64, factor: impl Fn(usize) -> f64) -> Self {
         let weigh = |scattered: bool| -> f64 {
-            let of = |visit: &Visit| (visit.way == Way::Scatter) == scattered;
+            let of = |visit: &Visit| (visit.way == VisitPattern::Scatter) == scattered;
             group.looks.iter().zip(visits).filter(|(_, visit)| visit.as_ref().is_some_and(of)).map(|(look, _)| look.weight).sum()
         };
         let scattered = weigh(true) > weigh(false);
@@ -55,7 +55,7 @@ impl PageVisits {
             if skips && mid_visit(look, visit) {
                 continue;
             }
-            let far = visit.map_or(scattered, |visit| visit.way == Way::Scatter);
+            let far = visit.map_or(scattered, |visit| visit.way == VisitPattern::Scatter);
             waits.push(Wait {
                 seconds: wait_of(look, far),
                 weight,
@@ -94,7 +94,7 @@ impl PageVisits {
     pub fn places(&self, group: &Group, visits: &[Option<Visit>], seconds: f64) -> Vec<(usize, u64, f64)> {
         let end = self.waits.around(seconds).1;
         let touches = group.looks.iter().zip(visits).filter_map(|(look, visit)| {
-            let wait = wait_of(look, visit.as_ref()?.way == Way::Scatter);
+            let wait = wait_of(look, visit.as_ref()?.way == VisitPattern::Scatter);
             (wait >= seconds && wait <= end).then_some((look.process, look.watch.ip, look.weight))
         });
         let mut touches: Vec<_> = touches.collect();

@@ -2,10 +2,10 @@
 //! pages the true misses, and pages are looked at as the sampler does.
 
 use super::file::{Batch, Content};
-use super::interval::Xorshift;
 use super::names::{Access, Names, Step};
 use super::record::{self, Kind, Method, Object, Record, Site, Source, Start, Watch, WatchEnd};
 use super::summary::NamedFrame;
+use crate::random_numbers::Random;
 use std::collections::HashMap;
 
 /// Least recently used of numbered things.
@@ -98,14 +98,14 @@ pub struct Sampling {
     period: f64,
     /// Share of the lines of streams that are fetched ahead, so that loads find them under way.
     ahead: f64,
-    random: Xorshift,
+    random: Random,
     next: f64,
     samples: Vec<record::Access>,
 }
 
 impl Sampling {
     pub fn new(period: f64, ahead: f64, seed: u64) -> Self {
-        Self { period, ahead, random: Xorshift::new(seed), next: period / 2.0, samples: Vec::new() }
+        Self { period, ahead, random: Random::new(seed), next: period / 2.0, samples: Vec::new() }
     }
 
     fn see(&mut self, at: u64, addr: u64, ip: u64, writes: bool, holds: bool) {
@@ -325,7 +325,7 @@ pub fn simulate_sampled(
     program(&mut dry);
     let ids: Vec<u64> = dry.lives.keys().copied().collect();
     ids.into_iter().for_each(|id| dry.free(id));
-    let mut random = Xorshift::new(seed);
+    let mut random = Random::new(seed);
     let mut plan = Vec::new();
     for site in 0..SITES {
         let spans: Vec<_> = dry.spans.iter().filter(|span| span.0 == site).collect();

@@ -1,7 +1,7 @@
 //! Memory samples of the processor thinned out, so that a file holds them: what stays stands for what goes.
 
-use super::choice::Random;
 use super::record::{Access, Source};
+use crate::random_numbers::Random;
 
 /// What samples are worth: those that came from memory tell the most, so that a flood of the others must not drown them.
 fn sort(access: &Access) -> usize {

@@ -3,12 +3,12 @@
 use super::groups::{Group, Look};
 use super::record::WatchEnd;
 use super::recurrence::{Outcome, Recurrence, Shape, Wait, stratum};
-use super::visits::{LINES, Visit, WAYS, Way};
+use super::visits::{LINES, Visit, VisitPattern, WAYS};
 
 /// Visits of one way.
 #[derive(Clone, Debug)]
 struct Flow {
-    way: Way,
+    way: VisitPattern,
     waits: Recurrence,
     /// Seconds of the waits of visits, in order, and sums over the visits before each.
     seconds: Vec<f64>,
@@ -142,7 +142,7 @@ impl Flows {
 impl Flow {
     /// Scattered lines are touched more seldom than their page.
     fn kept(&self, kept: f64) -> f64 {
-        if self.way == Way::Scatter { kept * self.mean.lines / LINES } else { kept }
+        if self.way == VisitPattern::Scatter { kept * self.mean.lines / LINES } else { kept }
     }
 
     /// What visits after such a gap are like: those that follow long gaps may write where others read.
@@ -158,7 +158,7 @@ impl Flow {
     fn misses(&self, kept: f64) -> f64 {
         let missing = self.waits.density(self.kept(kept));
         match self.way {
-            Way::Column if kept.is_finite() && self.mean.fresh > 0.0 && self.round() > kept => {
+            VisitPattern::Column if kept.is_finite() && self.mean.fresh > 0.0 && self.round() > kept => {
                 missing + self.mean.fresh * (self.waits.density(0.0) - missing).max(0.0)
             }
             _ => missing,
@@ -174,9 +174,9 @@ impl Flow {
     /// Share of a page's lines that is touched within `seconds`.
     fn touched(&self, seconds: f64) -> f64 {
         match self.way {
-            Way::Sweep => self.mean.lines / LINES * self.waits.cdf(seconds),
-            Way::Scatter => self.waits.cdf(self.kept(seconds)),
-            Way::Column => {
+            VisitPattern::Sweep => self.mean.lines / LINES * self.waits.cdf(seconds),
+            VisitPattern::Scatter => self.waits.cdf(self.kept(seconds)),
+            VisitPattern::Column => {
                 let once = self.mean.lines / LINES * self.waits.cdf(seconds);
                 if self.mean.fresh > 0.0 { once.max(seconds / self.round()) } else { once }
             }
@@ -186,7 +186,7 @@ impl Flow {
 
 /// `None` where no look saw such visits. With none of any way, looks still tell how rare sweeps must be.
 fn flow(
-    way: Way,
+    way: VisitPattern,
     group: &Group,
     visits: &[Option<Visit>],
     order: &[usize],
@@ -195,7 +195,7 @@ fn flow(
 ) -> Option<Flow> {
     let of_way = |at: usize| visits[at].filter(|visit| visit.way == way);
     let any = order.iter().any(|&at| of_way(at).is_some());
-    let nothing = way == Way::Sweep && !order.is_empty() && visits.iter().all(Option::is_none);
+    let nothing = way == VisitPattern::Sweep && !order.is_empty() && visits.iter().all(Option::is_none);
     if !any && !nothing {
         return None;
     }
@@ -206,7 +206,7 @@ fn flow(
             let visit = of_way(at);
             let weight = look.weight * factor(at);
             let wait = Wait {
-                seconds: wait_of(look, way == Way::Scatter),
+                seconds: wait_of(look, way == VisitPattern::Scatter),
                 weight,
                 outcome: outcome(look, visit.is_some()),
                 stratum: stratum(at, group.looks.len()),
@@ -214,7 +214,7 @@ fn flow(
             waits.push((wait, visit));
         }
     }
-    if way == Way::Scatter {
+    if way == VisitPattern::Scatter {
         waits.sort_by(|one, other| one.0.seconds.total_cmp(&other.0.seconds));
     }
     let (mut seconds, mut sums, mut sum) = (Vec::new(), vec![Marks::default()], Marks::default());
@@ -223,7 +223,7 @@ fn flow(
         seconds.push(wait.seconds);
         sums.push(sum);
     }
-    let shape = if way == Way::Scatter { Shape::Memoryless } else { Shape::Even };
+    let shape = if way == VisitPattern::Scatter { Shape::Memoryless } else { Shape::Even };
     let waits = Recurrence::of(&waits.into_iter().map(|(wait, _)| wait).collect::<Vec<_>>(), shape, price);
     let unseen = Marks { number: 1.0, lines: LINES, reads: LINES, writes: LINES / 2.0, fresh: 0.0 };
     let mean = if sum.number > 0.0 { sum.mean() } else { unseen };

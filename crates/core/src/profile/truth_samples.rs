@@ -1,11 +1,11 @@
 //! Estimates from memory samples of the processor, alone and beside looks, against truth, on simulated programs.
 
 use super::analyse::{Options, analyse};
-use super::interval::Xorshift;
 use super::record::{Access, Method, Record, Source};
 use super::simulate::{Machine, Run, STREAM, Sampling, Simulated, VARIES, simulate, simulate_sampled};
 use super::summary::Summary;
 use super::truth::{CACHE, MB, compare, phases, sweeps};
+use crate::random_numbers::Random;
 
 const SEEDS: u64 = 4;
 
@@ -42,7 +42,7 @@ fn tables(run: &mut Run) {
     let often = [1, 2, 3, 4, 6, 8];
     let ids: Vec<_> = (0..6).map(|site| run.alloc(site, sizes[site])).collect();
     (0..6).for_each(|at| run.sweep(ids[at], sizes[at], true));
-    let mut random = Xorshift::new(4);
+    let mut random = Random::new(4);
     for _ in 0..20_000 {
         for at in 0..6 {
             (0..often[at]).for_each(|_| run.touch(ids[at], (random.unit() * sizes[at] as f64) as u64 & !7, false, VARIES));
@@ -86,7 +86,7 @@ fn lines_fetched_ahead_do_not_bend_shares() {
     let program = |run: &mut Run| {
         let (one, other, table) = (run.alloc(0, 2 * MB), run.alloc(1, 2 * MB), run.alloc(2, 4 * MB));
         [(one, 2 * MB), (other, 2 * MB), (table, 4 * MB)].into_iter().for_each(|(id, len)| run.sweep(id, len, true));
-        let mut random = Xorshift::new(5);
+        let mut random = Random::new(5);
         for _ in 0..6 {
             for line in 0..2 * MB / 64 {
                 run.touch(one, line * 64, false, STREAM);

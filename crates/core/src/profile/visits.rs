@@ -17,7 +17,7 @@ pub const MID_VISIT: f64 = 20e-6;
 
 /// How visits go through a page: what decides whether its lines are still in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
+pub enum VisitPattern {
     /// The whole page, or always the same part of it: its lines are as old as the last visit.
     Sweep,
     /// Some lines, other ones at the next visit, which lie beside them: columns of a matrix stored by rows.
@@ -27,13 +27,13 @@ pub enum Way {
 }
 
 /// All of them.
-pub const WAYS: [Way; 3] = [Way::Sweep, Way::Column, Way::Scatter];
+pub const WAYS: [VisitPattern; 3] = [VisitPattern::Sweep, VisitPattern::Column, VisitPattern::Scatter];
 
 /// What a visit brings.
 #[derive(Clone, Copy, Debug)]
 pub struct Visit {
     /// How it goes.
-    pub way: Way,
+    pub way: VisitPattern,
     /// Lines of a page.
     pub lines: f64,
     /// 1 or 0: whether lines that the caches do not hold are read from memory.
@@ -96,15 +96,15 @@ fn covered(looks: &[&Look], zone: f64, backward: bool) -> Option<f64> {
 /// What a sort of visits is concluded to be.
 #[derive(Clone, Copy, Debug)]
 struct Finding {
-    way: Way,
+    way: VisitPattern,
     lines: f64,
     pattern: Pattern,
     /// Steps leave lines out, and which lines moves from visit to visit: by so many bytes. 0: they are the same.
     moves: f64,
 }
 
-const SWEEP: Finding = Finding { way: Way::Sweep, lines: LINES, pattern: Pattern::Stream, moves: 0.0 };
-const SCATTER: Finding = Finding { way: Way::Scatter, lines: 1.0, pattern: Pattern::Random, moves: 0.0 };
+const SWEEP: Finding = Finding { way: VisitPattern::Sweep, lines: LINES, pattern: Pattern::Stream, moves: 0.0 };
+const SCATTER: Finding = Finding { way: VisitPattern::Scatter, lines: 1.0, pattern: Pattern::Random, moves: 0.0 };
 
 /// Runs that cover only part of a page begin anywhere, so that they are scattered.
 fn runs(covered: f64, whole: f64, pattern: Pattern) -> Finding {
@@ -121,7 +121,7 @@ fn conclude(sort: Sort, looks: &[&Look]) -> Finding {
             // The first touch after a long gap is nearly always in the first column, so where touches lie does not tell whether
             // columns move on; visits that follow each other soon do, and without those it makes no difference.
             Finding {
-                way: Way::Column,
+                way: VisitPattern::Column,
                 lines: 1.0,
                 pattern: Pattern::Strided,
                 moves: between(looks, step.unsigned_abs()).max(1.0),
@@ -133,11 +133,11 @@ fn conclude(sort: Sort, looks: &[&Look]) -> Finding {
             let zone = size.max(LINE);
             let pattern = if size > LINE { Pattern::Strided } else { Pattern::Stream };
             let found = runs(covered(looks, zone, step < 0).unwrap_or(1.0), whole, pattern);
-            match size > LINE && found.way == Way::Sweep {
+            match size > LINE && found.way == VisitPattern::Sweep {
                 true if moves(looks, step.unsigned_abs()) => {
-                    Finding { way: Way::Column, moves: between(looks, step.unsigned_abs()).max(1.0), ..found }
+                    Finding { way: VisitPattern::Column, moves: between(looks, step.unsigned_abs()).max(1.0), ..found }
                 }
-                true => Finding { way: Way::Column, ..found },
+                true => Finding { way: VisitPattern::Column, ..found },
                 false => found,
             }
         }

@@ -9,7 +9,7 @@ pub type Place = (u32, u64);
 
 /// A thread that is at work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Busy {
+pub enum BusyThread {
     /// It has a CPU or waits for one.
     Running,
     /// It waits in a page fault at this instruction.
@@ -32,7 +32,7 @@ pub struct Seen {
 }
 
 /// One look at all threads at once: those that are busy at the same time share the moment.
-pub fn share(threads: &mut [(&mut Seen, Option<Busy>)]) {
+pub fn share(threads: &mut [(&mut Seen, Option<BusyThread>)]) {
     let busy = threads.iter().filter(|(_, busy)| busy.is_some()).count();
     let part = 1.0 / busy.max(1) as f64;
     for (seen, busy) in threads {
@@ -40,8 +40,8 @@ pub fn share(threads: &mut [(&mut Seen, Option<Busy>)]) {
             add(&mut seen.clock, place, part);
         }
         match *busy {
-            Some(Busy::Running) => seen.running += part,
-            Some(Busy::Fault(place)) => add(&mut seen.faults, place, part),
+            Some(BusyThread::Running) => seen.running += part,
+            Some(BusyThread::Fault(place)) => add(&mut seen.faults, place, part),
             None => {}
         }
     }
@@ -56,14 +56,14 @@ fn add(list: &mut Vec<(Place, f64)>, place: Place, part: f64) {
 
 /// Seconds of a stretch.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Divided {
+pub struct WallShares {
     /// By instruction, in order.
     pub places: BTreeMap<Place, f64>,
     /// No thread ran or waited for memory, or nobody knows where.
     pub rest: f64,
 }
 
-impl Divided {
+impl WallShares {
     /// The sum of both.
     pub fn plus(mut self, other: Self) -> Self {
         other.places.into_iter().for_each(|(place, seconds)| *self.places.entry(place).or_default() += seconds);
@@ -73,8 +73,8 @@ impl Divided {
 
 /// Divides `wall` seconds in which the program was looked at `looks` times. Where several threads were busy at a time each has its
 /// share of the moment ([`share`]); a thread that waits in a page fault is as busy as one that runs.
-pub fn divide(wall: f64, looks: u32, threads: &[Seen]) -> Divided {
-    let mut found = Divided { rest: wall, ..Divided::default() };
+pub fn divide(wall: f64, looks: u32, threads: &[Seen]) -> WallShares {
+    let mut found = WallShares { rest: wall, ..WallShares::default() };
     if looks == 0 || wall.is_nan() || wall <= 0.0 {
         return found;
     }
@@ -104,7 +104,7 @@ mod tests {
     const A: Place = (1, 0x10);
     const B: Place = (1, 0x20);
 
-    fn seconds(found: &Divided, place: Place) -> f64 {
+    fn seconds(found: &WallShares, place: Place) -> f64 {
         found.places.get(&place).copied().unwrap_or(0.0)
     }
 
@@ -113,7 +113,7 @@ mod tests {
     }
 
     /// One look: of each thread what the clock told since the last, and what it does.
-    type Look = Vec<(Vec<Place>, Option<Busy>)>;
+    type Look = Vec<(Vec<Place>, Option<BusyThread>)>;
 
     fn seen_in(looks: &[Look]) -> Vec<Seen> {
         let mut threads = vec![Seen::default(); looks.iter().map(Vec::len).max().unwrap_or(0)];
@@ -127,11 +127,11 @@ mod tests {
         threads
     }
 
-    fn runs(place: Place) -> (Vec<Place>, Option<Busy>) {
-        (vec![place], Some(Busy::Running))
+    fn runs(place: Place) -> (Vec<Place>, Option<BusyThread>) {
+        (vec![place], Some(BusyThread::Running))
     }
 
-    fn idle() -> (Vec<Place>, Option<Busy>) {
+    fn idle() -> (Vec<Place>, Option<BusyThread>) {
         (Vec::new(), None)
     }
 
@@ -147,7 +147,7 @@ mod tests {
     fn threads_share_a_moment() {
         let found = divide(1.0, 10, &seen_in(&vec![vec![runs(A), runs(A), runs(A), runs(B)]; 10]));
         assert!(is(seconds(&found, A), 0.75) && is(seconds(&found, B), 0.25) && is(found.rest, 0.0), "{found:?}");
-        let waits = (Vec::new(), Some(Busy::Fault(B)));
+        let waits = (Vec::new(), Some(BusyThread::Fault(B)));
         let found = divide(1.0, 10, &seen_in(&vec![vec![runs(A), waits]; 10]));
         assert!(is(seconds(&found, A), 0.5) && is(seconds(&found, B), 0.5), "{found:?}");
     }
@@ -174,7 +174,8 @@ mod tests {
 
     fn any_look() -> impl Strategy<Value = Look> {
         let place = || (0..3u32, 0..5u64);
-        let busy = prop_oneof![Just(Some(Busy::Running)), place().prop_map(|place| Some(Busy::Fault(place))), Just(None)];
+        let busy =
+            prop_oneof![Just(Some(BusyThread::Running)), place().prop_map(|place| Some(BusyThread::Fault(place))), Just(None)];
         proptest::collection::vec((proptest::collection::vec(place(), 0..4), busy), 5)
     }
 

@@ -21,7 +21,7 @@ pub struct Process {
 
 /// A rank that comes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Come {
+pub struct NewRank {
     /// Who.
     pub process: Process,
     /// Number in the job.
@@ -43,7 +43,7 @@ pub struct Come {
 #[serde(rename_all = "snake_case")]
 pub enum Event {
     /// A rank came.
-    Come(Come),
+    NewRank(NewRank),
     /// Near was divided: bytes of each place, those that nobody has come for included.
     Divided {
         /// Bytes that were divided.
@@ -69,7 +69,7 @@ pub enum Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guest {
     /// What it said when it came.
-    pub come: Come,
+    pub come: NewRank,
     /// Bytes of near that it holds.
     pub got: Option<u64>,
     /// It has left.
@@ -96,7 +96,7 @@ impl Book {
     /// Takes an event in. What cannot be (of strangers, a second division) is ignored.
     pub fn apply(&mut self, event: Event) {
         match event {
-            Event::Come(come) => self.guests.push(Guest { come, got: None, left: false }),
+            Event::NewRank(come) => self.guests.push(Guest { come, got: None, left: false }),
             Event::Divided { whole, shares } if self.divided.is_none() => {
                 for guest in self.guests.iter_mut().filter(|guest| !guest.come.extra) {
                     guest.got = shares.get(guest.come.place as usize).copied();
@@ -199,8 +199,8 @@ mod tests {
 
     fn come(book: &mut Book, pid: u32, local: Option<u32>, claim: Claim, alive: impl Fn(Process) -> bool) {
         let (place, extra) = book.place_for(local, alive);
-        let come = Come { process: process(pid), rank: pid, place, extra, near: 1000 * P, claim, stats: None };
-        book.apply(Event::Come(come));
+        let come = NewRank { process: process(pid), rank: pid, place, extra, near: 1000 * P, claim, stats: None };
+        book.apply(Event::NewRank(come));
     }
 
     fn got(book: &Book, pid: u32) -> Option<u64> {
@@ -273,7 +273,7 @@ mod tests {
     fn events_round_trip_as_text() {
         let mut book = Book::new(1, true);
         come(&mut book, 7, None, Claim::Bytes(5), |_| true);
-        for event in [Event::Come(book.guests()[0].come.clone()), book.division(), Event::Left { process: process(7) }] {
+        for event in [Event::NewRank(book.guests()[0].come.clone()), book.division(), Event::Left { process: process(7) }] {
             let text = serde_json::to_string(&event).expect("JSON");
             assert_eq!(serde_json::from_str::<Event>(&text).expect("read"), event, "{text}");
         }
@@ -281,7 +281,7 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Step {
-        Come(u32, Claim),
+        NewRank(u32, Claim),
         Leave(usize),
         Die(usize),
         Divide,
@@ -294,7 +294,7 @@ mod tests {
             (0u64..2000 * P).prop_map(Claim::Bytes)
         ];
         prop_oneof![
-            4 => (0u32..6, claim).prop_map(|(local, claim)| Step::Come(local, claim)),
+            4 => (0u32..6, claim).prop_map(|(local, claim)| Step::NewRank(local, claim)),
             1 => (0usize..20).prop_map(Step::Leave),
             1 => (0usize..20).prop_map(Step::Die),
             1 => Just(Step::Divide),
@@ -310,7 +310,7 @@ mod tests {
             for (number, step) in steps.into_iter().enumerate() {
                 let pid = number as u32 + 1;
                 match step {
-                    Step::Come(local, claim) => {
+                    Step::NewRank(local, claim) => {
                         let first = local < 5 && !book.guests().iter().any(|guest| guest.come.place == local);
                         come(&mut book, pid, Some(local), claim, |who| !dead.contains(&who));
                         if let Some(bytes) = book.due_to_late(process(pid), |who| !dead.contains(&who)) {

@@ -8,7 +8,7 @@ mod claim;
 mod divide;
 mod book;
 
-pub use book::{Book, Come, Event, Guest, Process};
+pub use book::{Book, Event, Guest, NewRank, Process};
 pub use claim::Claim;
 pub use divide::divide;
 pub use member::{Member, member_of, tasks_per_node};

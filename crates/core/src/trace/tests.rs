@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::policy::Unit;
-use crate::policy::replay::{Access, Act};
+use crate::policy::replay::{Access, Action};
 use proptest::prelude::*;
 
 const WINDOW: u32 = 64;
@@ -144,20 +144,20 @@ fn records_become_visits() {
     let (list, summary) = accesses(&bytes, Grain::Chunk).unwrap();
     let mine = |chunk, act| Access { unit: Unit::chunk(9, chunk), pages: 16, act };
     let expected = [
-        mine(1, Act::Fresh),
-        mine(2, Act::Read),
-        Access { unit: Unit::chunk((1 << 28) + 9, 2), pages: 16, act: Act::Write },
-        mine(2, Act::Write),
-        mine(1, Act::Read),
-        mine(1, Act::Discard),
-        mine(1, Act::Fresh),
+        mine(1, Action::Fresh),
+        mine(2, Action::Read),
+        Access { unit: Unit::chunk((1 << 28) + 9, 2), pages: 16, act: Action::Write },
+        mine(2, Action::Write),
+        mine(1, Action::Read),
+        mine(1, Action::Discard),
+        mine(1, Action::Fresh),
     ];
     assert_eq!(list, expected);
     assert_eq!((summary.faults, summary.visits, summary.units, summary.processes, summary.dropped), (7, 6, 3, 2, 3));
     // A range far larger than what was visited ends the same units.
     let wide = vec![visit(at(1), true, Found::Zero, 1), Record::Gone { page: 0, pages: u64::MAX }];
     let (list, _) = accesses(&file(&[batch(1, 0, wide)]), Grain::Chunk).unwrap();
-    assert_eq!(list, [mine(1, Act::Fresh), mine(1, Act::Discard)]);
+    assert_eq!(list, [mine(1, Action::Fresh), mine(1, Action::Discard)]);
     let (blocks, _) = accesses(&bytes, Grain::Block).unwrap();
-    assert_eq!(blocks.iter().map(|access| access.act).collect::<Vec<_>>(), [Act::Fresh, Act::Write, Act::Write]);
+    assert_eq!(blocks.iter().map(|access| access.act).collect::<Vec<_>>(), [Action::Fresh, Action::Write, Action::Write]);
 }

@@ -5,7 +5,7 @@
 
 use super::{Process, Reader, Record};
 use crate::addr::{BLOCK_PAGES, CHUNK_PAGES};
-use crate::policy::replay::{Access, Act};
+use crate::policy::replay::{Access, Action};
 use crate::policy::units::UnitMap;
 use crate::policy::{Found, Unit};
 use std::collections::HashMap;
@@ -97,17 +97,17 @@ impl Builder {
     fn visit(&mut self, process: usize, page: u64, write: bool, fresh: bool) {
         let (unit, pages) = self.grain.unit(process, page);
         let act = if fresh && !self.latest.contains_key(&unit) {
-            Act::Fresh
+            Action::Fresh
         } else if write || fresh {
-            Act::Write
+            Action::Write
         } else {
-            Act::Read
+            Action::Read
         };
         // Another page of a unit that is in view, or of the block that was visited last, is the same visit.
         let same = self.visible.get(&unit).copied().filter(|_| self.grain == Grain::Chunk || self.last == Some(unit));
         if let Some(at) = same {
-            if act == Act::Write && self.accesses[at].act == Act::Read {
-                self.accesses[at].act = Act::Write;
+            if act == Action::Write && self.accesses[at].act == Action::Read {
+                self.accesses[at].act = Action::Write;
             }
             return;
         }
@@ -124,9 +124,9 @@ impl Builder {
         }
         if changed
             && let Some(&at) = self.latest.get(&unit)
-            && self.accesses[at].act == Act::Read
+            && self.accesses[at].act == Action::Read
         {
-            self.accesses[at].act = Act::Write;
+            self.accesses[at].act = Action::Write;
         }
     }
 
@@ -147,7 +147,7 @@ impl Builder {
             if self.latest.remove(&unit).is_some() {
                 self.visible.remove(&unit);
                 self.last = self.last.filter(|&last| last != unit);
-                self.accesses.push(Access { unit, pages: step as u32, act: Act::Discard });
+                self.accesses.push(Access { unit, pages: step as u32, act: Action::Discard });
             }
         }
     }
@@ -196,7 +196,7 @@ pub fn accesses(bytes: &[u8], grain: Grain) -> Option<(Vec<Access>, Summary)> {
         }
     }
     let mut sizes: UnitMap<u32> = UnitMap::default();
-    for access in builder.accesses.iter().filter(|access| access.act != Act::Discard) {
+    for access in builder.accesses.iter().filter(|access| access.act != Action::Discard) {
         summary.visits += 1;
         sizes.insert(access.unit, access.pages);
     }

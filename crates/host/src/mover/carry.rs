@@ -10,7 +10,7 @@ const BLOCK: usize = 2 << 20;
 
 /// What became of pages that should have moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Carried {
+pub struct MoveOutcome {
     /// Bytes that moved.
     pub bytes: u64,
     /// Pages that the kernel was using (EBUSY): pinned, or being written to a disk.
@@ -21,7 +21,7 @@ pub struct Carried {
     pub full: u64,
 }
 
-impl Carried {
+impl MoveOutcome {
     /// Pages did not move, with this status.
     fn refused(&mut self, status: i32, pages: usize) {
         let count = match -status {
@@ -37,8 +37,8 @@ impl Carried {
 ///
 /// # Errors
 /// When the process is gone, or the kernel forbids it altogether.
-pub fn carry(pid: u32, parts: &[Extent], from: &NodeSet, to: u32) -> Result<Carried, NumaError> {
-    let mut carried = Carried::default();
+pub fn carry(pid: u32, parts: &[Extent], from: &NodeSet, to: u32) -> Result<MoveOutcome, NumaError> {
+    let mut carried = MoveOutcome::default();
     for part in parts {
         let mut start = part.start;
         while start < part.end {
@@ -51,7 +51,7 @@ pub fn carry(pid: u32, parts: &[Extent], from: &NodeSet, to: u32) -> Result<Carr
     Ok(carried)
 }
 
-fn carry_block(pid: u32, block: Extent, from: &NodeSet, to: u32, carried: &mut Carried) -> Result<(), NumaError> {
+fn carry_block(pid: u32, block: Extent, from: &NodeSet, to: u32, carried: &mut MoveOutcome) -> Result<(), NumaError> {
     let pages: Vec<usize> = (block.start..block.end).step_by(PAGE).collect();
     let wrong = wrong_pages(pid, &pages, from)?;
     let Some((&first, rest)) = wrong.split_first() else { return Ok(()) };
@@ -104,7 +104,7 @@ mod tests {
         let range = Extent { start, end: start + (64 << 10) };
         let nowhere: NodeSet = [900].into_iter().collect();
         match carry(std::process::id(), &[range], &nowhere, 0) {
-            Ok(carried) => assert_eq!(carried, Carried::default()),
+            Ok(carried) => assert_eq!(carried, MoveOutcome::default()),
             Err(error) => assert!(error.is_unsupported(), "{error}"),
         }
         std::hint::black_box(&data);

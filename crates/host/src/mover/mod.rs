@@ -12,6 +12,6 @@ mod rounds;
 mod plan;
 
 pub use pair::NoPair;
-pub use plan::{Mover, NumaCache, Who};
+pub use plan::{Migrator, Mover, NumaCache};
 pub use report::Report;
 pub use rounds::Limits;

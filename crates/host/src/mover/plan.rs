@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Who moves pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum Migrator {
     /// The kernel where its tiering is on, otherwise nearfar.
     Auto,
     /// Nearfar, even where the kernel's tiering is on.
@@ -45,7 +45,7 @@ impl NumaCache {
         placement: &Placement,
         topology: &Topology,
         measured: Option<&Node>,
-        who: Who,
+        who: Migrator,
         limits: Limits,
     ) -> Result<Self, NoPair> {
         let pair = Pair::of(placement, topology, measured)?;
@@ -54,8 +54,8 @@ impl NumaCache {
         let Pair { near, far, gain, .. } = &cache.pair;
         let first = format!("cache mode: new memory goes to near (nodes {near}) while it has room, then to far (nodes {far})");
         let note = match who {
-            Who::Off => format!("{first}, and stays there (--migrate off)"),
-            Who::Auto if tiering.serves(near, far) => {
+            Migrator::Off => format!("{first}, and stays there (--migrate off)"),
+            Migrator::Auto if tiering.serves(near, far) => {
                 cache.kernel = true;
                 kernel_note(&tiering)
             }
@@ -171,11 +171,11 @@ mod tests {
         let set = |id: u32| NodeSet::from_iter([id]);
         let placement = Placement { near: set(0), far: set(1), near_limit: 64 << 20, ..Placement::default() };
         let limits = Limits { bytes_per_s: 1e9, cpu_share: 0.01 };
-        let mut cache = NumaCache::plan(&placement, &topology, None, Who::Off, limits).expect("planned");
+        let mut cache = NumaCache::plan(&placement, &topology, None, Migrator::Off, limits).expect("planned");
         assert!(cache.notes.iter().any(|note| note.contains("not held")), "{:?}", cache.notes);
         cache.limit_near(16 << 20);
         assert_eq!(cache.pair.room(&cache.pair.free(), 17 << 20).near.min(0), -(1 << 20));
-        let unlimited = NumaCache::plan(&Placement { near_limit: u64::MAX, ..placement }, &topology, None, Who::Off, limits)
+        let unlimited = NumaCache::plan(&Placement { near_limit: u64::MAX, ..placement }, &topology, None, Migrator::Off, limits)
             .expect("planned");
         assert!(!unlimited.notes.iter().any(|note| note.contains("not held")), "{:?}", unlimited.notes);
     }

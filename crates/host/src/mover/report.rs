@@ -1,6 +1,6 @@
 //! What the mover did, and how it is told at the end of the run.
 
-use super::carry::Carried;
+use super::carry::MoveOutcome;
 use nearfar_core::policy::migrate::{Gain, Why};
 use nearfar_core::units::Bytes;
 use serde::Serialize;
@@ -41,7 +41,7 @@ pub const MOST_POINTS: usize = 128;
 
 impl Report {
     /// What one move came to.
-    pub fn add(&mut self, promoted: bool, carried: &Carried, seconds: f64) {
+    pub fn add(&mut self, promoted: bool, carried: &MoveOutcome, seconds: f64) {
         *(if promoted { &mut self.promoted_bytes } else { &mut self.demoted_bytes }) += carried.bytes;
         let counts = [carried.busy, carried.shared, carried.full];
         self.refused_pages.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
@@ -115,8 +115,8 @@ mod tests {
     #[test]
     fn what_is_told() {
         let mut report = Report { seconds: 100.0, rounds: 50, looking_cpu_s: 0.5, ..Report::default() };
-        report.add(true, &Carried { bytes: 64 << 20, busy: 3, ..Carried::default() }, 0.1);
-        report.add(false, &Carried { bytes: 2 << 20, ..Carried::default() }, 0.1);
+        report.add(true, &MoveOutcome { bytes: 64 << 20, busy: 3, ..MoveOutcome::default() }, 0.1);
+        report.add(false, &MoveOutcome { bytes: 2 << 20, ..MoveOutcome::default() }, 0.1);
         report.share(1.0, 0.25);
         report.share(9.0, 0.97);
         report.paused_s = 40.0;

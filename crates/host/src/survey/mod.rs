@@ -17,7 +17,7 @@ use nearfar_sys::proc_tasks::{self, Stat};
 use nearfar_sys::root::Root;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::{Duration, Instant};
-use track::{LiveProcess, LiveThread, Spent};
+use track::{CpuTime, LiveProcess, LiveThread};
 
 /// Threads that are listed one by one; of more, only the number is kept.
 const MOST_THREADS: usize = 4096;
@@ -329,7 +329,7 @@ impl Watch {
     }
 
     fn look_at_thread(&mut self, pid: u32, tid: u32, live: &mut LiveProcess, stat: &Stat, now: f64) {
-        let spent = Spent::of(stat, proc_tasks::scheduled(&self.root, pid, tid), self.ticks);
+        let spent = CpuTime::of(stat, proc_tasks::scheduled(&self.root, pid, tid), self.ticks);
         // The number may be another thread's by now.
         if live.threads.get(&tid).is_some_and(|thread| thread.start_ticks != stat.start_ticks)
             && let Some(old) = live.threads.remove(&tid)

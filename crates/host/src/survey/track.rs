@@ -35,12 +35,12 @@ impl LiveProcess {
 
 /// CPU time of a thread since its creation.
 #[derive(Clone, Copy, Default)]
-pub struct Spent {
+pub struct CpuTime {
     cpu_s: f64,
     waited_s: Option<f64>,
 }
 
-impl Spent {
+impl CpuTime {
     /// From what the kernel says; `ticks` are those per second.
     pub fn of(stat: &Stat, scheduled: Option<Scheduled>, ticks: f64) -> Self {
         Self {
@@ -59,23 +59,23 @@ pub struct LiveThread {
     /// Looks so far; set to 0 when its process becomes another program.
     pub looks: u32,
     /// What it had spent when the watch began.
-    before: Spent,
-    now: Spent,
+    before: CpuTime,
+    now: CpuTime,
     watched_from_s: f64,
 }
 
 impl LiveThread {
     /// A thread first seen at `now`, which was created at `born_s`, or before the watch with `spent` spent by now.
-    pub fn new(index: usize, start_ticks: u64, born_s: Option<f64>, spent: Spent, now: f64) -> Self {
+    pub fn new(index: usize, start_ticks: u64, born_s: Option<f64>, spent: CpuTime, now: f64) -> Self {
         let (before, watched_from_s) = match born_s {
-            Some(born_s) => (Spent::default(), born_s.clamp(0.0, now)),
+            Some(born_s) => (CpuTime::default(), born_s.clamp(0.0, now)),
             None => (spent, now),
         };
         Self { index, start_ticks, looks: 0, before, now: before, watched_from_s }
     }
 
     /// Writes what a look at `now` gave into `thread`.
-    pub fn update(&mut self, thread: &mut Thread, stat: &Stat, spent: Spent, now: f64) {
+    pub fn update(&mut self, thread: &mut Thread, stat: &Stat, spent: CpuTime, now: f64) {
         let ran = self.looks == 0 || stat.state == 'R' || spent.cpu_s > self.now.cpu_s;
         if let (true, Some(cpu)) = (ran, stat.cpu) {
             thread.moves += u32::from(self.looks > 0 && thread.cpu.is_some_and(|before| before != cpu));
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn two_looks() {
         let stat = |cpu| Stat { state: 'S', cpu: Some(cpu), ..Stat::default() };
-        let spent = |run_ns, wait_ns| Spent::of(&stat(0), Some(Scheduled { run_ns, wait_ns }), 100.0);
+        let spent = |run_ns, wait_ns| CpuTime::of(&stat(0), Some(Scheduled { run_ns, wait_ns }), 100.0);
         let mut thread = Thread::default();
         let mut live = LiveThread::new(0, 7, None, spent(5_000_000_000, 1_000_000_000), 1.0);
         live.update(&mut thread, &stat(0), spent(5_000_000_000, 1_000_000_000), 1.0);

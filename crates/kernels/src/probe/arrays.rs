@@ -5,8 +5,8 @@
 //! all of them, and then every element is checked.
 
 use super::region::Region;
-use crate::random_numbers::mix;
 use nearfar_core::node::Operation;
+use nearfar_core::random_numbers::mix;
 
 /// Elements that every part is a multiple of: eight 512-bit vectors, what one round of the widest kernel does.
 pub const UNIT: usize = 64;

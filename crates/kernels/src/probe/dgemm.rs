@@ -8,9 +8,9 @@ use super::compute::{Log, figures};
 use super::error::Error;
 use super::flops;
 use super::team;
-use crate::random_numbers::mix;
 use crate::spin_barrier::SpinBarrier;
 use nearfar_core::node::{Arithmetic, Compute, Isa, Precision};
+use nearfar_core::random_numbers::mix;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 

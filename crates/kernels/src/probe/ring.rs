@@ -6,8 +6,8 @@
 
 use super::region::{Region, page_size};
 use crate::permutation::Permutation;
-use crate::random_numbers::mix;
 use nearfar_core::node::Chase;
+use nearfar_core::random_numbers::mix;
 use std::ops::Range;
 
 /// Bytes of a cache line (of what a prefetcher takes for one).

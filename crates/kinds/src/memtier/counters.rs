@@ -97,9 +97,9 @@ impl<const N: usize> Counters<N> {
 
     /// The counters as the calling thread has them; to be asked for once where several are changed.
     #[inline(always)]
-    pub fn mine(&self) -> Mine<'_, N> {
+    pub fn mine(&self) -> ThreadCounters<'_, N> {
         let shard = shard();
-        Mine { own: &self.shards[shard], total: &self.total, is_shared: shard == SHARED }
+        ThreadCounters { own: &self.shards[shard], total: &self.total, is_shared: shard == SHARED }
     }
 
     /// Adds to counter `index`. True when it was carried over, every 64 KiB or so: the moment to look at the whole.
@@ -121,13 +121,13 @@ impl<const N: usize> Counters<N> {
 }
 
 /// The counters as one thread has them.
-pub struct Mine<'a, const N: usize> {
+pub struct ThreadCounters<'a, const N: usize> {
     own: &'a Shard<N>,
     total: &'a Shard<N>,
     is_shared: bool,
 }
 
-impl<const N: usize> Mine<'_, N> {
+impl<const N: usize> ThreadCounters<'_, N> {
     /// See `Counters::add`.
     #[inline(always)]
     pub fn add(&self, index: usize, bytes: i64) -> bool {

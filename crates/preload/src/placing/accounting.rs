@@ -3,7 +3,7 @@
 //! A thread that asks takes from what was granted to the process already, which is one addition; more is asked for in steps. Large
 //! objects are granted to the page. What is granted is judged by `Limits`: nothing, the nodes themselves, or the job's budget.
 
-use super::nodes::NodeRoom;
+use super::nodes::NodeCapacity;
 use crate::managed::Managed;
 use nearfar_core::addr::PAGE;
 use nearfar_core::stats::Counter;
@@ -25,7 +25,7 @@ pub enum Limits {
     /// Nobody: near takes what the kernel puts there, the rest goes to far.
     None,
     /// The nodes of near, and the user's limit.
-    Nodes(NodeRoom),
+    Nodes(NodeCapacity),
     /// The job's budget of near memory, of which placed objects may have so many pages.
     Budget(&'static Managed, u64),
 }

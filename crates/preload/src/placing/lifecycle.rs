@@ -1,7 +1,7 @@
 //! How placing starts in a process, what happens to it around fork, and how it ends.
 
 use super::accounting::Limits;
-use super::nodes::NodeRoom;
+use super::nodes::NodeCapacity;
 use super::sites::Sites;
 use super::{Placing, by_process, get, say};
 use crate::managed::Managed;
@@ -45,7 +45,7 @@ pub fn start_nodes(job: Job) {
     }
     let limited = placement.near_limit != u64::MAX || placement.full != Full::Spill;
     let limits = match slot {
-        Some(_) if limited => Limits::Nodes(NodeRoom::new(job, placement.near, placement.near_limit, placement.full)),
+        Some(_) if limited => Limits::Nodes(NodeCapacity::new(job, placement.near, placement.near_limit, placement.full)),
         _ => Limits::None,
     };
     let mut placing = Placing::new(placement, None, limits, slot);

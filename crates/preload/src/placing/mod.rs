@@ -44,14 +44,14 @@ use nearfar_tiers::job::Slot;
 use nearfar_tiers::pool::Pool;
 use pools::{Pools, working};
 use sites::{Found, Sites};
-use size_filter::Window;
+use size_filter::SizeFilter;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 static PLACING: AtomicPtr<Placing> = AtomicPtr::new(null_mut());
-static HEAP: Window = Window::empty();
-static MAPS: Window = Window::empty();
+static HEAP: SizeFilter = SizeFilter::empty();
+static MAPS: SizeFilter = SizeFilter::empty();
 static STACKS: AtomicBool = AtomicBool::new(false);
 
 /// Near blocks of at least this size are given back to the kernel when they are freed where their room is counted: in a paged job the

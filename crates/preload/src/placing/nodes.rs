@@ -25,7 +25,7 @@ const MARGIN_SHARE: u64 = 128;
 const LOOK_SHARE: u64 = 20;
 
 /// The room in a set of nodes.
-pub struct NodeRoom {
+pub struct NodeCapacity {
     job: Job,
     nodes: NodeSet,
     /// Most pages that the job may have there.
@@ -38,7 +38,7 @@ pub struct NodeRoom {
     look_ns: AtomicU64,
 }
 
-impl NodeRoom {
+impl NodeCapacity {
     /// Of `nodes`, for a job that may have `limit` bytes there.
     pub fn new(job: Job, nodes: NodeSet, limit: u64, full: Full) -> Self {
         let own: u64 = nodes.iter().map(|node| zones::reserved_bytes(node) + MARGIN).sum();

@@ -5,12 +5,12 @@ use nearfar_core::placement::{Placement, Policy, SizeRange};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Smallest size and number of sizes.
-pub struct Window {
+pub struct SizeFilter {
     least: AtomicUsize,
     span: AtomicUsize,
 }
 
-impl Window {
+impl SizeFilter {
     /// Holds no size.
     pub const fn empty() -> Self {
         Self { least: AtomicUsize::new(usize::MAX), span: AtomicUsize::new(0) }
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn windows() {
-        let window = Window::empty();
+        let window = SizeFilter::empty();
         assert!(!window.holds(0) && !window.holds(usize::MAX) && !window.holds(1 << 20));
         window.set(&[SizeRange { least: 1 << 20, most: 5 << 20 }, SizeRange { least: 8 << 20, most: 9 << 20 }]);
         assert!(window.holds(1 << 20) && window.holds(9 << 20));

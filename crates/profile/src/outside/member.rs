@@ -1,6 +1,6 @@
 //! Who is watched from outside: processes, their threads, and how much of what was asked about them came.
 
-use super::NotSeen;
+use super::NoTimes;
 use crate::modules;
 use nearfar_core::addr::Extent;
 use nearfar_core::profile::record::Module;
@@ -17,7 +17,7 @@ const TOLERATED: f64 = 0.03;
 
 /// How much of what was asked for came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Came {
+pub(super) struct Coverage {
     /// Looks at a thread that told something.
     pub(super) told: u64,
     /// Those that were refused.
@@ -28,11 +28,11 @@ pub(super) struct Came {
     pub(super) lost: u64,
 }
 
-impl Came {
+impl Coverage {
     /// What to say of it.
-    pub(super) fn doubt(&self) -> Result<Option<String>, NotSeen> {
+    pub(super) fn doubt(&self) -> Result<Option<String>, NoTimes> {
         if self.refused > self.told {
-            return Err(NotSeen::Threads);
+            return Err(NoTimes::Threads);
         }
         let part = |lacks: u64, has: u64| lacks as f64 / (lacks + has).max(1) as f64;
         let (lost, refused) = (part(self.lost, self.samples), part(self.refused, self.told));
@@ -125,14 +125,14 @@ mod tests {
 
     #[test]
     fn few_refusals_are_tolerated_and_losses_told() {
-        let came = Came { told: 1000, refused: 1, samples: 1000, lost: 10 };
+        let came = Coverage { told: 1000, refused: 1, samples: 1000, lost: 10 };
         assert_eq!(came.doubt(), Ok(None));
-        let lossy = Came { lost: 1000, ..came }.doubt().unwrap().unwrap();
+        let lossy = Coverage { lost: 1000, ..came }.doubt().unwrap().unwrap();
         assert!(lossy.contains("50 % of the samples") && !lossy.contains("refused"), "{lossy}");
-        let some = Came { refused: 250, ..came }.doubt().unwrap().unwrap();
+        let some = Coverage { refused: 250, ..came }.doubt().unwrap().unwrap();
         assert!(some.contains("20 % of looks"), "{some}");
-        assert_eq!(Came { refused: 1001, ..came }.doubt(), Err(NotSeen::Threads));
-        assert_eq!(Came { refused: 1, ..Came::default() }.doubt(), Err(NotSeen::Threads));
+        assert_eq!(Coverage { refused: 1001, ..came }.doubt(), Err(NoTimes::Threads));
+        assert_eq!(Coverage { refused: 1, ..Coverage::default() }.doubt(), Err(NoTimes::Threads));
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub struct Look {
 
 /// What looking has cost so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct SamplerCost {
     /// CPU time of the sampler's thread.
     pub cpu_ns: u64,
     /// Time that threads of the program waited for it.
@@ -203,8 +203,8 @@ impl Sampler {
     }
 
     /// What it has cost so far.
-    pub fn cost(&self) -> Spent {
-        Spent {
+    pub fn cost(&self) -> SamplerCost {
+        SamplerCost {
             cpu_ns: self.cpu_ns.load(Ordering::Relaxed),
             stall_ns: self.stall_ns.load(Ordering::Relaxed),
             watches: self.ended.load(Ordering::Relaxed),

@@ -6,7 +6,7 @@ use super::{Look, Sampler};
 use nearfar_core::addr::{Extent, PAGE};
 use nearfar_sys::event::now_ns;
 use nearfar_sys::map::{self, RW};
-use nearfar_sys::pm_qos::Awake;
+use nearfar_sys::pm_qos::LatencyRequest;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_micros(600);
 /// wake one than all else that a look costs. (Elsewhere it would take from the program: CPUs that do not sleep deeply leave less
 /// power to those that compute.)
 pub struct Wakeful {
-    request: Awake,
+    request: LatencyRequest,
 }
 
 impl Wakeful {
@@ -35,14 +35,14 @@ impl Wakeful {
 
     /// The same for the child of a fork, with a request of its own; what its parent measured holds.
     pub fn anew(&self) -> Option<Self> {
-        Some(Self { request: Awake::open().ok()? })
+        Some(Self { request: LatencyRequest::open().ok()? })
     }
 }
 
 impl Sampler {
     /// Measures it, with CPUs kept from sleep where that is worth it and the user `may`.
     pub fn settle_waking(&self, may: bool) -> Option<Wakeful> {
-        let mut request = if may { Awake::open().ok().filter(Awake::is_of_a_guest) } else { None };
+        let mut request = if may { LatencyRequest::open().ok().filter(LatencyRequest::is_of_a_guest) } else { None };
         if let Some(request) = &mut request {
             request.set(true);
         }

@@ -1,8 +1,8 @@
 //! Offers random pages of what the scenarios name, all the time, and counts what comes back.
 
 use nearfar_core::addr::{BLOCK, Extent, PAGE};
-use nearfar_core::profile::choice::Random;
 use nearfar_core::profile::record::WatchEnd;
+use nearfar_core::random_numbers::Random;
 use nearfar_profile::sampler::{Look, Sampler};
 use nearfar_sys::proc_maps;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -3,7 +3,7 @@
 use crate::feed::Feed;
 use crate::memory::Memory;
 use nearfar_core::addr::PAGE;
-use nearfar_core::profile::choice::Random;
+use nearfar_core::random_numbers::Random;
 use nearfar_profile::sampler::Look;
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 use crate::feed::Feed;
 use crate::memory::{Memory, value};
 use nearfar_core::addr::{BLOCK_PAGES, Extent, PAGE};
-use nearfar_core::profile::choice::Random;
+use nearfar_core::random_numbers::Random;
 use nearfar_sys::map;
 use std::io::{Read, Write};
 use std::sync::RwLock;

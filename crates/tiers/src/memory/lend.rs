@@ -8,7 +8,8 @@ use nearfar_core::stats::Counter;
 use nearfar_sys::call_memory::{self, Lender};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::event::now_ns;
-use nearfar_sys::task::{self, Doing};
+use nearfar_sys::proc_tasks::ThreadState;
+use nearfar_sys::task;
 use nearfar_sys::thread::give_way;
 use nearfar_sys::{map, process, seccomp};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -174,9 +175,9 @@ impl Inner {
         let before = task::answers();
         let mut asked = false;
         while now_ns() < deadline {
-            match task::doing(tid) {
-                None | Some(Doing::Gone | Doing::Waiting) => return,
-                Some(Doing::In(number, args)) => {
+            match task::state(tid) {
+                None | Some(ThreadState::Gone | ThreadState::Fault(_)) => return,
+                Some(ThreadState::Call(number, args)) => {
                     if let Some(entry) = call_memory::entry(number)
                         && call_memory::concerns(entry, &args)
                     {
@@ -186,8 +187,8 @@ impl Inner {
                     }
                     return;
                 }
-                Some(Doing::Running) if task::answers() != before => return,
-                Some(Doing::Running) => {
+                Some(ThreadState::Running) if task::answers() != before => return,
+                Some(ThreadState::Running) => {
                     if !asked {
                         asked = true;
                         task::ask(tid);

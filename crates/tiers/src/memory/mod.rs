@@ -24,7 +24,7 @@ mod watchdog;
 pub use lend::CallLoan;
 
 use crate::frame::FramePool;
-use crate::guard::{self, Entered, HeldAcrossFork, Lock};
+use crate::guard::{self, HeldAcrossFork, Lock, LockGuard};
 use crate::job::{Job, Slot};
 use crate::own_fds::OwnFds;
 use inner::Inner;
@@ -98,7 +98,7 @@ impl Memory {
         arena + FramePool::reserved_bytes(self.common.job.near_pages()) as u64 + settings.near_bytes / 4 + stores + OTHERS
     }
 
-    fn enter(&self) -> Entered<Inner> {
+    fn enter(&self) -> LockGuard<Inner> {
         guard::enter(&self.common.inner)
     }
 

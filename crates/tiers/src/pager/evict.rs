@@ -23,7 +23,7 @@ const BRIDGE: usize = 16;
 
 /// Why a unit stays where it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stays {
+pub(super) enum NotEvicted {
     /// The kernel, mlock or a system call holds it: it goes back to the policy.
     Pinned,
     /// It is not there any more.
@@ -34,29 +34,29 @@ pub(super) enum Stays {
 
 impl Pager {
     /// Evicts `unit`, which the policy has given up.
-    pub(super) fn evict_unit(&mut self, unit: Unit) -> Result<(), Stays> {
+    pub(super) fn evict_unit(&mut self, unit: Unit) -> Result<(), NotEvicted> {
         let number = unit.block_number();
         let pages = match unit.chunk_index() {
             None => 0..BLOCK_PAGES,
             Some(chunk) => chunk * CHUNK_PAGES..(chunk + 1) * CHUNK_PAGES,
         };
-        let Some(block) = self.blocks.get_mut(&number) else { return Err(Stays::Gone) };
+        let Some(block) = self.blocks.get_mut(&number) else { return Err(NotEvicted::Gone) };
         let resident = block.pages_in(pages.clone(), PageState::Resident);
         if resident.is_empty() {
             block.units &= unit.chunk_index().map_or(u32::MAX, |chunk| !(1 << chunk));
-            return Err(Stays::Gone);
+            return Err(NotEvicted::Gone);
         }
         let pinned = block.pinned;
         if pinned || self.loans.overlap(&super::pages_extent(number, pages.clone())) || self.is_being_written(number, &pages) {
             self.keep(unit, resident.count());
-            return Err(Stays::Pinned);
+            return Err(NotEvicted::Pinned);
         }
         self.ready_place();
         let huge = unit.chunk_index().is_none();
         let slot = if huge { self.frames.take_empty_huge() } else { self.frames.take_empty_chunk() };
         let Some(slot) = slot else {
             self.keep(unit, resident.count());
-            return Err(Stays::Pinned);
+            return Err(NotEvicted::Pinned);
         };
         if huge {
             frame_bytes::drop_table(Extent::new(slot, BLOCK));
@@ -76,7 +76,7 @@ impl Pager {
                 } else {
                     self.keep(unit, resident.count());
                 }
-                return Err(Stays::Pinned);
+                return Err(NotEvicted::Pinned);
             }
         };
         let present = self.take_stock(number, pages.clone(), slot, moved, huge, sure);
@@ -85,7 +85,7 @@ impl Pager {
             self.settle_units(number, pages.clone(), Arrival::Rescued);
         }
         if present.is_empty() {
-            return Err(Stays::Gone);
+            return Err(NotEvicted::Gone);
         }
         let frames = Frames::Span { addr: slot, first: pages.start, huge };
         let id = self.new_hold(number, present, frames, Phase::Reading);
@@ -102,7 +102,7 @@ impl Pager {
             Err(errno) => {
                 // Nowhere to put it: back into view.
                 self.show_hold(id, Arrival::Rescued);
-                Err(Stays::FarFull(errno))
+                Err(NotEvicted::FarFull(errno))
             }
         }
     }

@@ -97,7 +97,7 @@ impl Pager {
         self.log.after_fork();
         self.renew_recorder();
         self.hollow = 0;
-        self.awake = super::stats::Waking::new(nearfar_sys::kernel::Denied(self.job.settings().denied));
+        self.awake = super::stats::WakeupControl::new(nearfar_sys::kernel::Denied(self.job.settings().denied));
         let alive: Option<OwnedFd> = self.pipe.take().map(|(_reader, writer)| writer);
         if let Err(errno) = self.far.after_fork(alive) {
             super::stop(&format!("a forked child cannot open far memory of its own: {errno}"));

@@ -133,7 +133,7 @@ pub struct Pager {
     hollow: usize,
     /// Pages that were to be copied since that was last seen to.
     copied_lately: usize,
-    awake: stats::Waking,
+    awake: stats::WakeupControl,
     meter: stats::Meter,
     watch: check::Watch,
     resting: bool,

@@ -3,7 +3,7 @@
 //! Order for a frame: a free one; a fresh one while the budget lasts; the oldest clean one of limbo; what prefetch staged
 //! and nobody asked for. Evicting goes on in the background of that (`pump`), so that limbo always has clean frames.
 
-use super::{Pager, evict::Stays, yielding::LEAST_FRAMES};
+use super::{Pager, evict::NotEvicted, yielding::LEAST_FRAMES};
 use crate::block::HoldId;
 use crate::frame_bytes;
 use nearfar_core::addr::{BLOCK, BLOCK_PAGES, PAGE};
@@ -280,14 +280,14 @@ impl Pager {
             }
             let Some(unit) = self.evict.victim() else { return false };
             match self.evict_unit(unit) {
-                Ok(()) | Err(Stays::Gone) => done += 1,
-                Err(Stays::Pinned) => {
+                Ok(()) | Err(NotEvicted::Gone) => done += 1,
+                Err(NotEvicted::Pinned) => {
                     pinned += 1;
                     if pinned >= PINNED_TRIES {
                         return false;
                     }
                 }
-                Err(Stays::FarFull(errno)) => {
+                Err(NotEvicted::FarFull(errno)) => {
                     if !self.far_full(errno) {
                         return false;
                     }
@@ -337,7 +337,7 @@ impl Pager {
                 break;
             } else {
                 match self.evict.victim().map(|unit| self.evict_unit(unit)) {
-                    Some(Err(Stays::FarFull(_))) | None => break,
+                    Some(Err(NotEvicted::FarFull(_))) | None => break,
                     _ => {}
                 }
             }

@@ -131,7 +131,7 @@ impl Pager {
             postponed: false,
             hollow: 0,
             copied_lately: 0,
-            awake: super::stats::Waking::new(denied),
+            awake: super::stats::WakeupControl::new(denied),
             meter: super::stats::Meter::default(),
             watch: super::check::Watch::default(),
             resting: false,

@@ -8,7 +8,7 @@ use nearfar_core::addr::PAGE;
 use nearfar_core::stats::Counter;
 use nearfar_sys::event::now_ns;
 use nearfar_sys::kernel::Denied;
-use nearfar_sys::pm_qos::Awake;
+use nearfar_sys::pm_qos::LatencyRequest;
 use std::os::fd::AsRawFd;
 
 /// Bytes that a window of traffic must move for its rate to count as far's bandwidth.
@@ -66,17 +66,17 @@ const CALM_WINDOWS: u32 = 5;
 
 /// Decides when CPUs should wake up quickly: while there are many faults.
 #[derive(Default)]
-pub struct Waking {
-    request: Option<Awake>,
+pub struct WakeupControl {
+    request: Option<LatencyRequest>,
     waits: u64,
     since_ns: u64,
     calm: u32,
 }
 
-impl Waking {
+impl WakeupControl {
     /// Without permission to ask for it, nothing is asked.
     pub fn new(denied: Denied) -> Self {
-        let request = if denied.has("awake") { None } else { Awake::open().ok() };
+        let request = if denied.has("awake") { None } else { LatencyRequest::open().ok() };
         Self { request, ..Self::default() }
     }
 

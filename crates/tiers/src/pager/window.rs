@@ -5,7 +5,7 @@
 //! is full, but leaving view writes what was changed, as always, and a thread may wait for the window. Huge pages and prefetch
 //! are left out: they would hide visits. Everything else is as without it: the same states, the same invariants.
 
-use super::{Pager, evict::Stays};
+use super::{Pager, evict::NotEvicted};
 use crate::bits::Bits;
 use crate::job::Job;
 use crate::recorder::{Flusher, Recorder};
@@ -69,10 +69,10 @@ impl Pager {
         while self.evict.resident_pages() > self.window_pages() && self.can_write_more() && pinned < PINNED_TRIES {
             let Some(unit) = self.evict.victim() else { return };
             match self.evict_unit(unit) {
-                Ok(()) | Err(Stays::Gone) => {}
-                Err(Stays::Pinned) => pinned += 1,
+                Ok(()) | Err(NotEvicted::Gone) => {}
+                Err(NotEvicted::Pinned) => pinned += 1,
                 // It is back in view; the program ends when a frame is wanting, not because of the window.
-                Err(Stays::FarFull(_)) => return,
+                Err(NotEvicted::FarFull(_)) => return,
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use super::Pager;
 use crate::block::PageState;
-use crate::pager::evict::Stays;
+use crate::pager::evict::NotEvicted;
 use nearfar_core::addr::{BLOCK, BLOCK_PAGES, PAGE, block_of};
 
 /// Frames that the pager keeps whatever is asked: below this it could not serve a fault.
@@ -105,7 +105,7 @@ impl Pager {
                 break;
             }
             match self.evict.victim().map(|unit| self.evict_unit(unit)) {
-                Some(Err(Stays::FarFull(_))) | None => break,
+                Some(Err(NotEvicted::FarFull(_))) | None => break,
                 _ => {}
             }
         }

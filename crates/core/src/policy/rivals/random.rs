@@ -1,7 +1,8 @@
 //! A unit by chance. Deterministic: the same calls give the same victims.
 
-use crate::policy::units::{UnitMap, xorshift};
+use crate::policy::units::UnitMap;
 use crate::policy::{Arrival, Evict, Unit};
+use crate::random_numbers::xorshift;
 
 /// Evicts a random unit.
 pub struct Random {

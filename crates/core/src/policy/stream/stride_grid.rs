@@ -8,7 +8,7 @@ const LOOSE: u64 = 4;
 
 /// Positions are forward pages, as in `track`.
 #[derive(Clone, Debug)]
-pub(super) struct Pace {
+pub(super) struct StrideGrid {
     /// Page where counting began.
     first: u64,
     /// Steps since then.
@@ -21,7 +21,7 @@ pub(super) struct Pace {
     at: u64,
 }
 
-impl Pace {
+impl StrideGrid {
     /// A stream that is at `page` and has made two steps of `both` pages together.
     pub fn new(page: u64, both: u64) -> Self {
         Self { first: page - both.min(page), steps: 2, weight: 2, length: (both * UNIT / 2).max(UNIT), at: page * UNIT }
@@ -91,7 +91,7 @@ mod tests {
     fn steps_of_broken_length_are_foreseen() {
         for bytes in [20_480_u64, 28_800, 57_600, 100_000, 1_000_008] {
             let page = |k: u64| 1000 + k * bytes / 4096;
-            let mut pace = Pace::new(page(2), page(2) - page(0));
+            let mut pace = StrideGrid::new(page(2), page(2) - page(0));
             let mut missed = 0;
             for k in 3..2000 {
                 missed += u64::from(k > 100 && pace.ahead(1) != page(k));
@@ -106,12 +106,12 @@ mod tests {
 
     #[test]
     fn what_is_off_the_grid_is_no_step() {
-        let pace = Pace::new(1000, 20);
+        let pace = StrideGrid::new(1000, 20);
         assert_eq!(
             (pace.steps_to(1010), pace.steps_to(1031), pace.steps_to(1015), pace.steps_to(1000)),
             (Some(1), Some(3), None, None)
         );
-        let short = Pace::new(1000, 4);
+        let short = StrideGrid::new(1000, 4);
         assert_eq!((short.steps_to(1004), short.steps_to(1005)), (Some(2), None));
     }
 }

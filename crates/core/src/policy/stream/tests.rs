@@ -3,6 +3,7 @@
 use super::sim::{BASE, Sim, Tally, check};
 use super::*;
 use crate::policy::evict_by_name;
+use crate::random_numbers::xorshift;
 use proptest::prelude::*;
 
 const NEAR: u64 = 64 * BLOCK;
@@ -15,13 +16,6 @@ const ROOM: Room = Room {
     staged_pages: 0,
     far_bytes_per_s: 1 << 30,
 };
-
-fn random(state: &mut u64) -> u64 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    *state
-}
 
 /// At most 5 % useless, and at least `share` of the faults that met data found it staged (or on its way).
 fn good_stream(tally: &Tally, share: f64) {
@@ -171,7 +165,7 @@ fn stolen_work_keeps_its_stream() {
     for i in 0..DATA {
         // Four threads take turns by chance, a few blocks each.
         if i % (3 * BLOCK) == 0 {
-            thread = 1 + (random(&mut seed) % 4) as u32;
+            thread = 1 + (xorshift(&mut seed) % 4) as u32;
         }
         sim.access(thread, i);
     }
@@ -186,7 +180,7 @@ fn uniform_random_reads_single_pages() {
         let mut sim = Sim::new(blocks * BLOCK / 4, blocks * BLOCK);
         let mut seed = 99;
         for _ in 0..60_000 {
-            let page = random(&mut seed) % (blocks * BLOCK);
+            let page = xorshift(&mut seed) % (blocks * BLOCK);
             sim.access(1 + (page % 3) as u32, page);
         }
         let tally = sim.finish();
@@ -206,7 +200,7 @@ fn random_after_a_sweep() {
     let before = sim.tally.pages_in;
     let mut seed = 5;
     for _ in 0..100_000 {
-        let page = random(&mut seed) % DATA;
+        let page = xorshift(&mut seed) % DATA;
         sim.access(1, page);
     }
     let faults = 75_000.0;
@@ -221,7 +215,7 @@ fn random_with_a_hot_chunk() {
         // Every so often another chunk is hot for a while.
         let hot = (round / 40 * 7919) % (DATA / CHUNK) * CHUNK;
         for i in 0..8 {
-            let any = random(&mut seed);
+            let any = xorshift(&mut seed);
             let before = sim.tally.far;
             sim.access(1, if i % 2 == 0 { hot + any % CHUNK } else { any % DATA });
             hot_faults += if i % 2 == 0 { sim.tally.far - before } else { 0 };
@@ -238,7 +232,7 @@ fn streams_amid_random_faults_of_the_same_thread() {
     for i in 0..DATA {
         sim.access(1, i);
         if i % 4 == 0 {
-            sim.access(1, DATA + random(&mut seed) % DATA);
+            sim.access(1, DATA + xorshift(&mut seed) % DATA);
         }
     }
     let tally = sim.finish();
@@ -341,12 +335,12 @@ fn random_where_a_stream_ended() {
         }
         let mut seed = 9;
         for _ in 0..if slow { 100 } else { 0 } {
-            fault(8 * BLOCK + random(&mut seed) % (DATA - 8 * BLOCK));
+            fault(8 * BLOCK + xorshift(&mut seed) % (DATA - 8 * BLOCK));
         }
         fault(2 * BLOCK);
         let (mut brought, mut hits) = (0, 0);
         for i in 0..32_000 {
-            let any = random(&mut seed);
+            let any = xorshift(&mut seed);
             if i % 16 > 0 {
                 fault(any % DATA);
             } else {

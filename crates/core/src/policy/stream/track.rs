@@ -7,7 +7,7 @@
 //! holes, which retention leaves, do not count as far as the stream is ahead.
 
 use super::limits::{Clock, Fit, Limits};
-use super::stride_grid::Pace;
+use super::stride_grid::StrideGrid;
 use crate::addr::{BLOCK_PAGES, CHUNK_PAGES};
 use crate::policy::{Found, Run, View};
 use std::collections::VecDeque;
@@ -61,7 +61,7 @@ pub(super) struct Track {
     flip: bool,
     owner: u32,
     /// Strided only: the grid.
-    pace: Option<Pace>,
+    pace: Option<StrideGrid>,
     run_first: u64,
     run_end: u64,
     origin: u64,
@@ -117,7 +117,7 @@ impl Track {
         let (first, end) = if flip { (mirror(true, run.1 - 1), mirror(true, run.0) + 1) } else { run };
         let mut track = Self::new(Kind::Strided, flip, (first, end), 1, clock);
         let x = mirror(flip, page);
-        track.pace = Some(Pace::new(x, both));
+        track.pace = Some(StrideGrid::new(x, both));
         track.origin = x.saturating_sub(both).min(first);
         track.conf = 1;
         track.depth = STEPS_START;
@@ -176,7 +176,7 @@ impl Track {
 
     /// Pages between two steps; 0 for a sequential stream.
     pub fn step(&self) -> u64 {
-        self.pace.as_ref().map_or(0, Pace::length)
+        self.pace.as_ref().map_or(0, StrideGrid::length)
     }
 
     /// True while the stream prefetches whole units.
