@@ -324,7 +324,7 @@ impl RangeHeap {
             // What lies free at the end of what was taken counts only when the range grows from there.
             // SAFETY: gives back what is not in use.
             if base.is_null() && unsafe { heap.trim(0) } {
-                // SAFETY: as above.
+                // SAFETY: the same power of two as before.
                 return unsafe { heap.c_memalign(align, whole) };
             }
             base

@@ -39,9 +39,9 @@ pub unsafe fn call_on<R>(top: usize, act: impl FnOnce() -> R) -> R {
     let data = (&raw mut call).cast::<c_void>();
     let entry = entry_of(&call);
     let top = top & !15;
+    #[cfg(target_arch = "x86_64")]
     // SAFETY: `entry` gets the pointer to `call`, which lives until the stack is switched back; the stack pointer is kept in a
     // register that the called function preserves; the new stack is aligned as the ABI wants it at a call.
-    #[cfg(target_arch = "x86_64")]
     unsafe {
         asm!(
             "mov r12, rsp",
@@ -53,8 +53,8 @@ pub unsafe fn call_on<R>(top: usize, act: impl FnOnce() -> R) -> R {
             clobber_abi("C"),
         );
     }
-    // SAFETY: as above.
     #[cfg(target_arch = "aarch64")]
+    // SAFETY: as above.
     unsafe {
         asm!(
             "mov x20, sp",

@@ -244,7 +244,7 @@ pub unsafe fn install(code: &[Extent]) -> Result<(), Errno> {
         // Who is not root must first give up what setuid programs would grant.
         // SAFETY: integers only.
         unsafe { call(libc::SYS_prctl, [libc::PR_SET_NO_NEW_PRIVS as usize, 1, 0, 0, 0, 0])? };
-        // SAFETY: as above.
+        // SAFETY: as for the first try, which installed nothing.
         result = unsafe { call(libc::SYS_seccomp, args) };
     }
     match result? {

@@ -111,7 +111,7 @@ pub(crate) unsafe fn dealloc(block: *mut u8) {
 /// The block with another size; null on failure, when the old one stays.
 ///
 /// # Safety
-/// `block` is a live block of `layout`; `size` is not 0.
+/// `block` is a live block of `layout`; `size` is not 0 and makes a layout with the same alignment.
 pub(crate) unsafe fn realloc(tier: Tier, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
     if layout.align() <= MALLOC_ALIGN {
         // SAFETY: passed on to the caller.
