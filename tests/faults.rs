@@ -206,7 +206,7 @@ fn a_small_file_system_that_fills_up() {
     // Too little to begin with.
     let under = on_small_file_system(&touch("96M"), "32M");
     assert_eq!(under.end(), (Some(2), None), "{}", under.stderr);
-    assert!(under.stderr.contains("are free there"), "{}", under.stderr);
+    assert!(under.stderr.contains("is free there"), "{}", under.stderr);
 }
 
 /// File systems in memory: direct I/O is refused by kernels before 6.6.
