@@ -180,7 +180,7 @@ fn knl_flat_when_near_is_full() {
     for part in ["static-wait", "static-size", "asked"] {
         assert!(ran.part(part).starts_with("status 2"), "{part}: {}", ran.part(part));
     }
-    assert!(ran.stderr.contains("were asked for, and node 1 has"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("were asked for, but node 1 has"), "{}", ran.stderr);
 }
 
 /// The program, linked statically.
