@@ -273,7 +273,7 @@ fn predictions_are_verified_by_routine() {
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     if let Some(why) = json["verified"]["routines_missing"].as_str() {
         // EPERM, EACCES, ENOSYS, or no rights of a debugger; anything else is ours.
-        let refused = ["(os error 1)", "(os error 13)", "(os error 38)", "cannot be looked at"];
+        let refused = ["(os error 1)", "(os error 13)", "(os error 38)", "cannot be observed"];
         assert!(refused.iter().any(|refusal| why.contains(refusal)), "{why}");
         return println!("skipped: {why}");
     }

@@ -205,9 +205,11 @@ impl<R: Serialize + DeserializeOwned> Broker<R> {
 
     fn check_header(&mut self, line: &[u8]) -> Result<Owner, Trouble> {
         let header = serde_json::from_slice::<Header>(line).ok().filter(|header| header.format == FORMAT);
-        let Some(header) = header else { return Err(self.trouble(&"it is not a file of nearfar; remove it")) };
+        let Some(header) = header else { return Err(self.trouble(&"it is not a nearfar file; remove it")) };
         if header.version != VERSION {
-            return Err(self.trouble(&format_args!("it is of version {} (this is {VERSION}); use one nearfar", header.version)));
+            return Err(
+                self.trouble(&format_args!("it has version {} (this nearfar has {VERSION}); use one for all", header.version))
+            );
         }
         let (identity, own) = (header.identity, &self.identity);
         self.book = Book::new(identity.places, identity.exact);
