@@ -103,7 +103,9 @@ fn dir() -> Result<PathBuf, Trouble> {
     }
     let usual = [Some("/dev/shm".into()), variable("XDG_RUNTIME_DIR"), Some("/tmp".into())];
     let mut usable = usual.into_iter().flatten().filter(|dir| dir.is_dir() && place::may_write(dir).is_ok());
-    usable.next().ok_or_else(|| format!("neither /dev/shm nor /tmp can be written to; set {ENV_DIR}"))
+    usable.next().ok_or_else(|| {
+        format!("none of /dev/shm, XDG_RUNTIME_DIR and /tmp can be written to; set {ENV_DIR} to a directory that can")
+    })
 }
 
 /// A name that another job of this user does not have. Processes of other process number spaces (containers) could not tell who
