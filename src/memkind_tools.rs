@@ -25,7 +25,7 @@ const NO_DAX_NODE: u8 = 3;
 #[derive(Parser)]
 #[command(
     name = "memkind-hbw-nodes",
-    after_long_help = "The nodes are those of MEMKIND_HBW_NODES where that is set. The list is as \"numactl --membind\" wants it.\n\n\
+    after_long_help = "The nodes are those of MEMKIND_HBW_NODES if that is set. \"numactl --membind\" takes the list as it is.\n\n\
                        Exit status: 0, 1 when there is no such memory, 2 for a bad argument."
 )]
 struct HbwNodes {}
@@ -34,7 +34,7 @@ struct HbwNodes {}
 #[derive(Parser)]
 #[command(
     name = "memkind-auto-dax-kmem-nodes",
-    after_long_help = "The list is as \"numactl --membind\" wants it.\n\n\
+    after_long_help = "\"numactl --membind\" takes the list as it is.\n\n\
                        Exit status: 0, 2 for a bad argument, 3 when there is no such memory."
 )]
 struct DaxKmemNodes {}
@@ -43,12 +43,12 @@ struct DaxKmemNodes {}
 #[derive(Parser)]
 #[command(
     name = "memtier",
-    after_long_help = "More kinds of memory can be had with LD_PRELOAD=libmemtier.so and MEMKIND_MEM_TIERS: see docs/reference/autohbw-and-memtier.md.\n\n\
+    after_long_help = "More kinds of memory can be used with LD_PRELOAD=libmemtier.so and MEMKIND_MEM_TIERS: see docs/reference/autohbw-and-memtier.md.\n\n\
                        Exit status: the program's own; 1 when there is no such memory, 2 for a bad argument, 126 and 127 when the \
                        program cannot be executed."
 )]
 struct Memtier {
-    /// Parts of DRAM and of the other memory, such as 1:4; as they are installed, when it is not given
+    /// Parts of DRAM and of the other memory, such as 1:4. Without it: in proportion to what is installed
     #[arg(short, long, value_name = "A:B")]
     ratio: Option<String>,
 
@@ -57,7 +57,7 @@ struct Memtier {
     #[arg(short, long, alias = "thresholds", value_name = "LIST")]
     threshold: Option<String>,
 
-    /// Tell on standard error what is set for the library
+    /// Print on standard error what is set for the library
     #[arg(short, long)]
     verbose: bool,
 

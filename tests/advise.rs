@@ -132,7 +132,7 @@ fn plans_find_objects_in_other_builds() {
         let text = words(&output);
         assert!(output.status.success() && text.starts_with("OK"), "{options:?}: {text}");
         assert!(text.contains("placed near: 1 objects of 32.0 MiB"), "{options:?}: {text}");
-        assert_eq!(text.contains("built anew"), options != ["-O2"], "{options:?}: {text}");
+        assert_eq!(text.contains("rebuilt"), options != ["-O2"], "{options:?}: {text}");
     }
 }
 
@@ -225,15 +225,15 @@ fn bad_input_is_told() {
     told(&["empty", "--near", "64M", emu[0], emu[1]], "holds nothing");
     told(&["missing", "--near", "64M", emu[0], emu[1]], "No such file");
     told(&["idle.json", "--near", "64M", emu[0], emu[1]], "saw no use");
-    told(&["app.json", "--near", "64M"], "which machine?");
+    told(&["app.json", "--near", "64M"], "no machine is named");
     told(&["app.json", "--near", "64M", "--machine", "knl-flta"], "did you mean knl-flat");
     told(&["app.json", "--near", "64M", "--machine", "genoa-9004"], "one kind of memory");
     told(&["app.json", "--near", "17G", "--machine", "knl-flat"], "--near 17G: that is 17.0 GiB, and knl-flat has 16.0 GiB");
     write("bins.json", &right.replace("\"bin_s\": 0.25", "\"bin_s\": 1e-9"));
-    told(&["bins.json", "--near", "64M", emu[0], emu[1]], "no summary of a profile: bin_s");
+    told(&["bins.json", "--near", "64M", emu[0], emu[1]], "not a summary of a profile: bin_s");
     write("other.json", &right.replace("\"format\": 1", "\"format\": 9"));
     told(&["other.json", "--near", "64M", emu[0], emu[1]], "format 9");
-    told(&["app.json", "--near", "node:1", emu[0], emu[1]], "name a size");
+    told(&["app.json", "--near", "node:1", emu[0], emu[1]], "write a size");
     told(&["app.json", "--near", "64M", "--far", "node:0"], "--machine node.json");
     told(&["app.json", "--near", "64M", "--verify"], "--far emu");
     told(&["app.json", "--near", "64M", emu[0], emu[1], "-o", "/nowhere/plan.toml"], "cannot be written");
@@ -273,7 +273,7 @@ fn predictions_are_verified_by_routine() {
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     if let Some(why) = json["verified"]["routines_missing"].as_str() {
         // EPERM, EACCES, ENOSYS, or no rights of a debugger; anything else is ours.
-        let refused = ["(os error 1)", "(os error 13)", "(os error 38)", "cannot be looked at"];
+        let refused = ["(os error 1)", "(os error 13)", "(os error 38)", "cannot be observed"];
         assert!(refused.iter().any(|refusal| why.contains(refusal)), "{why}");
         return println!("skipped: {why}");
     }

@@ -164,7 +164,7 @@ fn sizes_that_the_original_misread_are_understood_or_refused() {
         ("1M:", "at least 1M go to"),
         ("100", "at least 100 go to"),
         ("abc", "AUTO_HBW_SIZE: \"abc\" is not a size"),
-        ("5M:1M", "AUTO_HBW_SIZE: \"5M:1M\" holds no size"),
+        ("5M:1M", "AUTO_HBW_SIZE: \"5M:1M\" contains no size"),
         ("1X", "nothing is placed"),
     ] {
         let outcome = autohbw(shell("exit 7"), size).env("AUTO_HBW_LOG", "0").plain();

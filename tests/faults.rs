@@ -111,7 +111,7 @@ fn writes_that_always_fail_stop_the_program() {
 
 #[test]
 fn a_corrupt_block_stops_the_program() {
-    stopped(&with("corrupt"), &["came back other than they were written, 3 times", "checksum", "should be", "at offset"]);
+    stopped(&with("corrupt"), &["came back different from what was written, 3 times", "checksum", "should be", "at offset"]);
     stopped(&with("corrupt=after:150").options(["--encrypt"]), &["3 times", "checksum", "encrypted"]);
 }
 
@@ -206,7 +206,7 @@ fn a_small_file_system_that_fills_up() {
     // Too little to begin with.
     let under = on_small_file_system(&touch("96M"), "32M");
     assert_eq!(under.end(), (Some(2), None), "{}", under.stderr);
-    assert!(under.stderr.contains("are free there"), "{}", under.stderr);
+    assert!(under.stderr.contains("is free there"), "{}", under.stderr);
 }
 
 /// File systems in memory: direct I/O is refused by kernels before 6.6.
@@ -290,7 +290,7 @@ fn a_stall_during_a_fork_is_told_of() {
     let _machine = machine();
     let program = TestProgram::source("fork_chain.c").near("32M");
     let mut running = Running::start(&program.env("NEARFAR_FAULTS", "stall=once@3,watch=500ms"));
-    running.line_with(&["holds nearfar's lock", "It goes on when that ends"]);
+    running.line_with(&["holds nearfar's lock", "The program goes on when that ends"]);
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn a_device_that_comes_back_is_told_of() {
     let program = TestProgram::source("touch.c").args(["40M", "1"]).near("32M");
     let under = program.env("NEARFAR_FAULTS", "slow=900ms,watch=300ms").limit_s(300).nearfar().ok().paged();
     assert!(under.stdout.starts_with("OK"));
-    for words in ["a thread waits for the page", "no thread waits so long any more"] {
+    for words in ["a thread waits for the page", "no thread waits that long any more"] {
         assert!(under.stderr.contains(words), "{}", under.stderr);
     }
 }

@@ -61,7 +61,7 @@ fn refusals_on_any_machine() {
         (&["--place", "size:5M..1M"], "from small to large"),
         (&["--place", "some"], "size:1M..5M"),
         (&["--place", "plan:/nowhere/plan.toml"], "No such file"),
-        (&["--full", "fail"], "--full is of flat"),
+        (&["--full", "fail"], "--full is for flat"),
         (&["--mode", "flat", "--near", "20M"], "write more --near"),
         (&["--interleave", "near"], "--near node:0,1"),
         (&["--cpus", "4000"], "may not be used"),
@@ -180,7 +180,7 @@ fn knl_flat_when_near_is_full() {
     for part in ["static-wait", "static-size", "asked"] {
         assert!(ran.part(part).starts_with("status 2"), "{part}: {}", ran.part(part));
     }
-    assert!(ran.stderr.contains("were asked for, and node 1 has"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("were asked for, but node 1 has"), "{}", ran.stderr);
 }
 
 /// The program, linked statically.

@@ -23,7 +23,7 @@ fn placed_mib(output: &Output) -> f64 {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let line = text.lines().find(|line| line.contains("placed near:")).unwrap_or_else(|| panic!("nothing was placed:\n{text}"));
     let size = line.split(" of ").nth(1).and_then(|rest| rest.split_whitespace().next()).expect("a size");
-    assert!(line.contains(" MiB in sum"), "{line}");
+    assert!(line.contains(" MiB in total"), "{line}");
     size.parse().expect("a number")
 }
 

@@ -245,7 +245,7 @@ fn a_rank_that_comes_late_finds_its_share() {
     let late = job.start(2, &["--share", "all"], &["true"]).end();
     assert!(late.status.success(), "{}", late.stderr);
     let ended = all_ok(early);
-    assert!(ended[0].stderr.contains("2 have come; the rest is kept"), "{}", ended[0].stderr);
+    assert!(ended[0].stderr.contains("2 have started; the rest is kept"), "{}", ended[0].stderr);
     // It asks for all and gets what was kept: nothing has been given back.
     assert_eq!(job.all("rank"), [0, 1, 2]);
     assert_eq!(job.all("near_bytes"), [50 * MIB; 3]);
@@ -345,7 +345,7 @@ fn files_of_others_are_not_used() {
         std::fs::remove_file(&file).expect("removed");
         assert!(Command::new("sh").args(["-c", make, "sh"]).args([&target, &file]).status().expect("sh").success());
         let end = job.start(0, &[], &["true"]).end();
-        assert!(end.status.success() && end.stderr.contains("cannot be brought together"), "{make}: {}", end.stderr);
+        assert!(end.status.success() && end.stderr.contains("cannot be coordinated"), "{make}: {}", end.stderr);
     }
     assert_eq!(std::fs::read(&target).expect("still there"), b"data");
 }

@@ -199,7 +199,7 @@ messages() {
     grep -E '(fail|error|warn): |panicked|nearfar: |FAIL' "$1" | sed -E 's/\[[0-9]+\]/[]/g; s/0x[0-9a-f]+/0x/g; s/[0-9]+/N/g; s/^stress-ng: //' |
         grep -v -E 'metrics-check|bogo-op|WARNING: finished prematurely|mlockall has no effect' | sort -u || true
 }
-of_watchdog='goes on when that ends|has taken no turn for|is not stuck any more|no thread waits so long any more'
+of_watchdog='goes on when that ends|has taken no turn for|is not stuck any more|no thread waits that long any more'
 work_done() { awk -v name="$2" '$2 == "metrc:" && $4 == name { print $5; exit }' "$1"; }
 skipped_by_itself() { grep -qE "skipped|not implemented|will be skipped|not supported" "$1"; }
 

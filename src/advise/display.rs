@@ -102,7 +102,7 @@ fn objects(advice: &Advice) -> String {
         text += &format!("\nand {} more that gain less", advice.items.len() - rows);
     }
     if advice.items.iter().take(ROWS).any(|item| item.nameless) {
-        text += "\n(!) no rule can name it: it stays far, also in what is predicted";
+        text += "\n(!) no rule can name it: it stays far, in the prediction too";
     }
     text
 }
@@ -126,7 +126,7 @@ fn predictions(advice: &Advice) -> String {
 
 fn best(advice: &Advice) -> String {
     if advice.exact {
-        format!("; no other set of objects is better by {:.0} % under the model", 100.0 * advice.within)
+        format!("; under the model no other set of objects is {:.0} % faster", 100.0 * advice.within)
     } else {
         String::new()
     }

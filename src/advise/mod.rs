@@ -53,7 +53,7 @@ impl Request {
             ));
         }
         if args.verify && args.runs == 0 {
-            return Err(refuse("--runs 0: without runs nothing is verified"));
+            return Err(refuse("--runs 0: nothing can be verified without runs; write 1 or more"));
         }
         let near = tiers::near(&args.near)?;
         tiers::check_far(args.far.as_ref())?;
@@ -81,7 +81,7 @@ pub fn run(args: AdviseArgs) -> anyhow::Result<ExitCode> {
     let plan = plan_text(&summary, &machine, &advice, request.near);
     if let Some(target) = &request.output {
         match advice.rules.is_empty() {
-            true => message::line(format_args!("no plan was written: nothing is worth a rule, or no rule can name it")),
+            true => message::line(format_args!("no plan was written: no object is worth a rule, or no rule can name it")),
             false => target.write(&plan)?,
         }
     }

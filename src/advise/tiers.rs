@@ -28,12 +28,12 @@ const MEASURE: Duration = Duration::from_secs(3);
 /// Bytes of near.
 pub fn near(spec: &NearSpec) -> anyhow::Result<f64> {
     match spec {
-        NearSpec::Node { limit: None, .. } => {
-            Err(refuse(format_args!("--near {spec}: name a size, such as 16G; which nodes are near is the machine's to say")))
-        }
+        NearSpec::Node { limit: None, .. } => Err(refuse(format_args!(
+            "--near {spec}: write a size, such as 16G; the machine's description says which nodes are near"
+        ))),
         spec => match spec.budget(machine::memory_limit().bytes) {
             Some(bytes) if bytes > 0 => Ok(bytes as f64),
-            _ => Err(refuse(format_args!("--near {spec}: there must be some near memory"))),
+            _ => Err(refuse(format_args!("--near {spec}: there must be some near memory; write a size above 0"))),
         },
     }
 }
@@ -42,7 +42,7 @@ pub fn near(spec: &NearSpec) -> anyhow::Result<f64> {
 pub fn check_far(far: Option<&FarSpec>) -> anyhow::Result<()> {
     match far {
         Some(spec @ FarSpec::Node { .. }) => Err(refuse(format_args!(
-            "--far {spec}: for memories between which nothing is paged, describe the machine: --machine node.json (nearfar probe)"
+            "--far {spec}: nothing is paged between nodes; describe the machine instead: --machine node.json (nearfar probe -o)"
         ))),
         _ => Ok(()),
     }
@@ -78,8 +78,8 @@ pub fn machine(args: &AdviseArgs, near: f64) -> anyhow::Result<Machine> {
         }
         (None, Some(node)) => of_node(&node, at_home, this(), near),
         (None, None) => Err(refuse(
-            "which machine? Write --far emu:bw=4G,lat=10us or a directory for this machine's memory over that; --machine knl-flat or another \
-             one of \"nearfar probe --list-machines\"; or --machine node.json of \"nearfar probe\"",
+            "no machine is named; write --far emu:bw=4G,lat=10us or a directory for this machine's memory over that; --machine knl-flat or another \
+             one of \"nearfar probe --list-machines\"; or --machine node.json, as \"nearfar probe\" writes it",
         )),
     }
 }
@@ -91,7 +91,7 @@ pub fn fits(machine: &Machine, spec: &NearSpec, near: f64) -> anyhow::Result<()>
         return Ok(());
     }
     let (near, has) = (Bytes(near as u64), Bytes(has as u64));
-    Err(refuse(format_args!("--near {spec}: that is {near}, and {} has {has} of near memory: name at most that", machine.name)))
+    Err(refuse(format_args!("--near {spec}: that is {near}, but {} has {has} of near memory; write at most that", machine.name)))
 }
 
 fn of_node(node: &Node, at_home: Option<Tier>, this: Tier, near: f64) -> anyhow::Result<Machine> {
@@ -135,7 +135,7 @@ fn calibrated(spec: &FarSpec, paged: Paged) -> Paged {
         run(&["random", "--ops", &ACCESSES.to_string()]),
         made_anew(),
     ) else {
-        message::line("that could not be measured: usual figures are taken");
+        message::line("that could not be measured: typical figures are used instead");
         return paged;
     };
     // What of the accesses finds its page far.

@@ -372,7 +372,7 @@ fn same_program(path: &Path, summary: &Summary) -> Result<()> {
         return Ok(());
     }
     Err(refuse(format_args!(
-        "the profile is of {}, and --verify would run {}: what was predicted says nothing of it; profile this program",
+        "the profile is of {}, but --verify would run {}, for which nothing was predicted; profile this program",
         summary.program,
         path.display()
     )))
@@ -441,7 +441,7 @@ pub fn text(verified: &Verified) -> String {
     if let Some(AgainstBest { objects, best, plan, runs }) = &verified.against_best {
         let _ = writeln!(
             text,
-            "of {} sets that fit, the fastest beside the plan is {}: the plan takes {:+.1} % against it ({plan:.2} s for {best:.2} s, medians of {runs} more runs)",
+            "of {} sets that fit, the fastest other than the plan is {}: the plan takes {:+.1} % against it ({plan:.2} s for {best:.2} s, medians of {runs} more runs)",
             verified.sets.len(),
             objects.join(", "),
             100.0 * (plan / best - 1.0)

@@ -35,7 +35,7 @@ pub fn install() -> Result<()> {
         return Err(refuse("--install: there is no HOME to install under; set NEARFAR_APPS to a folder"));
     };
     if python().is_some() {
-        println!("{} is there already; delete it to install it anew", folder.display());
+        println!("{} is there already; delete it to install it again", folder.display());
         return Ok(());
     }
     println!("installing {} into {}; this takes a minute or more", PACKAGES.join(", "), folder.display());

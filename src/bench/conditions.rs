@@ -47,7 +47,7 @@ impl Conditions {
     pub fn disturbance(&self) -> Option<String> {
         // A quarter of a CPU per CPU: less is the noise of an idle desktop.
         (self.load > 0.25 * self.machine.cpus as f64)
-            .then(|| format!("other programs are running (load {:.1}): expect figures too low and spread too wide", self.load))
+            .then(|| format!("other programs are running (load {:.1}): figures may be too low and spreads too wide", self.load))
     }
 }
 

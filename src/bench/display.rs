@@ -136,7 +136,7 @@ fn moved(results: &CaseResults) -> Option<String> {
     let best = run.counter("far_peak_bytes_per_s").filter(|&rate| rate > 0)?;
     Some(format!(
         "nearfar, the last run as a whole: {:.1} s; {} read and {} written ({:.1} s at the best rate seen); threads waited {:.1} s \
-         in sum, {:.1} s of that for far",
+         in total, {:.1} s of that for far",
         run.seconds,
         Bytes(read),
         Bytes(written),
@@ -157,7 +157,7 @@ pub fn speed_table(verdicts: &[Verdict]) -> String {
     }
     let count = |met| verdicts.iter().filter(|verdict| verdict.met == met).count();
     format!(
-        "speed: ratios are nearfar's rate by the other's, measured in turn; shares are of the bound or of all-DRAM\n{table}\n  \
+        "speed: ratios are nearfar's rate over the other's, measured in turn; shares are of the bound or of all-DRAM\n{table}\n  \
          {} met, {} missed, {} without a verdict\n",
         count(Some(true)),
         count(Some(false)),

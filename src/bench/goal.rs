@@ -174,7 +174,7 @@ impl Verdict {
             (Some(true), _) => "met".to_owned(),
             (Some(false), _) => "MISSED".to_owned(),
             (None, Some(why)) => format!("skipped: {why}"),
-            (None, None) => "open: the other was stopped".to_owned(),
+            (None, None) => "open: the other one was stopped".to_owned(),
         };
         [measured, spread, format!("{sign} {}", self.unit.show(self.target)), outcome]
     }

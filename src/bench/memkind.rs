@@ -39,7 +39,9 @@ fn named(path: &Path) -> Result<PathBuf> {
 fn ours(executable: &Path) -> Result<PathBuf> {
     let dir = executable.parent().unwrap_or(Path::new("/"));
     let ours = OURS.iter().map(|name| dir.join(name)).find(|path| path.is_file());
-    ours.with_context(|| format!("no libmemkind.so near {}: cargo build --release --workspace", dir.display()))
+    ours.with_context(|| {
+        format!("no libmemkind.so beside {}; build all of nearfar: cargo build --release --workspace", dir.display())
+    })
 }
 
 /// Processes that are started per round to time a start.
@@ -168,7 +170,7 @@ impl Bench {
         };
         let Some(theirs) = args.theirs.clone().or_else(installed) else {
             return Err(refuse(format_args!(
-                "no libmemkind.so.0 of another is installed to compare with; name one with --theirs (apt-get download libmemkind0 && \
+                "no other libmemkind.so.0 is installed to compare with; name one with --theirs (apt-get download libmemkind0 && \
                  dpkg -x libmemkind0_*.deb DIR gets Debian's)"
             )));
         };

@@ -56,7 +56,7 @@ impl Metadata {
         // Written pages are not given back before the end, and single ones go to a log: three times them is ample.
         let needed = 3 * working_bytes;
         let short = (far_available_bytes < needed)
-            .then(|| format!("far has {} and {} may be needed", Bytes(far_available_bytes), Bytes(needed)));
+            .then(|| format!("far has {} free, and up to {} may be needed", Bytes(far_available_bytes), Bytes(needed)));
         let arena = |spread| Arena { bytes: working_bytes * spread, obstacle: short.clone(), ..Arena::default() };
         let near_bytes = sizes.near_bytes.min(working_bytes / 3).max(LEAST_NEAR);
         Self { near_bytes, working_bytes, arenas: SPREADS.map(arena).to_vec(), failures: Vec::new() }

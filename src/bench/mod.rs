@@ -101,7 +101,7 @@ pub fn run(args: BenchArgs) -> Result<ExitCode> {
     let all: Vec<Case> = suites.iter().flat_map(of_suite).filter(chosen).collect();
     if let Some(text) = args.only.as_ref().filter(|_| all.is_empty()) {
         let titles: Vec<String> = suites.iter().flat_map(of_suite).map(|case| case.title).collect();
-        return Err(refuse(format!("--only {text}: no work has this in its title; there are: {}", titles.join("; "))));
+        return Err(refuse(format!("--only {text}: no workload has this in its title; the titles are: {}", titles.join("; "))));
     }
     let suites: Vec<Suite> = match &args.only {
         Some(_) => suites.into_iter().filter(|suite| all.iter().any(|case| case.suite == *suite)).collect(),

@@ -168,7 +168,7 @@ impl Library {
                 return with(preload);
             }
         }
-        bail!("{} does not take {}: is it linked with libmemkind.so.0?", program.display(), self.file.display())
+        bail!("{} does not load {}: is it linked with libmemkind.so.0?", program.display(), self.file.display())
     }
 }
 

@@ -78,7 +78,7 @@ fn load(path: &Path, unit: UnitSize) -> Result<(Vec<Access>, Summary)> {
         UnitSize::Block => Grain::Block,
     };
     trace::accesses(&bytes, grain).ok_or_else(|| {
-        refuse(format_args!("--trace {shown} is not a trace of this version; record it with \"nearfar run --trace\""))
+        refuse(format_args!("--trace {shown} is not a trace that this version reads; record it with \"nearfar run --trace\""))
     })
 }
 

@@ -91,7 +91,7 @@ fn outcome(program: &Program, args: &ProfileArgs, dir: &Path) -> Result<Outcome>
         anyhow::bail!("nearfar profile: {}: {}", output.status, said.lines().last().unwrap_or_default());
     }
     let truths = truth::parse(&String::from_utf8_lossy(&output.stdout));
-    anyhow::ensure!(!truths.is_empty(), "the program said nothing of its traffic");
+    anyhow::ensure!(!truths.is_empty(), "the program did not report its traffic");
     let summary = nfprof::read(&[file])?;
     let (rows, order_right) = truth::compare(&truths, &summary);
     Ok(Outcome { program: program.name.to_owned(), failed: None, rows, order_right, overhead: summary.overhead })

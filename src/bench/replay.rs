@@ -31,7 +31,11 @@ fn rules() -> Vec<(String, Box<dyn Prefetch>)> {
 pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
     let shown = args.trace.display();
     let bytes = std::fs::read(&args.trace).map_err(|error| refuse(format_args!("{shown}: {error}")))?;
-    let (steps, summary) = steps(&bytes).ok_or_else(|| refuse(format_args!("{shown} is not a trace of this version")))?;
+    let (steps, summary) = steps(&bytes).ok_or_else(|| {
+        refuse(format_args!(
+            "{shown} is not a trace that this version reads; record it with \"nearfar run --trace FILE --grain 4K\""
+        ))
+    })?;
     let (mut visits, mut pages) = (0u64, BTreeSet::new());
     for step in &steps {
         if let Step::Visit { page, .. } = step {
@@ -44,7 +48,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
         return Err(refuse(format_args!("--plain {}: write the seconds that the program takes without nearfar", args.plain)));
     }
     if visits == 0 {
-        return Err(refuse(format_args!("{shown} has no visits: the program did not page, or ended at once")));
+        return Err(refuse(format_args!("{shown} has no visits: nothing of the program was paged, or it ended at once")));
     }
     println!("{shown}: {visits} visits to {data}; without nearfar {} s", args.plain);
     for line in summary.losses() {

@@ -69,11 +69,11 @@ pub fn settle(data: Option<&str>, near: Option<&str>, effort: Effort, far: &Path
         None => Bytes((data.0 / 3) & !((1 << 20) - 1)),
     };
     if data.0 < 48 << 20 {
-        return Err(refuse(format!("data of {} is too little to measure; it should be 48M at the least", Bytes(data.0))));
+        return Err(refuse(format!("data of {} is too little to measure; write at least 48M", Bytes(data.0))));
     }
     if near.0 < LEAST_NEAR || near.0 >= data.0 {
         return Err(refuse(format!(
-            "near of {} makes no sense with data of {}: it should be smaller, and 16M at the least",
+            "near of {} does not suit data of {}: write less than the data, and at least 16M",
             near, data
         )));
     }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_long_help = ADVISE_NOTES)]
 pub struct AdviseArgs {
-    /// Profiles that "nearfar profile" wrote; those of several ranks are put together
+    /// Profiles that "nearfar profile" wrote; those of several ranks are combined
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
 
@@ -17,7 +17,7 @@ pub struct AdviseArgs {
     #[arg(long, value_name = "SIZE", required = true, allow_hyphen_values = true)]
     pub near: NearSpec,
 
-    /// The machine to predict for: a published one (see "nearfar probe --list-machines"), or a node.json of "nearfar probe".
+    /// The machine to predict for: a published one (see "nearfar probe --list-machines"), or a node.json from "nearfar probe".
     /// Without it, or with "this": this machine's memory, over what --far names
     #[arg(long, value_name = "NAME | FILE")]
     pub machine: Option<String>,
@@ -26,7 +26,7 @@ pub struct AdviseArgs {
     #[arg(long, value_name = "SPEC", value_parser = far_parser())]
     pub far: Option<FarSpec>,
 
-    /// The machine that the profile was taken on, as a node.json or a published one, when it is another one than --machine
+    /// The machine that the profile was taken on, as a node.json or a published one, when that is not --machine
     #[arg(long, value_name = "NAME | FILE")]
     pub home: Option<String>,
 
@@ -34,7 +34,7 @@ pub struct AdviseArgs {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Write everything that is said to this file, as JSON; "nearfar report" makes a page of it
+    /// Write all results to this file, as JSON; "nearfar report" makes a page of it
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 
@@ -42,12 +42,12 @@ pub struct AdviseArgs {
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
 
-    /// Of a group that does not fit, some objects may be near as well; what is allocated first is near then
+    /// Allow a part of a group that does not fit to be near: the objects that are allocated first
     #[arg(long)]
     pub fractions: bool,
 
     /// Run the program with everything far, by the plan and with everything near, and print what was measured beside what was
-    /// predicted, in total and by routine. Needs --far. The program is the one behind --, or that of the profile
+    /// predicted, in total and by routine. Needs --far. The program is the one after --, or that of the profile
     #[arg(long)]
     pub verify: bool,
 
@@ -55,11 +55,11 @@ pub struct AdviseArgs {
     #[arg(long, value_name = "N", default_value_t = 2, requires = "verify")]
     pub runs: usize,
 
-    /// With --verify: also runs with each object of the plan near alone
+    /// With --verify: also runs with each object of the plan alone near
     #[arg(long, requires = "verify")]
     pub each: bool,
 
-    /// With --verify: also runs with every set that fits of the six objects that gain most alone, then the plan and the fastest again by turns
+    /// With --verify: also runs with every set that fits of the six objects that gain most alone, then the plan and the fastest again in turn
     #[arg(long, requires = "verify")]
     pub sets: bool,
 
@@ -70,12 +70,12 @@ pub struct AdviseArgs {
 
 const ADVISE_NOTES: &str = "\
 Nothing is run without --verify. What is predicted rests on the profile and
-on the machine's figures. Intervals hold what is not known of these, not what
-the model gets wrong: of 36 times that were measured, 15 lay inside.
-docs/explanation/how-advise-works.md tells how.
+on the machine's figures. Intervals cover what is uncertain in these, not what
+the model gets wrong: of 36 measured times, 15 were inside.
+docs/explanation/how-advise-works.md explains the method.
 
 Exit status: 0; 1 when a program failed with --verify; 2 when the request was
-refused, such as for a file that is no profile, or one that saw nothing.
+refused, for example a file that is not a profile, or one without observations.
 
 Examples:
   nearfar advise app.nfprof --near 16G --machine knl-flat -o plan.toml

@@ -34,7 +34,7 @@ pub struct BenchArgs {
     /// One tiny run of everything: shows that all parts work, not how fast they are
     #[arg(long)]
     pub smoke: bool,
-    /// Only works with this text in their title, of the suites that are named or of all, grain and apps included
+    /// Only workloads with this text in their title, of the suites that are named or of all, grain and apps included
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
     /// For apps: install the Python programs first, into a folder of their own (~/.cache/nearfar/apps, or $NEARFAR_APPS; about 1.5 GB)
@@ -76,11 +76,11 @@ pub enum Suite {
     Placed,
     /// Far that is emulated at an eighth of the bandwidth of DRAM: how much of all-DRAM is left, beside IMDT's published figures?
     Emu,
-    /// Every fixed grain beside the learned one, on works of all kinds and on real programs: does learning cost anything? Not part of
-    /// everything, since it takes hours.
+    /// Every fixed grain beside the learned one, on all kinds of workloads and on real programs: does learning cost anything? Left out by
+    /// default, since it takes hours.
     Grain,
     /// Real programs (MKL, PARDISO, DuckDB, SQLite, numpy, PySCF, LAMMPS) with near memory for a third of their data: how much of
-    /// all-DRAM is left, and where did the time go? Not part of everything.
+    /// all-DRAM is left, and where did the time go? Left out by default.
     Apps,
     /// Single faults, without I/O and from the disk: what does the pager add to the device?
     Latency,
@@ -128,7 +128,7 @@ pub struct ReplayArgs {
     /// Seconds that the program takes without nearfar
     #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
     pub plain: f64,
-    /// Time of one read of a page, the device being idle
+    /// Time of one read of a page from an idle device
     #[arg(long, value_name = "TIME", default_value = "80us", allow_hyphen_values = true)]
     pub latency: Nanos,
     /// Bandwidth of the device
@@ -137,7 +137,7 @@ pub struct ReplayArgs {
     /// Time of a page fault that needs no read
     #[arg(long, value_name = "TIME", default_value = "14us", allow_hyphen_values = true)]
     pub fault: Nanos,
-    /// Time for each page that is brought, beside the device's
+    /// Time for each page that is read, in addition to the device's
     #[arg(long, value_name = "TIME", default_value = "500ns", allow_hyphen_values = true)]
     pub page: Nanos,
     /// Eviction policy: those of "nearfar bench policies"
@@ -181,7 +181,7 @@ pub struct ProfileArgs {
     /// MiB of an array of the programs; twice the last-level cache at least, or they stay in it
     #[arg(long, value_name = "N", default_value_t = 96)]
     pub size: u32,
-    /// Only programs whose name begins so
+    /// Only programs whose name begins with this
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,
     /// Pairs of runs for overhead
@@ -210,7 +210,7 @@ pub struct ProfileArgs {
 /// What is found out.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// Whether what is said of objects is true
+    /// Whether what the profile says of objects is true
     Truth,
     /// How much longer programs take
     Overhead,

@@ -30,7 +30,7 @@ pub struct MapArgs {
 }
 
 const MAP_NOTES: &str = "\
-The program needs no changes: it is looked at from outside, every 10 ms at
+The program needs no changes: it is observed from outside, every 10 ms at
 first and less often later, at about 1 % of one CPU at most. Threads that live
 shorter than the time between two looks may be missing.
 
@@ -49,7 +49,7 @@ Examples:
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.strip_suffix('s').unwrap_or(text).parse().ok().filter(|seconds: &f64| *seconds > 0.0);
     let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    duration.ok_or_else(|| format!("{text} is no time; write seconds, such as 2.5"))
+    duration.ok_or_else(|| format!("{text} is not a time; write seconds, such as 2.5"))
 }
 
 #[cfg(test)]

@@ -30,21 +30,21 @@ pub struct Cli {
 pub enum Command {
     /// Run a program in less memory than it needs; the rest goes to a disk
     Run(Box<run::RunArgs>),
-    /// Measure this machine's memories, processors and far tiers; no root is needed
+    /// Measure this machine's memories, processors and far tiers; works without root
     Probe(probe::ProbeArgs),
-    /// Tell which of a program's data cause its memory traffic
+    /// Show which of a program's data cause its memory traffic
     Profile(profile::ProfileArgs),
-    /// Tell where threads run and may run, where pages lie, and what is wrong with that
+    /// Show where threads run and may run, where pages are, and what is wrong with that
     Map(map::MapArgs),
-    /// Tell what this kernel and user allow, and how to get the rest
+    /// Show what this kernel and user allow, and how to get the rest
     Doctor(doctor::DoctorArgs),
     /// Measure efficiency against all-DRAM and against the kernel's own means
     Bench(bench::BenchArgs),
-    /// Tell which of a profiled program's data deserve near memory, and what that gives
+    /// Show which of a profiled program's data deserve near memory, and what that gains
     Advise(advise::AdviseArgs),
-    /// Tell what changed from one profile to another
+    /// Show what changed from one profile to another
     Diff(diff::DiffArgs),
-    /// Tell whether memory or computing limits a program
+    /// Find out whether memory or computing limits a program
     Sensitivity(sensitivity::SensitivityArgs),
     /// Write one HTML page from machine descriptions (node.json) and run files
     Report(report::ReportArgs),

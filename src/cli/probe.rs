@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Measure this machine's memories, processors and far tiers; no root is needed
+/// Measure this machine's memories, processors and far tiers; works without root
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, after_long_help = NOTES)]
 pub struct ProbeArgs {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_long_help = PROFILE_NOTES)]
 pub struct ProfileArgs {
-    /// Where what is seen goes. Of several MPI ranks each has a file of its own, with its number before the extension. Without it:
+    /// Where the profile goes. Of several MPI ranks each has a file of its own, with its number before the extension. Without it:
     /// the program's name with .nfprof, in this directory
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -27,7 +27,7 @@ pub struct ProfileArgs {
     #[arg(long)]
     pub precise: bool,
 
-    /// Size that the file may have; when it comes near, small objects are told of together
+    /// Size that the file may have; when it comes close, small objects are reported together
     #[arg(long, value_name = "SIZE", default_value = "64M", allow_hyphen_values = true)]
     pub limit: Bytes,
 
@@ -43,7 +43,7 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "N", default_value_t = 0, hide = true)]
     pub seed: u64,
 
-    /// Do without these means of observing, to try what happens then: faults, clock, script, samples, awake
+    /// Do without these means of observing, to see what happens then: faults, clock, script, samples, awake
     #[arg(long, value_name = "LIST", default_value = "", hide = true, value_parser = denied, env = "NEARFAR_PROFILE_DENY")]
     pub deny: Denied,
 
@@ -55,8 +55,8 @@ pub struct ProfileArgs {
 const PROFILE_NOTES: &str = "\
 The program runs as it is; all that it starts is observed as well. Random pages
 of its memory are taken out of its view for a moment, so that the next touch is
-seen: from how soon that comes follows how much each object is read and written
-beyond the caches. What comes out is an estimate, with an interval that holds
+seen: how soon that comes shows how much each object is read and written
+beyond the caches. The result is an estimate, with an interval that holds
 the truth in 9 of 10 cases.
 
 The program's standard output is untouched; the table goes to standard error.
@@ -75,5 +75,5 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 fn denied(list: &str) -> Result<Denied, String> {
-    Denied::parse(list).ok_or_else(|| format!("{list}: there are faults, clock, script, samples and awake"))
+    Denied::parse(list).ok_or_else(|| format!("{list}: write one or more of faults, clock, script, samples, awake"))
 }

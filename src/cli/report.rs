@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_long_help = REPORT_NOTES)]
 pub struct ReportArgs {
-    /// Machine descriptions of "nearfar probe -o", run files of "nearfar run --stats", profiles, and what "nearfar advise --json"
+    /// Machine descriptions from "nearfar probe -o", run files from "nearfar run --stats", profiles, and what "nearfar advise --json"
     /// wrote; several machines are put side by side
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
@@ -25,10 +25,10 @@ pub struct ReportArgs {
 }
 
 const REPORT_NOTES: &str = "\
-The page is one file that needs nothing else: charts are drawn inside it, there
+The page is one file that needs nothing else: charts are part of it, and there
 are no scripts. It follows the reader's light or dark scheme and can be printed.
 
-The exit status is 2 when a file cannot be used: unreadable, not of nearfar, or
+The exit status is 2 when a file cannot be used: unreadable, not nearfar's, or
 of a newer format; nothing is written then.
 
 Example:

@@ -36,7 +36,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "POLICY", allow_hyphen_values = true)]
     pub place: Option<Choice>,
 
-    /// With --place plan: run even when no rule of the plan can fit anything of this program
+    /// With --place plan: run even when no rule of the plan can match anything in this program
     #[arg(long, requires = "place")]
     pub force: bool,
 
@@ -48,7 +48,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "WHICH")]
     pub interleave: Option<Interleave>,
 
-    /// With --interleave: by the kernel's weights of the nodes; tells where these are not in proportion to the nodes' bandwidths, as
+    /// With --interleave: by the kernel's weights of the nodes; reports where these are not in proportion to the nodes' bandwidths, as
     /// --machine has measured them or the firmware claims, and how root sets them
     #[arg(long, requires = "interleave")]
     pub weighted: bool,
@@ -62,11 +62,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "WHO", default_value = "auto")]
     pub migrate: Migration,
 
-    /// In cache mode between nodes: bytes per second that nearfar moves at most
+    /// In cache mode between nodes: the most that nearfar moves, in bytes per second
     #[arg(long, value_name = "SIZE", default_value = DEFAULT_MIGRATE_RATE, allow_hyphen_values = true)]
     pub migrate_rate: Bytes,
 
-    /// In cache mode between nodes: per cent of one CPU that looking for visited pages may take
+    /// In cache mode between nodes: the most that looking for visited pages may take, in per cent of one CPU
     #[arg(long, value_name = "PERCENT", default_value_t = DEFAULT_MIGRATE_CPU, allow_hyphen_values = true)]
     pub migrate_cpu: f64,
 
@@ -82,16 +82,16 @@ pub struct RunArgs {
     #[arg(long, value_name = "WHAT", default_value = "all")]
     pub heap: Heap,
 
-    /// When far space is secured: lazy for what is touched; strict for all that is allocated, which fails when there is none
+    /// When far space is reserved: lazy, for what is touched; strict, for all that is allocated, which fails when there is none
     #[arg(long, value_name = "HOW", default_value = "lazy")]
     pub commit: Commit,
 
     /// Under mpirun or srun: this rank's share of --near, which is that of the node, for all its ranks together. fair: an even
-    /// part; 40%, 1/4 or 2G: so much; all: what the others leave; off: every rank has all of --near for itself (docs/how-to/slurm-and-mpirun.md)
+    /// part; 40%, 1/4 or 2G: that much; all: what the others leave; off: every rank has all of --near for itself (docs/how-to/slurm-and-mpirun.md)
     #[arg(long, value_name = "SHARE", default_value = "fair", allow_hyphen_values = true)]
     pub share: Claim,
 
-    /// Write counters and derived figures of the run to this file, as JSON (see docs/reference/formats.md). Of many ranks the last one
+    /// Write counters and derived figures of the run to this file, as JSON (see docs/reference/formats.md). With many ranks the last one
     /// writes it for all of its node; %h in the name is the node, %r the rank, which then writes a file of its own
     #[arg(long, value_name = "FILE")]
     pub stats: Option<PathBuf>,
@@ -100,7 +100,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 
-    /// How much is brought around a page that is asked for: auto, or always 4K, 64K, 256K or 2M (any power of two), and nothing ahead
+    /// How much is read around a page that is needed: auto, or always 4K, 64K, 256K or 2M (any power of two), and nothing ahead
     #[arg(long, value_name = "GRAIN", default_value = "auto", allow_hyphen_values = true)]
     pub grain: Grain,
 
@@ -155,7 +155,7 @@ pub struct RunArgs {
 pub fn denied(list: &str) -> Result<Denied, String> {
     Denied::parse(list).map_err(|word| {
         let known: Vec<_> = DENY_NAMES.iter().map(|(name, _)| *name).collect();
-        format!("\"{word}\" is not a facility; known are {}", known.join(", "))
+        format!("\"{word}\" is not a facility; write one or more of {}", known.join(", "))
     })
 }
 
@@ -192,13 +192,13 @@ signal makes nearfar die of the same signal. Otherwise:
 
 On a machine with two kinds of memory (HBM and DDR, DDR and CXL) a plain
 \"nearfar run -- PROGRAM\" puts everything into the faster one as long as it has
-room, and says so. docs/how-to/numa-nodes.md tells about nodes, modes and placement.
+room, and says so. docs/how-to/numa-nodes.md explains nodes, modes and placement.
 
 Examples:
   nearfar run --near 800M --far /scratch -- python3 job.py
   nearfar run --near node:1 --far node:0 --place size:1M..5M -- ./solver
   nearfar run --cpus node:0 --near node:0 --far node:1 -- ./solver
-      (two sockets: the own one stands for HBM, the other one for DDR)";
+      (two sockets: the one it runs on stands for HBM, the other for DDR)";
 
 /// Which part of the heap is managed.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,7 +209,7 @@ pub enum Heap {
     Large,
 }
 
-/// When far space is secured.
+/// When far space is reserved.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Commit {
     /// For what is touched, in steps ahead of need
@@ -254,7 +254,7 @@ pub enum Interleave {
 /// What becomes of a program that is stuck.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnStall {
-    /// It is told of, and may go on.
+    /// It is reported, and may go on.
     Wait,
     /// All processes of the job are ended.
     Stop,

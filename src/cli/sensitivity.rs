@@ -15,7 +15,7 @@ pub struct SensitivityArgs {
     #[arg(long)]
     pub mute: bool,
 
-    /// Save the judgement and every time measured to this file, as JSON
+    /// Save the verdict and every time measured to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 
@@ -33,7 +33,7 @@ The program runs several times: as it is, on half of the cores of each
 memory node, there beside a hog of memory bandwidth and beside one that
 takes processor time alone, and with a lower clock where root may set it.
 It must do the same work every time, needs no standard input, and must end
-with status 0. Its output is passed on in the first run and dropped later.
+with status 0. Its output is passed on in the first run and then dropped.
 
 Each change is made to two kernels as well, triad (memory alone) and
 arithmetic in registers. Where the program stands between them is the share

@@ -49,7 +49,7 @@ fn shown(before: &Summary, after: &Summary, changes: &[Change], all: bool) -> St
     let matters = |change: &&Change| all || change.traffic().abs() > least || resized(change);
     let (rows, rest): (Vec<&Change>, Vec<&Change>) = changes.iter().partition(matters);
     if rows.is_empty() {
-        text += "No object changed by what can be seen.\n";
+        text += "No object changed noticeably.\n";
     } else {
         let _ = writeln!(text, "{:>11}  {:>10} -> {:<10}  {:>10} -> {:<10}  object", "change", "traffic", "", "bytes", "");
     }

@@ -31,7 +31,7 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let blocked = rows.iter().filter(|row| row.state == State::No).count();
     let verdict = match blocked {
         0 => "nearfar run works here".to_owned(),
-        _ => format!("nearfar run does not work here: see what is marked {}", State::No.word()),
+        _ => format!("nearfar run does not work here: see the rows marked {}", State::No.word()),
     };
     let text = format!("{}, {} CPUs, Linux {}\n{table}\n{verdict}\n", machine.cpu, machine.cpus, machine.kernel);
     // A reader that closed the pipe has seen enough.
@@ -117,7 +117,7 @@ fn nodes_rows(topology: &Topology, placing: Result<(), String>, environment: &En
         format!("node {}: {cpus}, {} ({} free) of {}{may}", node.id, Bytes(node.bytes), Bytes(node.free_bytes), kind(node))
     };
     let all: Vec<String> = topology.nodes.iter().map(one).collect();
-    let shown = if all.is_empty() { "none to be seen".to_owned() } else { all.join("; ") };
+    let shown = if all.is_empty() { "none found".to_owned() } else { all.join("; ") };
     rows.push(row("NUMA nodes", State::Good, shown));
     let gpu = nodes::gpu_nodes(topology);
     rows.push(match nodes::tiers_of(topology) {
@@ -125,7 +125,7 @@ fn nodes_rows(topology: &Topology, placing: Result<(), String>, environment: &En
             "tiers",
             State::Note,
             format!(
-                "near would be {}, far {}, but memory cannot be given to them (see placing): without --near and --far it is paged",
+                "near would be {}, far {}, but memory cannot be placed on them (see placing): without --near and --far it is paged",
                 nodes::name(topology, &found.near),
                 nodes::name(topology, &found.far),
             ),
@@ -134,7 +134,7 @@ fn nodes_rows(topology: &Topology, placing: Result<(), String>, environment: &En
             "tiers",
             State::Good,
             format!(
-                "near: {}, far: {}; {}. \"nearfar run\" takes them when neither --near nor --far is given",
+                "near: {}, far: {}; {}. \"nearfar run\" uses them when neither --near nor --far is given",
                 nodes::name(topology, &found.near),
                 nodes::name(topology, &found.far),
                 found.why
@@ -153,8 +153,8 @@ fn nodes_rows(topology: &Topology, placing: Result<(), String>, environment: &En
         None => row("tiers", State::Good, "one node: near is a budget of its memory, far a directory or emulated"),
     });
     rows.push(match placing {
-        Ok(()) => row("placing", State::Good, "memory can be given to nodes (mbind), and programs too (set_mempolicy)"),
-        Err(why) => row("placing", State::Note, format!("memory cannot be given to nodes: {why}")),
+        Ok(()) => row("placing", State::Good, "memory can be placed on nodes (mbind), and so can whole programs (set_mempolicy)"),
+        Err(why) => row("placing", State::Note, format!("memory cannot be placed on nodes: {why}")),
     });
     rows.push(hbw(topology, environment));
     rows
@@ -191,13 +191,15 @@ const KERNEL_PAGES: &str = "the kernel pages a mapped file instead: slower, and 
 fn userfaultfd(paging: Option<Paging>, catching: bool) -> Row {
     let what = "userfaultfd";
     match paging.map(|paging| paging.reach) {
-        Some(Ok(FaultScope::UserAndKernel)) => row(what, State::Good, "serves the program and the kernel's own accesses for it"),
+        Some(Ok(FaultScope::UserAndKernel)) => {
+            row(what, State::Good, "serves the program's accesses and the kernel's own on its behalf")
+        }
         Some(Ok(FaultScope::UserOnly)) if catching => row(
             what,
             State::Slower,
             format!(
-                "this user's kind misses the kernel's own accesses: system calls on paged memory are caught one by one (seccomp), \
-                 which costs some microseconds each. Not covered: io_uring of the program (refused), memory that other processes, debuggers and core dumps read, Java's heap and large static arrays \
+                "the kind this user gets misses the kernel's own accesses: system calls on paged memory are caught one by one (seccomp), \
+                 which costs a few microseconds each. Not covered: io_uring of the program (refused), memory that other processes, debuggers and core dumps read, Java's heap and large static arrays \
                  (they stay in ordinary memory), setuid programs started by a process that pages (docs/explanation/user-mode.md). For \
                  the other kind: {HOW_TO_GET_UFFD}"
             ),
@@ -206,7 +208,7 @@ fn userfaultfd(paging: Option<Paging>, catching: bool) -> Row {
             what,
             State::Slower,
             format!(
-                "this user's kind misses the kernel's own accesses (read(2) into paged memory would fail), and system calls \
+                "the kind this user gets misses the kernel's own accesses (read(2) into paged memory would fail), and system calls \
                  cannot be caught (seccomp filters, on x86-64); {KERNEL_PAGES}; {HOW_TO_GET_UFFD}"
             ),
         ),
@@ -255,7 +257,7 @@ fn waking(denied: Denied) -> Row {
             what,
             State::Slower,
             format!(
-                "/dev/cpu_dma_latency: {errno}; CPUs may sleep while threads wait for far, and wake up late; root may change that"
+                "/dev/cpu_dma_latency: {errno}; CPUs may sleep while threads wait for far, and wake up late; root can change that"
             ),
         ),
     }
@@ -342,7 +344,7 @@ fn migration(root: &Root) -> Option<Row> {
     }
     let tiering = Tiering::of(root);
     let kernel = if tiering.promotes() {
-        "the kernel's tiering is on (kernel.numa_balancing has 2), and is left to do it between its tiers; "
+        "the kernel's tiering is on (kernel.numa_balancing includes 2) and moves pages between its tiers; "
     } else {
         ""
     };
@@ -370,11 +372,11 @@ fn swap_comparison() -> Row {
     let root = match (v1.join("memory.limit_in_bytes").exists(), has_v2) {
         (true, _) => v1,
         (false, true) => v2,
-        (false, false) => return row(what, State::Note, "no memory controller of cgroups: bench leaves kernel swap out"),
+        (false, false) => return row(what, State::Note, "there is no cgroup memory controller: bench leaves kernel swap out"),
     };
     match nearfar_sys::place::may_write(root) {
         Ok(()) => row(what, State::Good, "bench can hold kernel swap to the same memory (memory cgroup)"),
-        Err(_) => row(what, State::Note, "bench leaves kernel swap out: only root may make the memory cgroup that it takes"),
+        Err(_) => row(what, State::Note, "bench leaves kernel swap out: only root may make the memory cgroup that this needs"),
     }
 }
 

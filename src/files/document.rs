@@ -52,7 +52,7 @@ pub fn read(path: &Path) -> anyhow::Result<Document> {
             Some(format) if format > 0 => {
                 // From the text, so that errors have lines.
                 let node = serde_json::from_slice(&text)
-                    .map_err(|error| refuse(format_args!("{shown} is no machine description that can be used: {error}")))?;
+                    .map_err(|error| refuse(format_args!("{shown} is not a machine description that can be used: {error}")))?;
                 Ok(Document::Node(Box::new(node)))
             }
             _ => Err(unknown(path)),
@@ -63,11 +63,11 @@ pub fn read(path: &Path) -> anyhow::Result<Document> {
                 return Err(newer("advice", version, advice::FORMAT.into()));
             }
             let file = serde_json::from_slice(&text)
-                .map_err(|error| refuse(format_args!("{shown} is no advice that can be used: {error}")))?;
+                .map_err(|error| refuse(format_args!("{shown} is not advice that can be used: {error}")))?;
             Ok(Document::Advice(Box::new(file)))
         }
         _ if value.get("cases").is_some() => {
-            Err(refuse(format_args!("{shown} is of nearfar bench; what is read here is node.json (nearfar probe) and run files")))
+            Err(refuse(format_args!("{shown} is from nearfar bench; this command reads node.json (nearfar probe) and run files")))
         }
         _ => Err(unknown(path)),
     }
@@ -81,7 +81,7 @@ pub fn load(path: &Path) -> anyhow::Result<Node> {
     match read(path)? {
         Document::Node(node) => Ok(*node),
         Document::Run(_) | Document::Profile(_) | Document::Advice(_) => Err(refuse(format_args!(
-            "{} is a run file or advice; a machine description is wanted (nearfar probe -o node.json)",
+            "{} is a run file or advice; a machine description is needed (nearfar probe -o node.json)",
             path.display()
         ))),
     }
@@ -100,7 +100,7 @@ fn bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
     let mut text = Vec::new();
     file.take(MOST_BYTES + 1).read_to_end(&mut text).map_err(|error| cannot(&error))?;
     if text.len() as u64 > MOST_BYTES {
-        return Err(cannot(&"it is too large to be of nearfar"));
+        return Err(cannot(&"it is too large to be a file of nearfar"));
     }
     if text.is_empty() {
         return Err(cannot(&"it is empty"));
@@ -131,11 +131,11 @@ mod tests {
             ("{}", "neither"),
             ("{\"format\": 0}", "neither"),
             ("{\"format\": 99}", "format 99; this nearfar knows up to 1"),
-            ("{\"format\": 1, \"bandwidth\": 3}", "no machine description"),
+            ("{\"format\": 1, \"bandwidth\": 3}", "not a machine description"),
             ("{\"format\": 1, \"bandwidth\": [{\"rate\": {\"median\": 1e999}}]}", "not JSON"),
-            ("{\"format\": \"nearfar-run\", \"version\": 1}", "run file or advice; a machine description is wanted"),
+            ("{\"format\": \"nearfar-run\", \"version\": 1}", "run file or advice; a machine description is needed"),
             ("{\"format\": \"nearfar-run\", \"version\": 7}", "format 7"),
-            ("{\"nearfar_advice\": 1, \"advice\": {\"times\": 3}}", "no advice that can be used"),
+            ("{\"nearfar_advice\": 1, \"advice\": {\"times\": 3}}", "not advice that can be used"),
             ("{\"nearfar_advice\": 9}", "advice of format 9"),
             ("{\"version\": 2, \"cases\": []}", "nearfar bench"),
         ] {

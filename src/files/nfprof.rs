@@ -28,7 +28,7 @@ pub fn read(paths: &[PathBuf]) -> anyhow::Result<Summary> {
         let content = file::read(&bytes(path)?).map_err(|error| refuse(format_args!("{shown}: {error}")))?;
         if content.lost_bytes > 0 {
             notes.push(format!(
-                "{shown} was cut off or damaged: {} bytes of it are left out, and what follows holds for the rest",
+                "{shown} was cut off or damaged: {} bytes of it are ignored, and what follows is about the rest",
                 content.lost_bytes
             ));
         }
@@ -64,7 +64,7 @@ fn summary(path: &Path) -> anyhow::Result<Option<Summary>> {
     let shown = path.display();
     let summary: Summary = serde_json::from_slice(&text)
         .map_err(|error| refuse(format_args!("{shown} is neither a profile nor the summary of one: {error}")))?;
-    summary.check().map_err(|error| refuse(format_args!("{shown} is no summary of a profile: {error}")))?;
+    summary.check().map_err(|error| refuse(format_args!("{shown} is not a summary of a profile: {error}")))?;
     Ok(Some(summary))
 }
 

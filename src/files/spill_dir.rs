@@ -36,7 +36,7 @@ impl FarDir {
         let file_system = place::file_system(&path).map_err(|error| refuse(format_args!("far {}: {error}", path.display())))?;
         if file_system.free < MIN_FREE {
             let free = Bytes(file_system.free);
-            return Err(refuse(format_args!("far {}: only {free} are free there; name a directory with more", path.display())));
+            return Err(refuse(format_args!("far {}: only {free} is free there; name a directory with more", path.display())));
         }
         Ok(Self { path, file_system, direct: spill.is_direct(), note })
     }

@@ -47,7 +47,7 @@ fn may_run(path: &Path) -> anyhow::Result<()> {
         return Err(refuse(format_args!("program {shown} is a directory")));
     }
     nearfar_sys::place::may_execute(path)
-        .map_err(|error| refuse(format_args!("program {shown} may not be executed: {error}; \"chmod +x\" helps if it is yours")))
+        .map_err(|error| refuse(format_args!("program {shown} cannot be executed: {error}; if it is yours, \"chmod +x\" it")))
 }
 
 /// Fails with the reason when a preloaded library would not be loaded into the program at `path`.
@@ -89,7 +89,10 @@ pub fn preloadable(path: &Path) -> anyhow::Result<Result<(), Obstacle>> {
             }
         }
     }
-    Err(refuse(format_args!("{}: too many interpreters of interpreters", path.display())))
+    Err(refuse(format_args!(
+        "{}: its interpreter is a script, whose interpreter is a script, and so on: too many to follow",
+        path.display()
+    )))
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -126,7 +129,7 @@ impl Linkage {
             Linkage::WrongMachine => ("is built for another kind of processor", ""),
             Linkage::Privileged => (
                 "is setuid, setgid or carries capabilities",
-                ": the loader ignores LD_PRELOAD for it; run a copy without these bits (cp keeps none of them)",
+                ": the loader ignores LD_PRELOAD for it; run a copy without these bits (plain cp drops them)",
             ),
         }
     }

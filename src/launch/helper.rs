@@ -29,7 +29,7 @@ impl Finished {
 
     /// Why it did not end well, in a line: its first words of error, since later ones are mostly consequences.
     pub fn problem(&self, limit: Duration) -> String {
-        let Some(status) = self.status else { return format!("no end after {} s: killed", limit.as_secs()) };
+        let Some(status) = self.status else { return format!("it did not end within {} s and was killed", limit.as_secs()) };
         let is_word = |line: &&str| line.chars().any(char::is_alphabetic);
         let said = self.stderr.lines().chain(self.stdout.lines()).map(str::trim).find(is_word);
         let mut said = said.unwrap_or("it said nothing").to_owned();

@@ -29,7 +29,7 @@ pub fn find_named(name: &str) -> anyhow::Result<PathBuf> {
     let path = path.canonicalize()?;
     if path.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b' ' | b':' | b'\t' | b'\n')) {
         return Err(refuse(format_args!(
-            "the loader splits LD_PRELOAD at spaces and colons, and {} holds one: move nearfar to a directory without them",
+            "the loader splits LD_PRELOAD at spaces and colons, and {} contains one: move nearfar to a directory without them",
             path.display()
         )));
     }

@@ -34,7 +34,7 @@ pub fn report(survey: &Survey, warnings: &[Warning], to_terminal: bool) -> Strin
 fn head(survey: &Survey) -> String {
     let threads: usize = survey.processes.iter().map(|process| process.threads.len()).sum();
     let mut text = format!(
-        "nearfar map: {}, {} in {:.2} s; looked {}; new threads were looked for at least every {:.0} ms, and shorter ones may be missing\n",
+        "nearfar map: {}, {} in {:.2} s; looked {}; new threads were looked for at least every {:.0} ms, so shorter-lived ones may be missing\n",
         count(survey.processes.len(), "process", "processes"),
         count(threads, "thread", "threads"),
         survey.seconds,
@@ -190,9 +190,9 @@ fn memory(survey: &Survey, pages: &Pages, to_terminal: bool) -> String {
         table.add_row(row);
     }
     align_right(&mut table, 1..columns);
-    let mut text = format!("  memory, when it was most ({} at {:.2} s)", Bytes(pages.bytes()), pages.at_s);
+    let mut text = format!("  memory at its peak ({} at {:.2} s)", Bytes(pages.bytes()), pages.at_s);
     if !pages.nodes_known {
-        text.push_str("; the kernel does not tell the nodes of pages");
+        text.push_str("; the kernel does not say which nodes the pages are on");
     }
     let special: Vec<String> = pages
         .policies

@@ -40,7 +40,7 @@ impl Session<'_> {
         let caches: Vec<Cache> =
             self.node.topology.caches.iter().filter(|cache| cache.kind != CacheKind::Instruction).cloned().collect();
         if caches.is_empty() {
-            self.missing("caches", "the kernel does not tell their sizes");
+            self.missing("caches", "the kernel does not say how large they are");
         }
         let group = self.plan.groups[0].clone();
         let mut inner = 0;

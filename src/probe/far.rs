@@ -110,7 +110,7 @@ fn open(spec: &str, quick: bool) -> Result<(Speed, FarTier, bool), String> {
                 return Err("it is neither a directory, nor a file, nor a block device".into());
             };
             if bytes < 64 << 20 {
-                return Err(format!("it holds {}, too little to measure; 64M are needed", Bytes(bytes)));
+                return Err(format!("it holds {}, too little to measure; 64M is needed", Bytes(bytes)));
             }
             let (speed, direct) = Speed::device(path, bytes.min(64 * most)).map_err(|trouble| trouble.to_string())?;
             let kind = if facts.is_file() { "a file" } else { "a block device" };
@@ -126,7 +126,10 @@ fn open_directory(path: &Path, most: u64) -> Result<(Speed, FarTier, bool), Stri
     // Never more than a quarter of what others may need.
     let bytes = most.min(free / 4);
     if bytes < 64 << 20 {
-        return Err(format!("{} are free there; measuring takes a quarter of that, and 64M at the least", Bytes(free)));
+        return Err(format!(
+            "only {} is free there; measuring takes a quarter of that, and that must be at least 64M",
+            Bytes(free)
+        ));
     }
     if far.file_system.in_memory && bytes > nearfar_sys::process::memory_available() / 4 {
         return Err("it is a file system in memory, and too little memory is free to measure it".into());

@@ -362,8 +362,10 @@ impl<'a> Session<'a> {
 
     fn mpi(&mut self) {
         if self.args.only.is_empty() && machine::is_root() {
-            return self
-                .missing("MPI", "root does not compile and start programs unasked: --only mpi measures it, or run as a user");
+            return self.missing(
+                "MPI",
+                "programs are not compiled and started as root unasked: --only mpi measures it, or run as an ordinary user",
+            );
         }
         if self.args.quick && self.args.only.is_empty() {
             return self.missing("MPI", "left out with --quick; --quick --only mpi measures it");

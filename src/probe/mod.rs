@@ -119,7 +119,7 @@ fn keep_other_files(target: &OutputFile) -> Result<()> {
         return Ok(());
     }
     let shown = target.path().display();
-    Err(refuse(format_args!("-o {shown} exists and is no description of a machine: it is not overwritten; name another file")))
+    Err(refuse(format_args!("-o {shown} exists and is not a machine description, so it is not overwritten; name another file")))
 }
 
 /// A reader that closed the pipe has seen enough.

@@ -180,15 +180,15 @@ fn measure_with(pair: &Pair, quick: bool, ranks: usize, deadline: Deadline) -> R
     }
     if !compiled.is_ok() {
         let problem = compiled.problem(limit);
-        return Err(format!("{compiler} cannot compile ({problem}): its headers or a C compiler are missing? {HOW_TO_GET}"));
+        return Err(format!("{compiler} cannot compile ({problem}): are its headers or a C compiler missing? {HOW_TO_GET}"));
     }
     // Launchers say many things about a program that the kernel refuses. Without arguments it ends at once, with an error of its own.
     let limit = deadline.limit(TRIAL_LIMIT).map_err(|why| format!("{compiler}: {why}"))?;
     if let Err(error) = helper::run(&mut Command::new(&program), limit)
         && error.kind() == std::io::ErrorKind::PermissionDenied
     {
-        let hint = "is it mounted noexec? Set TMPDIR to a directory from which programs may run";
-        return Err(format!("a program in {} may not be run ({error}): {hint}", temp.display()));
+        let hint = "is it mounted noexec? Set TMPDIR to a directory from which programs can be run";
+        return Err(format!("a program in {} cannot be run ({error}): {hint}", temp.display()));
     }
     let first = if ranks > 2 { "pairs" } else { "all" };
     let mut rows = run(pair, &program, first, 2, quick, deadline).map_err(|failed| failed.why)?;

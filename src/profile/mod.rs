@@ -69,7 +69,7 @@ fn settings(args: &ProfileArgs) -> anyhow::Result<Settings> {
     let usual = if args.precise { PRECISE_BUDGET } else { Settings::default().budget };
     let (least, limit, budget) = (args.least.0, args.limit.0, args.budget.unwrap_or(usual));
     if limit < 1 << 20 {
-        return Err(refuse(format_args!("--limit {}: less than 1M holds no profile", args.limit.exact())));
+        return Err(refuse(format_args!("--limit {} is too little for a profile; write 1M or more", args.limit.exact())));
     }
     Ok(Settings { file: output(args)?, least, budget, limit, precise: args.precise, seed: args.seed, denied: args.deny })
 }
@@ -96,13 +96,13 @@ fn create(path: &Path) -> anyhow::Result<()> {
             let facts = old.metadata().map_err(cannot)?;
             if !facts.is_file() {
                 return Err(refuse(format_args!(
-                    "-o {shown} is no ordinary file: a profile is written by many processes, and read back"
+                    "-o {shown} is not an ordinary file, as a profile must be: many processes write it, and it is read back"
                 )));
             }
             let mut head = [0; 8];
             let is_profile = facts.len() == 0 || (old.read_exact(&mut head).is_ok() && head == file::MAGIC);
             if !is_profile {
-                return Err(refuse(format_args!("-o {shown} exists and is no profile: name another file, or remove it")));
+                return Err(refuse(format_args!("-o {shown} exists and is not a profile: name another file, or remove it")));
             }
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -126,7 +126,7 @@ mod tests {
         create(&path).expect("again");
         assert_eq!(std::fs::read(&path).expect("there"), file::head());
         std::fs::write(&path, "text of somebody's").expect("written");
-        assert!(create(&path).expect_err("no profile").to_string().contains("no profile"));
+        assert!(create(&path).expect_err("no profile").to_string().contains("not a profile"));
         assert!(create(&dir).is_err() && create(&dir.join("none/a")).is_err());
         std::fs::remove_dir_all(&dir).expect("removed");
     }

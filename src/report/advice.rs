@@ -105,7 +105,7 @@ fn by_routine(verified: &Verified) -> String {
     }
     let head = ["", "routine", "in", "predicted", "measured", "error"];
     let how = "Wall time. Predicted: from the profile's times of routines and what each asks of the objects. Measured: each thread of the run \
-               was looked at every few milliseconds from outside; who waits in a page fault counts as the routine that waits.";
+               was looked at every few milliseconds from outside; a thread in a page fault counts for the routine that waits.";
     heading("By routine") + &missing + &table(&head, &rows) + &method(how)
 }
 

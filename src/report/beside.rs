@@ -19,7 +19,7 @@ pub fn ratios(first: &Node, others: &[&Node]) -> String {
         html += &table(&["what", &first.name, &other.name, "ratio", "notes and source"], &rows);
     }
     html + &method(
-        "Rows are matched by meaning: the part that the memory plays, the operation and the kind of stores. Where several rows mean the \
+        "Rows are matched by meaning: the role of the memory, the operation and the kind of stores. Where several rows mean the \
          same, the best valid one of each machine is taken. For times, a ratio above 1 is slower.",
     )
 }

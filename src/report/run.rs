@@ -63,7 +63,7 @@ fn derived(run: &Value) -> String {
     let Some(values) = run["derived"].as_object() else { return String::new() };
     let show = |name: &str, value: &Value| {
         let Some(number) = value.as_f64() else {
-            return value.as_str().map_or("too short a run to say".to_owned(), str::to_owned);
+            return value.as_str().map_or("the run was too short to say".to_owned(), str::to_owned);
         };
         if name.ends_with("_bytes") {
             words::size(number.max(0.0) as u64)

@@ -34,7 +34,7 @@ impl Binding {
         let before = numa::of_thread().unwrap_or_else(|_| MemoryPolicy::new(PolicyMode::Default, NodeSet::EMPTY));
         numa::set_thread(memory).map_err(|error| {
             refuse(format_args!(
-                "memory cannot be taken from the nodes that are wanted: {error}; name a size with --near and a directory with --far to have \
+                "memory cannot be taken from the nodes that were named: {error}; name a size with --near and a directory with --far to have \
                  memory paged instead"
             ))
         })?;

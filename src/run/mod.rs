@@ -167,7 +167,7 @@ fn tell(request: &RunRequest, of: &Account, moved: &[String]) {
     if asked > 0 && get(Counter::SitesMatched) == 0 {
         // Otherwise hard to find out; of all processes together, since a plan is for one of them.
         message::line(format_args!(
-            "the plan matched none of {asked} allocations of the sizes that it names. Was the program built anew, or is it another one?"
+            "the plan matched none of {asked} allocations of the sizes that it names. Was the program rebuilt, or is it another one?"
         ));
     }
     if request.quiet {

@@ -93,27 +93,27 @@ fn by_kernel(why: &str, mode: Mode, args: &RunArgs, settings: &mut Settings, not
     check_far_for_kernel(settings)?;
     if mode != Mode::Cache {
         return Err(refuse(format_args!(
-            "{why}: the kernel would page a mapped file, from which no object can be kept; write --mode cache, or: {HOW_TO_GET_UFFD}"
+            "{why}: the kernel would page a mapped file, and no object could be kept near; write --mode cache, or {HOW_TO_GET_UFFD}"
         )));
     }
     if args.trace.is_some() {
         return Err(refuse(format_args!(
-            "{why}: the kernel would page a mapped file, and nobody would see which pages are visited; {HOW_TO_GET_UFFD}"
+            "{why}: the kernel would page a mapped file, and visits to its pages could not be recorded: leave --trace out, or {HOW_TO_GET_UFFD}"
         )));
     }
     if args.grain != Grain::Auto {
         return Err(refuse(format_args!(
-            "{why}: the kernel would page a mapped file, and brings what it likes: leave --grain out, or: {HOW_TO_GET_UFFD}"
+            "{why}: the kernel would page a mapped file, and decides by itself how much to read: leave --grain out, or {HOW_TO_GET_UFFD}"
         )));
     }
     if args.check {
         return Err(refuse(format_args!(
-            "{why}: the kernel would page a mapped file, and compares nothing: leave --check out, or: {HOW_TO_GET_UFFD}"
+            "{why}: the kernel would page a mapped file, and checks nothing of it: leave --check out, or {HOW_TO_GET_UFFD}"
         )));
     }
     if settings.encrypt || settings.faults.any() {
         return Err(refuse(format_args!(
-            "{why}: the kernel would page a mapped file, which cannot be encrypted; {HOW_TO_GET_UFFD}"
+            "{why}: the kernel would page a mapped file, which cannot be encrypted: leave --encrypt out, or {HOW_TO_GET_UFFD}"
         )));
     }
     notes.push(format!(
@@ -177,7 +177,7 @@ enum Way {
 
 /// Said where system calls are caught.
 const USER_ONLY: &str = "this user's userfaultfd misses the kernel's own accesses, so system calls on paged memory are caught one \
-                         by one, which costs some microseconds each; \"nearfar doctor\" tells what is not covered and how to get \
+                         by one, which costs a few microseconds each; \"nearfar doctor\" says what is not covered and how to get \
                          the other kind";
 
 fn check_paging(denied: Denied) -> Way {

@@ -57,12 +57,12 @@ impl PlacementRequest {
     /// For a budget of `near` bytes, `least` of which the pager needs for itself.
     pub fn of_budget(mode: Mode, args: &RunArgs, near: u64, least: u64) -> anyhow::Result<Self> {
         if args.interleave.is_some() {
-            return Err(refuse("--interleave is about nodes; name them with --near, such as --near node:0,1"));
+            return Err(refuse("--interleave needs nodes; name them with --near, such as --near node:0,1"));
         }
         let share = match mode {
             Mode::Cache if args.full.is_some() => {
                 return Err(refuse(
-                    "--full is of flat and hybrid mode: in cache mode near is always full, and nothing fails for that",
+                    "--full is for flat and hybrid mode: in cache mode near is always full, and nothing fails because of that; leave it out",
                 ));
             }
             Mode::Cache => return Ok(Self { placement: Placement::default(), plan: None, notes: Vec::new() }),
@@ -91,7 +91,7 @@ impl PlacementRequest {
         let mut requested = if tiers.cache {
             if args.full.is_some() || args.interleave == Some(Interleave::Near) || args.interleave == Some(Interleave::Both) {
                 return Err(refuse(
-                    "--full and --interleave near are of flat mode: in cache mode pages come and go; leave them out",
+                    "--full and --interleave near are for flat mode: in cache mode pages come and go; leave them out",
                 ));
             }
             Self { placement: Placement::default(), plan: None, notes: Vec::new() }
@@ -116,7 +116,7 @@ impl PlacementRequest {
         if wanted > free {
             let plural = if tiers.near.len() == 1 { "" } else { "s" };
             requested.notes.push(format!(
-                "near is {} of node{plural} {}, of which {} are free now",
+                "near is {} of node{plural} {}, of which {} is free now",
                 Bytes(wanted),
                 tiers.near,
                 Bytes(free)
@@ -138,7 +138,7 @@ impl PlacementRequest {
             }
             let Some((rates, source)) = nodes::rates(topology, measured.as_ref(), &set) else {
                 notes.push(format!(
-                    "the bandwidths of nodes {set} are not known, so pages go to them in turn, all alike; measure them (nearfar probe -o \
+                    "the bandwidths of nodes {set} are not known, so pages go to them equally, in turn; measure them (nearfar probe -o \
                      node.json), then write --machine node.json"
                 ));
                 return Spread::Interleave;
@@ -166,7 +166,7 @@ pub fn this_machine(path: &Path, topology: &Topology) -> anyhow::Result<Node> {
     let (theirs, ours) = (&node.topology.cpu_model, &topology.cpu_model);
     if theirs != ours && !theirs.is_empty() && !ours.is_empty() {
         return Err(refuse(format_args!(
-            "--machine {}: it describes a machine with {theirs}, and this one has {ours}; measure this one with \"nearfar probe -o node.json\"",
+            "--machine {}: it describes a machine with {theirs}, but this one has {ours}; measure this one with \"nearfar probe -o node.json\"",
             path.display()
         )));
     }
@@ -196,7 +196,7 @@ fn kernel_weights(root: &Root, set: &NodeSet, wanted: &[u8], proportion: &str) -
             )
         }
         None => format!(
-            "this kernel has no weighted interleave (Linux 6.9): pages go to nodes {set} in turn, all alike, not as {proportion}"
+            "this kernel has no weighted interleave (Linux 6.9): pages go to nodes {set} equally, in turn, not as {proportion}"
         ),
     }
 }
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!((placement.near_spread, placement.far_spread), (Spread::Weighted, Spread::Nearest));
         assert_eq!((placement.full, placement.policy), (Full::Wait, Policy::Sizes));
         assert_eq!((placement.near_limit, placement.cache_ppm), (1 << 40, 0));
-        assert!(requested.notes[0].contains("are free now"), "{:?}", requested.notes);
+        assert!(requested.notes[0].contains("is free now"), "{:?}", requested.notes);
         assert!(requested.notes[1].contains("13:2 (bandwidths claimed by the firmware)"), "{:?}", requested.notes);
         assert!(cxl(&["--interleave", "near", "--weighted", "--machine", "/nowhere"]).is_err());
         let set = |nodes: &[u32]| nodes.iter().copied().collect::<NodeSet>();
@@ -251,7 +251,7 @@ mod tests {
         let placement = share(Mode::Cache, &[], near).expect("accepted");
         assert_eq!((placement.cache_ppm, placement.policy), (WHOLE, Policy::None));
         for (mode, options, near, hint) in [
-            (Mode::Cache, &["--full", "fail"][..], near, "--full is of flat"),
+            (Mode::Cache, &["--full", "fail"][..], near, "--full is for flat"),
             (Mode::Flat, &["--interleave", "near"], near, "--near node:0,1"),
             (Mode::Flat, &[], 20 << 20, "write more --near"),
             (Mode::Hybrid(0.001), &[], near, "another share"),

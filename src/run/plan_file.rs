@@ -42,7 +42,7 @@ impl PlanFile {
         // Before anything else, so that another file is not told about fields that it lacks.
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
         if !table.contains_key("nearfar_plan") {
-            return Err("it does not begin with \"nearfar_plan = 1\"".to_owned());
+            return Err("it lacks \"nearfar_plan = 1\" at its top".to_owned());
         }
         let mut plan: Plan = toml::from_str(text).map_err(|error| error.to_string())?;
         plan.check().map_err(|error| error.to_string())?;
@@ -52,7 +52,7 @@ impl PlanFile {
         };
         let fitted = plan_fit::fit(&mut plan, program);
         if fitted.hopeless && !force {
-            return Err(format!("{}; --force runs it anyhow", fitted.why()));
+            return Err(format!("{}; --force runs it anyway", fitted.why()));
         }
         notes.extend(fitted.notes);
         let table = table::compile(&plan).map_err(|error| error.to_string())?;

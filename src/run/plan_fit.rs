@@ -29,7 +29,7 @@ impl Fitted {
     /// Why it is hopeless.
     pub fn why(&self) -> String {
         format!(
-            "none of its rules can fit anything of {}, in which none of the functions is that they name ({}): is it another program, or one \
+            "none of its rules can match anything in {}: it has none of the functions that they name ({}). Is it another program, or one \
              without symbols?",
             self.name,
             self.lost.join(", ")
@@ -111,7 +111,7 @@ pub fn fit(plan: &mut Plan, program: Option<&Path>) -> Fitted {
     if fitted.again + fitted.lost.len() > 0 {
         let lost = if fitted.lost.is_empty() { String::new() } else { format!("; not found: {}", fitted.lost.join(", ")) };
         fitted.notes.push(format!(
-            "the program was built anew since the plan was made: {} of its {} rules about the program are found by their functions{lost}",
+            "the program was rebuilt since the plan was made: {} of its {} rules about the program are found by their functions{lost}",
             fitted.again, fitted.of_program
         ));
     }

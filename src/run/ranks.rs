@@ -30,7 +30,7 @@ const QUIET: Duration = Duration::from_millis(200);
 const POLL: Duration = Duration::from_millis(5);
 
 const NOBODY_HOLDS: &str =
-    "the ranks' shares of near are not held: nothing can be preloaded, and the kernel gives near to whoever asks first";
+    "the ranks' shares of near are not enforced: nothing can be preloaded, and the kernel gives near to whoever asks first";
 
 /// `Placement::cache_ppm` of cache mode.
 const ALL_PPM: u32 = 1_000_000;
@@ -126,7 +126,7 @@ impl Rank {
                     (_, Some(bytes)) if !ranked.come.extra || bytes >= MIN_NEAR => bytes,
                     _ => {
                         ranked.say(format_args!(
-                            "runs more than one nearfar at a time, and the node's near is given out: this one uses {} beyond it",
+                            "runs more than one nearfar at a time, and the node's near is all given out: this one uses {} more",
                             Bytes(even)
                         ));
                         even
@@ -142,7 +142,7 @@ impl Rank {
             Err(why) => {
                 ranked.near_bytes = if ranked.come.claim == Claim::Off { whole } else { even };
                 ranked.say(format_args!(
-                    "the ranks of this node cannot be brought together ({why}): near is {}, the even part of {places} ranks, \
+                    "the ranks of this node cannot be coordinated ({why}): near is {}, an even part for {places} ranks, \
                      and this rank reports alone",
                     Bytes(ranked.near_bytes)
                 ));
@@ -273,7 +273,7 @@ fn words(book: &Book, come: &NewRank) -> String {
     let here = shares.len()
         - (0..shares.len()).filter(|place| !book.guests().iter().any(|guest| guest.come.place as usize == *place)).count();
     let waiting =
-        if here < shares.len() { format!(" ({here} have come; the rest is kept for the others)") } else { String::new() };
+        if here < shares.len() { format!(" ({here} have started; the rest is kept for the others)") } else { String::new() };
     format!("near {} of this node is shared by {} ranks: {each}{waiting}", Bytes(*whole), shares.len())
 }
 
@@ -330,7 +330,7 @@ impl Ranked {
             }
             Err(why) => why,
         };
-        self.say(format_args!("the figures of the other ranks are out of reach ({why}): these are of this rank alone"));
+        self.say(format_args!("the figures of the other ranks cannot be read ({why}): these are of this rank alone"));
         tell(&alone);
         // Under a name of its own: the others write theirs.
         let own = self.rank.own_stats.clone().map(|path| OutputFile::new("--stats", path)).transpose();

@@ -95,7 +95,7 @@ impl RunRequest {
         }
         if args.trace.is_some() && grain.number() > CHUNK_PAGES as u32 {
             return Err(refuse(format_args!(
-                "--grain {grain} with --trace: visits are recorded of pieces of at most 64K; write 4K to 64K"
+                "--grain {grain} with --trace: visits are recorded in pieces of at most 64K; write 4K to 64K"
             )));
         }
         let name = args.program.first().map(OsString::as_os_str).unwrap_or_default();
@@ -122,7 +122,9 @@ impl RunRequest {
         let near_bytes = settings.near_bytes;
         let trace = args.trace.map(|path| TraceFile::new(&path, args.trace_window, near_bytes, &mut settings)).transpose()?;
         if trace.is_some() {
-            notes.push("a trace is recorded: the program is slowed down, and this run's figures say nothing of others".into());
+            notes.push(
+                "a trace is recorded, which slows the program down: this run's figures say nothing about other runs".into(),
+            );
         }
         let place = (settings.placement.policy != Policy::None).then(|| args.place.clone().unwrap_or_default().to_string());
         let (argv, live, quiet, on_stall) = (args.program, args.live, args.quiet, args.on_stall);
@@ -163,7 +165,7 @@ fn check_options(args: &RunArgs, tiers: &Tiers) -> anyhow::Result<()> {
         && args.migrate_cpu == DEFAULT_MIGRATE_CPU;
     if !cache_on_nodes && !says_nothing {
         return Err(refuse(
-            "--migrate, --migrate-rate and --migrate-cpu are of cache mode between nodes, and nothing is moved in this run; leave them \
+            "--migrate, --migrate-rate and --migrate-cpu are for cache mode between nodes, and nothing is moved in this run; leave them \
              out, or write --mode cache with nodes for --near and --far",
         ));
     }
@@ -174,7 +176,7 @@ fn check_options(args: &RunArgs, tiers: &Tiers) -> anyhow::Result<()> {
         ));
     }
     if args.live && on_nodes {
-        return Err(refuse("--live shows how memory is paged, and between nodes nothing is paged; leave it out"));
+        return Err(refuse("--live shows how memory is paged, but between nodes nothing is paged; leave it out"));
     }
     Ok(())
 }
@@ -222,7 +224,7 @@ fn on_nodes(tiers: &Nodes, args: &RunArgs, program: &Path, topology: &Topology, 
         }
         Err(obstacle) => {
             return Err(refuse(format_args!(
-                "{}{}, or write --place all with --full spill or fail, for which the kernel is enough",
+                "{}{}; or write --place all with --full spill or fail, for which the kernel is enough",
                 obstacle.why, obstacle.advice
             )));
         }

@@ -45,11 +45,14 @@ pub fn summary(outcome: &Outcome, near: u64, far: &str, by_kernel: bool) -> Stri
     }
     let over = outcome.counters.get(Counter::OverBudget);
     if over > 0 && by_kernel {
-        line(format_args!("near was exceeded by up to {}: memory was touched faster than far took what had to go", Bytes(over)));
+        line(format_args!(
+            "near was exceeded by up to {}: memory was touched faster than far could take what was evicted",
+            Bytes(over)
+        ));
     } else if over > 0 {
         let tables = outcome.counters.get(Counter::MetadataPeak);
         let why = if tables > near / 4 {
-            format!("tables took up to {} (data that is touched here and there)", Bytes(tables))
+            format!("tables took up to {} (data that is touched in scattered places)", Bytes(tables))
         } else {
             "everything else was pinned (mlock, I/O in flight)".to_owned()
         };
@@ -58,7 +61,7 @@ pub fn summary(outcome: &Outcome, near: u64, far: &str, by_kernel: bool) -> Stri
     // Emulated far is memory of the process, too.
     if !by_kernel && !far.starts_with("emu:") && outcome.outside_near() > WORTH_TELLING.max(near / 8) {
         line(format_args!(
-            "a process had {} resident, {} more than near was charged with: files, shared memory, raw system calls, programs without the \
+            "a process had {} resident, {} more than near was charged with: files, shared memory, raw system calls and programs without the \
              library are not managed (a page that is mapped twice counts twice)",
             Bytes(outcome.resident_peak),
             Bytes(outcome.outside_near()),
@@ -67,7 +70,7 @@ pub fn summary(outcome: &Outcome, near: u64, far: &str, by_kernel: bool) -> Stri
     let released = outcome.counters.get(Counter::ReleasedBytes);
     if released > 0 {
         line(format_args!(
-            "{} were left to userfaultfds of the program's own: never paged, their content counts as near",
+            "{} were left to the program's own userfaultfds: never paged, their content counts as near",
             Bytes(released)
         ));
     }
@@ -88,7 +91,7 @@ fn paged(outcome: &Outcome, peak: Bytes, near: u64, far: &str, wall: f64, line: 
         percent(derived.near_hit_share),
     ));
     line(format_args!(
-        "far {far}: {} in, {} out; threads waited {:.1} s in sum, in a run of {wall:.1} s",
+        "far {far}: {} in, {} out; threads waited {:.1} s in total, in a run of {wall:.1} s",
         Bytes(get(Counter::BytesIn)),
         Bytes(get(Counter::BytesOut)),
         get(Counter::StallNs) as f64 / 1e9,
@@ -166,7 +169,7 @@ pub fn on_nodes(outcome: &Outcome, residence: &Residence, placement: &Placement,
     let nodes = |set: &NodeSet| format!("node{} {set}", if set.len() == 1 { "" } else { "s" });
     if residence.looks == 0 {
         line(format_args!(
-            "where its memory lay was not seen: the program ended too soon, or /proc/PID/numa_maps is not to be had"
+            "where its memory was could not be seen: the program ended too soon, or /proc/PID/numa_maps cannot be read"
         ));
     } else {
         let mut words = format!("near ({}) {} at peak", nodes(&placement.near), Bytes(peak.near));
@@ -188,7 +191,7 @@ fn placed(outcome: &Outcome, line: &mut impl FnMut(std::fmt::Arguments<'_>)) {
     let get = |counter| outcome.counters.get(counter);
     let (placed, spilled, refused) = (get(Counter::PlacedObjects), get(Counter::SpilledObjects), get(Counter::NearRefused));
     if placed + spilled > 0 {
-        line(format_args!("placed near: {placed} objects of {} in sum", Bytes(get(Counter::PlacedBytes))));
+        line(format_args!("placed near: {placed} objects of {} in total", Bytes(get(Counter::PlacedBytes))));
     }
     if spilled > 0 {
         line(format_args!("near was full: {spilled} objects of {} went to far", Bytes(get(Counter::SpilledBytes))));
@@ -198,7 +201,7 @@ fn placed(outcome: &Outcome, line: &mut impl FnMut(std::fmt::Arguments<'_>)) {
     }
     let waited = get(Counter::NearWaitNs);
     if waited > 0 {
-        line(format_args!("near was full: threads waited {:.1} s in sum for room", waited as f64 / 1e9));
+        line(format_args!("near was full: threads waited {:.1} s in total for room", waited as f64 / 1e9));
     }
     let asked = get(Counter::SitesAsked);
     if asked > 0 {

@@ -79,7 +79,7 @@ pub fn settle(
                     gpu => instead(
                         args,
                         format!(
-                            "{} is left to the GPU, and memory is paged to a directory; --far node:{gpu} would take it",
+                            "{} is left to the GPU, and memory is paged to a directory; --far node:{gpu} would use it",
                             nodes::name(&topology, &gpu)
                         ),
                     ),
@@ -109,7 +109,7 @@ fn paged(args: &RunArgs, on: Option<NodeSet>) -> anyhow::Result<Tiers> {
     let mode = match (args.mode, chosen) {
         (Some(Mode::Cache), Some(choice)) => {
             return Err(refuse(format_args!(
-                "--place {choice} chooses what stays near, and in cache mode nothing is chosen; write --mode flat or --mode hybrid=0.25"
+                "--place {choice} chooses what stays near, but in cache mode nothing is chosen; write --mode flat or --mode hybrid=0.25"
             )));
         }
         (Some(mode), _) => mode,
@@ -170,7 +170,7 @@ fn named(args: &RunArgs, topology: &Topology) -> anyhow::Result<Tiers> {
     // Memory of GPUs is nobody's other memory.
     let gpu = || match nodes::gpu_nodes(topology) {
         gpu if gpu.is_empty() => String::new(),
-        gpu => format!(" ({} is taken only when it is named)", nodes::name(topology, &gpu)),
+        gpu => format!(" ({} is used only when it is named)", nodes::name(topology, &gpu)),
     };
     if near.is_empty() {
         return Err(refuse(format_args!(
@@ -196,7 +196,7 @@ fn named(args: &RunArgs, topology: &Topology) -> anyhow::Result<Tiers> {
 fn on_nodes(args: &RunArgs, nodes: Nodes) -> anyhow::Result<Tiers> {
     if let Some(option) = of_pager(args) {
         return Err(refuse(format_args!(
-            "{option} is about paging, and between nodes nothing is paged; leave it out, or name a directory with --far"
+            "{option} is about paging, but between nodes nothing is paged; leave it out, or name a directory with --far"
         )));
     }
     let cache = match args.mode {
@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(pair("grace-hopper", ["", "node:1", "", ""]), "0 over 1");
         assert_eq!(pair("grace-hopper", ["node:1", "", "", ""]), "1 over 0");
         let error = on("grace-hopper", ["node:0", "", "", ""]).expect_err("nothing is far");
-        assert!(error.contains("taken only when it is named"), "{error}");
+        assert!(error.contains("used only when it is named"), "{error}");
         let Ok(Tiers::Paged(paged)) = on("two-sockets-sapphire-rapids", [""; 4]) else { panic!("paged") };
         assert_eq!(paged.told, None);
     }

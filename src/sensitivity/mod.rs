@@ -52,7 +52,7 @@ pub fn run(args: SensitivityArgs) -> anyhow::Result<ExitCode> {
 /// Everything that must be put back has been when this returns.
 fn measure(args: SensitivityArgs) -> anyhow::Result<()> {
     if args.runs < FEWEST_RUNS {
-        return Err(refuse(format_args!("--runs {}: fewer than {FEWEST_RUNS} runs say nothing about noise", args.runs)));
+        return Err(refuse(format_args!("--runs {}: that is too few to tell noise; write {FEWEST_RUNS} or more", args.runs)));
     }
     let search = std::env::var_os("PATH");
     let path = executable::find(args.program.first().map_or("".as_ref(), AsRef::as_ref), search.as_deref())?;

@@ -52,8 +52,7 @@ fn split(nodes: &[Vec<CpuList>]) -> Result<Split, String> {
     match cores[..] {
         [] => Err("no CPU is known".into()),
         [core] if core.len() < 2 => {
-            Err("the program may use one CPU only, so that there is no half of them, and none for a hog; allow it two or more"
-                .into())
+            Err("the program may use one CPU only, so there is no half of them, and none for a hog; allow it two or more".into())
         }
         [core] => {
             let (program, hog) = core.as_slice().split_at(core.len() / 2);

@@ -33,7 +33,7 @@ fn start() {
         }
         Err(why) => talk::say(
             Level::Warnings,
-            &format_args!("{}: {why}; every allocation stays in ordinary memory (\"nearfar doctor\" tells more)", kind.name()),
+            &format_args!("{}: {why}; every allocation stays in ordinary memory (see \"nearfar doctor\")", kind.name()),
         ),
     }
 }

@@ -91,10 +91,10 @@ pub fn summary(kind: &dyn fmt::Display, sizes: &dyn fmt::Display) -> Vec<String>
     let (blocks, bytes) = (count(BLOCKS), count(BYTES));
     let peak = Bytes(u64::try_from(PEAK.load(Relaxed)).unwrap_or(0));
     let mut lines =
-        vec![format!("{} of {sizes} placed in {kind}: {} in all, {peak} at most at a time", allocations(blocks), Bytes(bytes))];
+        vec![format!("{} of {sizes} placed in {kind}: {} in all, at most {peak} at a time", allocations(blocks), Bytes(bytes))];
     for (why, text) in [
-        (NotPlaced::Full, "not placed, since the memory was full"),
-        (NotPlaced::Refused, "not placed, since the kind gave no block"),
+        (NotPlaced::Full, "not placed because the memory was full"),
+        (NotPlaced::Refused, "not placed because the kind gave no block"),
         (NotPlaced::Spilled, "placed when the memory was full, so that part may lie elsewhere"),
     ] {
         let (blocks, bytes) = MISSED[why as usize].get();
@@ -123,11 +123,11 @@ mod tests {
         let lines = summary(&"memkind_hbw (node 1)", &"at least 1M");
         assert_eq!(
             lines[0],
-            "3 allocations of at least 1M placed in memkind_hbw (node 1): 3.4 KiB in all, 3.0 KiB at most at a time"
+            "3 allocations of at least 1M placed in memkind_hbw (node 1): 3.4 KiB in all, at most 3.0 KiB at a time"
         );
-        assert_eq!(lines[1], "1 allocation, 1.0 MiB: not placed, since the memory was full");
+        assert_eq!(lines[1], "1 allocation, 1.0 MiB: not placed because the memory was full");
         forget();
         let lines = summary(&"memkind_hbw (node 1)", &"at least 1M");
-        assert_eq!(lines, ["0 allocations of at least 1M placed in memkind_hbw (node 1): 0 B in all, 1.8 KiB at most at a time"]);
+        assert_eq!(lines, ["0 allocations of at least 1M placed in memkind_hbw (node 1): 0 B in all, at most 1.8 KiB at a time"]);
     }
 }

@@ -68,7 +68,7 @@ fn above_idle(joules: &[f64]) -> Figure {
         high: high.max(0.0),
         runs: joules.len() as u32,
         validity: Validity::Noisy,
-        why: "not told apart from idle".into(),
+        why: "not distinguishable from idle".into(),
         source: None,
     }
 }

@@ -31,7 +31,7 @@ impl When {
         let number = |text: &str| {
             let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
             let value = plain.then(|| text.parse::<u64>().ok()).flatten().filter(|&value| value < u64::MAX);
-            value.ok_or_else(|| format!("\"{text}\" is not a number of an operation"))
+            value.ok_or_else(|| format!("\"{text}\" is not the number of an operation"))
         };
         if let Some(at) = text.strip_prefix("once@") {
             let from = number(at)?;
@@ -42,7 +42,7 @@ impl When {
         }
         if let Some(step) = text.strip_prefix("every:") {
             let step = number(step)?;
-            let from = step.checked_sub(1).ok_or("every:0 means nothing")?;
+            let from = step.checked_sub(1).ok_or("every:N needs N of at least 1")?;
             return Ok(When { from, until: u64::MAX, step });
         }
         match text {

@@ -269,7 +269,7 @@ pub fn judge(evidence: &Evidence) -> Judgement {
     let (hog, clock) = (find(&evidence.hog, Slows::Triad), find(&evidence.clock, Slows::Arithmetic));
     let uses_more = evidence.cpus_used > USES_MORE * f64::from(evidence.half_cpus);
     let half = if evidence.half.is_ok() && !uses_more {
-        Err(format!("the program uses {:.1} CPUs, so that {} are as good as all", evidence.cpus_used, evidence.half_cpus))
+        Err(format!("the program uses {:.1} CPUs, so {} are as good as all", evidence.cpus_used, evidence.half_cpus))
     } else {
         find(&evidence.half, Slows::Arithmetic)
     };
@@ -278,19 +278,19 @@ pub fn judge(evidence: &Evidence) -> Judgement {
     if is_busy {
         let others = evidence.others_cpus;
         notes.push(format!(
-            "other processes used {others:.1} CPUs meanwhile: the times are theirs as well; repeat this on a quiet machine"
+            "other processes used {others:.1} CPUs meanwhile, which affects the times; repeat this on a quiet machine"
         ));
     }
     let (verdict, mut confidence) = if evidence.cpus_used < WAITS && is_busy {
         (Verdict::NotDecidable, Confidence::Low)
     } else if evidence.cpus_used < WAITS {
-        notes.push(format!("it uses {:.2} CPUs: most of its time it waits for something else", evidence.cpus_used));
+        notes.push(format!("it uses {:.2} CPUs: most of the time it waits for something else", evidence.cpus_used));
         (Verdict::Other, Confidence::High)
     } else {
         decide(leveled(&hog), leveled(&half), leveled(&clock), &mut notes)
     };
     if evidence.seconds < SHORT_S {
-        notes.push(format!("a run takes {:.2} s: most of that is the start of a process; give it more work", evidence.seconds));
+        notes.push(format!("a run takes {:.2} s: most of that is process start-up; give it more work", evidence.seconds));
         confidence = Confidence::Low;
     }
     if is_busy {

@@ -82,7 +82,7 @@ impl FromStr for FarSpec {
             return Err(refuse("it is empty".to_owned()));
         }
         if text.contains('\0') {
-            return Err(refuse("a path cannot hold a NUL character".to_owned()));
+            return Err(refuse("a path cannot contain a NUL character".to_owned()));
         }
         if let Some(list) = text.strip_prefix("node:") {
             return Ok(FarSpec::Node { nodes: node_list(list).map_err(|why| refuse(why.to_owned()))? });

@@ -34,7 +34,7 @@ impl Bytes {
             return text.parse();
         }
         let share = text.parse::<Percent>()?.of(base);
-        let none = || Error::Percent { input: text.to_owned(), why: "it is less than one byte of what there is" };
+        let none = || Error::Percent { input: text.to_owned(), why: "it comes to less than one byte" };
         if share.0 == 0 { Err(none()) } else { Ok(share) }
     }
 }

@@ -103,7 +103,9 @@ fn dir() -> Result<PathBuf, Trouble> {
     }
     let usual = [Some("/dev/shm".into()), variable("XDG_RUNTIME_DIR"), Some("/tmp".into())];
     let mut usable = usual.into_iter().flatten().filter(|dir| dir.is_dir() && place::may_write(dir).is_ok());
-    usable.next().ok_or_else(|| format!("neither /dev/shm nor /tmp can be written to; set {ENV_DIR}"))
+    usable.next().ok_or_else(|| {
+        format!("none of /dev/shm, XDG_RUNTIME_DIR and /tmp can be written to; set {ENV_DIR} to a directory that can")
+    })
 }
 
 /// A name that another job of this user does not have. Processes of other process number spaces (containers) could not tell who
@@ -205,9 +207,11 @@ impl<R: Serialize + DeserializeOwned> Broker<R> {
 
     fn check_header(&mut self, line: &[u8]) -> Result<Owner, Trouble> {
         let header = serde_json::from_slice::<Header>(line).ok().filter(|header| header.format == FORMAT);
-        let Some(header) = header else { return Err(self.trouble(&"it is not a file of nearfar; remove it")) };
+        let Some(header) = header else { return Err(self.trouble(&"it is not a nearfar file; remove it")) };
         if header.version != VERSION {
-            return Err(self.trouble(&format_args!("it is of version {} (this is {VERSION}); use one nearfar", header.version)));
+            return Err(
+                self.trouble(&format_args!("it has version {} (this nearfar has {VERSION}); use one for all", header.version))
+            );
         }
         let (identity, own) = (header.identity, &self.identity);
         self.book = Book::new(identity.places, identity.exact);

@@ -115,11 +115,11 @@ fn load(api: Api, library: &str) -> Result<Functions, String> {
     if api == Api::Libc {
         return Ok(Functions { malloc: libc::malloc, free: libc::free });
     }
-    let name = CString::new(library).map_err(|_| "a library's name has no NUL in it".to_owned())?;
+    let name = CString::new(library).map_err(|_| "a library name cannot contain a NUL character".to_owned())?;
     // SAFETY: a C string; the library's constructors run, which is what is wanted.
     let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     if handle.is_null() {
-        return Err(format!("{library} cannot be loaded; is it there, with all that it needs?"));
+        return Err(format!("{library} cannot be loaded; is it installed, with all that it needs?"));
     }
     let find = |name: &std::ffi::CStr| {
         // SAFETY: a handle from above and a C string.

@@ -43,7 +43,7 @@ fn is_right(block: &[u64], whole: bool) -> bool {
 /// `setting.data_bytes` alive. An operation is one replacement: a free and an allocation that is filled.
 pub fn churn(setting: &Setting, replacements: u64) -> Result<Report, Error> {
     if setting.placement != Placement::Heap {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "blocks of the heap cannot be placed in a mapped file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "heap blocks cannot be placed in a mapped file"));
     }
     let threads = setting.threads.max(1);
     let blocks = (setting.data_bytes / size_of::<u64>() / MEAN_WORDS / threads).max(1);

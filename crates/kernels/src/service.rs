@@ -67,7 +67,7 @@ fn run_openmp(options: &[String]) -> Result<String, String> {
     let library = value(options, "--library").ok_or("openmp needs --library NAME")?;
     let counts =
         value(options, "--threads").unwrap_or("1").split(',').map(|count| count.parse::<usize>().ok().filter(|&n| n > 0));
-    let counts: Vec<usize> = counts.collect::<Option<_>>().ok_or("--threads: numbers with commas between them")?;
+    let counts: Vec<usize> = counts.collect::<Option<_>>().ok_or("--threads: write numbers above 0, separated by commas")?;
     let effort = if options.iter().any(|option| option == "--quick") { Effort::QUICK } else { Effort::FULL };
     let runtime = probe_overhead::load(library)?;
     let mut line = format!("{{\"library\":{:?},\"rows\":[", runtime.path());

@@ -104,7 +104,9 @@ fn parse_window(text: &str) -> Result<SizeRange, String> {
     let window =
         SizeRange { least: parse_size(least)?, most: if most.trim().is_empty() { usize::MAX } else { parse_size(most)? } };
     if window.least > window.most {
-        return Err(format!("\"{text}\" holds no size: the first must not be larger than the second; write for example 1M:5M"));
+        return Err(format!(
+            "\"{text}\" contains no size: the first must not be larger than the second; write for example 1M:5M"
+        ));
     }
     Ok(window)
 }
@@ -126,8 +128,8 @@ fn parse_level(text: &str) -> Result<Level, String> {
         "1" => Ok(Level::Allocations),
         "2" => Ok(Level::Callers),
         _ => Err(format!(
-            "\"{text}\" is not a level; write -2 (nothing), -1 (warnings), 0 (what was chosen, and a summary), 1 (each allocation \
-             besides) or 2 (with its callers)"
+            "\"{text}\" is not a level; write -2 (nothing), -1 (warnings), 0 (what was chosen, and a summary), 1 (also each \
+             allocation) or 2 (with its callers)"
         )),
     }
 }
@@ -138,7 +140,7 @@ fn parse_kind<M: Copy>(text: &str, kinds: &[(&str, M)]) -> Result<M, String> {
         return Ok(*kind);
     }
     if wanted.to_ascii_uppercase().ends_with("_GBTLB") {
-        return Err(format!("\"{text}\" (pages of 1 GiB) is no more, as in memkind itself; use a _HUGETLB kind"));
+        return Err(format!("\"{text}\" (pages of 1 GiB) no longer exists, as in memkind itself; use a _HUGETLB kind"));
     }
     let names: Vec<_> = kinds.iter().map(|(name, _)| *name).collect();
     Err(format!("\"{text}\" is not a kind of memory; write one of {}", names.join(", ")))

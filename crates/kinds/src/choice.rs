@@ -91,7 +91,7 @@ pub fn choose(topology: &Topology, environment: &Environment, kind: StaticKind) 
         }));
     }
     if by_cpu_node.iter().all(NodeSet::is_empty) && mode != PolicyMode::Default {
-        let tie = || unavailable(code::RUNTIME, format!("several nodes are equally near ({members}), and this kind wants one"));
+        let tie = || unavailable(code::RUNTIME, format!("several nodes are equally near ({members}), and this kind needs one"));
         return Err(error.unwrap_or_else(tie));
     }
     let nodes: NodeSet = match mode {
@@ -162,7 +162,7 @@ impl Machine<'_> {
                 Ok(Self::set_of(self.ordinary().filter(|node| Some(node.bytes) == most)))
             }
             Family::HighestCapacityLocal | Family::LowestLatencyLocal | Family::HighestBandwidthLocal => Ok(all()),
-            Family::Gone => Err(unavailable(code::UNAVAILABLE, "kinds of 1 GiB chunks are gone, as in memkind itself")),
+            Family::Gone => Err(unavailable(code::UNAVAILABLE, "kinds of 1 GiB chunks no longer exist, as in memkind itself")),
         }
     }
 
@@ -193,7 +193,7 @@ impl Machine<'_> {
         // By claims alone, memory is of high bandwidth only beside slower memory: fast DDR everywhere is ordinary memory.
         let is_told_apart = threshold.is_some() || self.ordinary().any(|node| !wide.contains(node.id));
         if wide.is_empty() || !is_told_apart {
-            let why = "the machine shows no memory of high bandwidth (MEMKIND_HBW_NODES names nodes that are)";
+            let why = "the machine shows no memory of high bandwidth (MEMKIND_HBW_NODES can name nodes with it)";
             return Err(unavailable(code::MEMTYPE_NOT_AVAILABLE, why));
         }
         Ok(wide)
@@ -214,7 +214,7 @@ impl Machine<'_> {
             is_slow || (has_device && node.cpus.is_empty() && node.kind != MemoryKind::Hbm)
         };
         let nodes = Self::set_of(self.ordinary().filter(added));
-        let why = "no node is persistent or CXL memory (MEMKIND_DAX_KMEM_NODES names nodes that are)";
+        let why = "no node is persistent or CXL memory (MEMKIND_DAX_KMEM_NODES can name nodes that are)";
         if nodes.is_empty() { Err(unavailable(code::UNAVAILABLE, why)) } else { Ok(nodes) }
     }
 

@@ -120,13 +120,13 @@ fn parse_tiers(text: &str) -> Result<(Vec<Tier>, Policy), String> {
         let tier = parse_tier(group)?;
         // Several files are several memories, even in one directory.
         if !matches!(tier.kind, TierKind::FsDax { .. }) && tiers.iter().any(|other: &Tier| other.kind == tier.kind) {
-            return Err(format!("\"{group}\" is the memory of an earlier tier; add their ratios up"));
+            return Err(format!("\"{group}\" is the memory of an earlier tier; add up their ratios"));
         }
         tiers.push(tier);
     }
     match (tiers.len(), policy) {
         (0, _) => Err("there is no tier".into()),
-        (1, Policy::DynamicThreshold) => Err("DYNAMIC_THRESHOLD needs two tiers at least".into()),
+        (1, Policy::DynamicThreshold) => Err("DYNAMIC_THRESHOLD needs at least two tiers".into()),
         _ => Ok((tiers, policy)),
     }
 }
@@ -137,7 +137,7 @@ fn parse_policy(value: &str) -> Result<Policy, String> {
     } else if value.eq_ignore_ascii_case("DYNAMIC_THRESHOLD") {
         Ok(Policy::DynamicThreshold)
     } else {
-        Err(format!("\"{value}\" is not a policy: there are STATIC_RATIO and DYNAMIC_THRESHOLD"))
+        Err(format!("\"{value}\" is not a policy: write STATIC_RATIO or DYNAMIC_THRESHOLD"))
     }
 }
 
@@ -176,9 +176,7 @@ fn parse_tier(group: &str) -> Result<Tier, String> {
             "PATH" => once(&mut path, "PATH", group, value.to_owned())?,
             "PMEM_SIZE_LIMIT" => once(&mut limit, "PMEM_SIZE_LIMIT", group, parse_limit(value)?)?,
             _ => {
-                return Err(format!(
-                    "\"{name}\" in \"{group}\" is not a parameter: there are KIND, RATIO, PATH and PMEM_SIZE_LIMIT"
-                ));
+                return Err(format!("\"{name}\" in \"{group}\" is not a parameter: write KIND, RATIO, PATH or PMEM_SIZE_LIMIT"));
             }
         }
     }
@@ -194,9 +192,7 @@ fn parse_tier(group: &str) -> Result<Tier, String> {
         ("KMEM_DAX", ..) => TierKind::KmemDax,
         ("HBW", ..) => TierKind::Hbw,
         _ => {
-            return Err(format!(
-                "\"{kind}\" is not a kind of memory: there are DRAM, KMEM_DAX, FS_DAX, HBW and NODE:LIST (NODE:1,3)"
-            ));
+            return Err(format!("\"{kind}\" is not a kind of memory: write DRAM, KMEM_DAX, FS_DAX, HBW or NODE:LIST (NODE:1,3)"));
         }
     };
     Ok(Tier { kind, ratio })
@@ -204,7 +200,9 @@ fn parse_tier(group: &str) -> Result<Tier, String> {
 
 fn parse_ratio(value: &str) -> Result<u32, String> {
     let ratio = value.bytes().all(|byte| byte.is_ascii_digit()).then(|| value.parse().ok()).flatten();
-    ratio.filter(|&ratio| ratio > 0).ok_or_else(|| format!("\"{value}\" is not a ratio: a whole number from 1 to {}", u32::MAX))
+    ratio
+        .filter(|&ratio| ratio > 0)
+        .ok_or_else(|| format!("\"{value}\" is not a ratio: write a whole number from 1 to {}", u32::MAX))
 }
 
 /// 0 is no limit, as for memkind_create_pmem().
@@ -212,7 +210,7 @@ fn parse_limit(value: &str) -> Result<Option<usize>, String> {
     match parse_size(value)? {
         0 => Ok(None),
         limit if (limit as u64) < LEAST_FILE => {
-            Err(format!("PMEM_SIZE_LIMIT:{value} is too little: 16M at least, or 0 for no limit"))
+            Err(format!("PMEM_SIZE_LIMIT:{value} is too small: write at least 16M, or 0 for no limit"))
         }
         limit => Ok(Some(limit)),
     }
@@ -255,7 +253,7 @@ fn parse_threshold(group: &str, default: Threshold) -> Result<Threshold, String>
             "INIT_VAL" => once(&mut val, "INIT_VAL", group, parse_size(value)?)?,
             "MIN_VAL" => once(&mut min, "MIN_VAL", group, parse_size(value)?)?,
             "MAX_VAL" => once(&mut max, "MAX_VAL", group, parse_size(value)?)?,
-            _ => return Err(format!("\"{name}\" is not a parameter: there are INIT_VAL, MIN_VAL and MAX_VAL")),
+            _ => return Err(format!("\"{name}\" is not a parameter: write INIT_VAL, MIN_VAL or MAX_VAL")),
         }
     }
     let (val, min, max) = (val.unwrap_or(default.val), min.unwrap_or(default.min), max.unwrap_or(default.max));

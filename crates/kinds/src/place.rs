@@ -144,7 +144,7 @@ fn huge_pages(name: &str) -> u64 {
 
 fn has_huge_pages() -> Result<(), Unavailable> {
     if paged::get().is_some() {
-        let why = "in a paged job the pager decides about page sizes".to_owned();
+        let why = "in a paged job the pager chooses page sizes".to_owned();
         return Err(Unavailable { code: code::HUGETLB, why });
     }
     let count = huge_pages("nr_hugepages") + huge_pages("nr_overcommit_hugepages");

@@ -101,7 +101,7 @@ impl Placed {
         // The heap is made at the first block.
         let probe = placed.malloc(1);
         if probe.is_null() {
-            return Err(format!("no heap on {} can be made", text_of(&nodes)));
+            return Err(format!("no heap can be made on {}", text_of(&nodes)));
         }
         // In a job of ours that pages, it is not a block of a kind, and stays.
         if Self::owns(probe.addr()) {
@@ -120,7 +120,7 @@ impl Placed {
         let pool = Pool::create(&PoolSpec { policy, ..PoolSpec::default() }).map_err(|errno| match errno.0 {
             libc::EINVAL => format!("{} cannot be used by this process", text_of(&nodes)),
             libc::EPERM | libc::ENOSYS => format!("the system allows no memory policies ({errno})"),
-            _ => format!("no heap on {} can be made ({errno})", text_of(&nodes)),
+            _ => format!("no heap can be made on {} ({errno})", text_of(&nodes)),
         })?;
         Ok(Self::new(Source::Nodes(pool), "memory".to_owned(), nodes, true))
     }
@@ -130,12 +130,12 @@ impl Placed {
     /// # Errors
     /// Why it cannot be used, for people.
     pub fn of_file(path: &str, limit: Option<usize>) -> Result<Self, String> {
-        let dir = CString::new(path).map_err(|_| "a path has no zero byte".to_owned())?;
+        let dir = CString::new(path).map_err(|_| "a path cannot contain a NUL character".to_owned())?;
         let mut kind = null_mut();
         // SAFETY: a C string, and a local to write to.
         match unsafe { create::pmem(dir.as_ptr(), limit.unwrap_or(0), 0, &raw mut kind) } {
             code::SUCCESS => Ok(Self::new(Source::File(kind), format!("a file in {path}"), NodeSet::EMPTY, false)),
-            _ => Err("no file can be made there: it must be a directory that can be written to".to_owned()),
+            _ => Err("no file can be created there: it must be a writable directory".to_owned()),
         }
     }
 

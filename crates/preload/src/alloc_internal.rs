@@ -109,7 +109,7 @@ pub fn keep_reserve() {
 fn some(block: *mut u8) -> *mut u8 {
     if block.is_null() {
         nearfar_tiers::pager::stop(
-            "the kernel gives no memory for nearfar's own tables: a limit (ulimit -v, -d), or overcommit is refused",
+            "the kernel gives no memory for nearfar's own tables: a limit (ulimit -v, -d) is reached, or overcommit is refused",
         );
     }
     block

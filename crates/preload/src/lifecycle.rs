@@ -150,7 +150,7 @@ fn attach() -> Option<(CString, Job)> {
         Ok(job) => Some((path, job)),
         Err(errno) => {
             let why = if errno == Errno::EINVAL {
-                "nearfar and libnearfar.so are of different builds; install both from one"
+                "nearfar and libnearfar.so are from different builds; install both from the same build"
             } else {
                 "it cannot be opened"
             };
@@ -195,7 +195,7 @@ fn start_managing(job: Job, command: u32) -> bool {
             user_mode::start(&memory, user_mode::Process { managed: managed_even_inside, is_this: is_this_process })
     {
         job.note_unmanaged();
-        unmanaged(&format_args!("system calls cannot be caught, which this user's userfaultfd makes necessary ({errno})"));
+        unmanaged(&format_args!("system calls cannot be caught ({errno}), but this user's userfaultfd requires that"));
         return false;
     }
     let min_size = usize::try_from(settings.min_size).unwrap_or(usize::MAX).max(1);

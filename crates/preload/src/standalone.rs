@@ -152,7 +152,7 @@ fn make() -> Result<Standalone, Refusal> {
     let topology = machine::topology(&root);
     let choice = choose(near.as_deref(), far.as_deref(), &topology).map_err(|why| Refusal(text(why)))?;
     if choice.near.is_empty() {
-        return ordinary("nothing tells which of this machine's memories is the faster; NEARFAR_NEAR=node:N says it");
+        return ordinary("nothing says which of this machine's memories is faster; set NEARFAR_NEAR=node:N");
     }
     let sides = Side::on(choice.near, &topology).and_then(|side| Ok((side, Side::on(choice.far, &topology)?)));
     match sides {
@@ -206,7 +206,7 @@ fn choose(near: Option<&str>, far: Option<&str>, topology: &Topology) -> Result<
         }
         Some((value, Ok(_))) => {
             return Err(format!(
-                "NEARFAR_NEAR={value}: a budget needs `nearfar run --near {value} -- PROGRAM`; without, name nodes: node:1"
+                "NEARFAR_NEAR={value}: a budget needs `nearfar run --near {value} -- PROGRAM`; without it, name nodes: node:1"
             ));
         }
         Some((value, Err(error))) => return Err(format!("NEARFAR_NEAR={value}: {error}")),
@@ -216,7 +216,7 @@ fn choose(near: Option<&str>, far: Option<&str>, topology: &Topology) -> Result<
         Some((_, Ok(FarSpec::Node { nodes }))) => Some(check("NEARFAR_FAR", set(&nodes))?),
         Some((value, Ok(_))) => {
             return Err(format!(
-                "NEARFAR_FAR={value}: a file or emulated memory needs `nearfar run --far {value} -- PROGRAM`; without, name nodes: node:0"
+                "NEARFAR_FAR={value}: a file or emulated memory needs `nearfar run --far {value} -- PROGRAM`; without it, name nodes: node:0"
             ));
         }
         Some((value, Err(error))) => return Err(format!("NEARFAR_FAR={value}: {error}")),

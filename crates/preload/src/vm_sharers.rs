@@ -67,7 +67,7 @@ fn watch((server, start): (u32, u64)) {
     while !process::has_lost_first_thread() {
         if !process::is_alive(server, start) {
             pager::stop(&format!(
-                "it shares the memory of process {server} (clone with CLONE_VM), which has ended, so that nobody brings its pages any more"
+                "it shares the memory of process {server} (clone with CLONE_VM), which has ended, so nothing brings its pages any more"
             ));
         }
         std::thread::sleep(PAUSE);

@@ -26,7 +26,7 @@ pub enum Refused {
     Kernel(#[from] Errno),
     /// The program may need its descriptors itself.
     #[error(
-        "time is not sampled, which would take {needed} descriptors or more, and {limit} may be open (ulimit -n): routines have no times"
+        "time is not sampled: that needs {needed} descriptors or more, and {limit} may be open (ulimit -n); routines have no times"
     )]
     Descriptors {
         /// One for each CPU and thread.

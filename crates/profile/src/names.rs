@@ -66,7 +66,7 @@ impl FileNames {
         let mut said: Vec<String> = missing
             .map(|(path, why)| match why {
                 Missing::Gone => format!("{path} is not here: its functions have no names"),
-                Missing::Changed => format!("{path} was built anew since the profile: its functions have no names"),
+                Missing::Changed => format!("{path} was rebuilt since the profile was taken: its functions have no names"),
             })
             .collect();
         said.sort();

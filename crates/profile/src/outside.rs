@@ -49,7 +49,7 @@ pub enum NoTimes {
     Clock(#[from] Refused),
     /// Threads cannot be looked at.
     #[error(
-        "threads of the program cannot be looked at (/proc/PID/task/TID/syscall; kernel.yama.ptrace_scope): routines have no times"
+        "threads of the program cannot be observed (/proc/PID/task/TID/syscall; kernel.yama.ptrace_scope): routines have no times"
     )]
     Threads,
     /// It ended too soon.

@@ -111,7 +111,7 @@ impl Settings {
         for field in value.as_bytes().split(|&byte| byte == b';').filter(|field| !field.is_empty()) {
             let at = field.iter().position(|&byte| byte == b'=').unwrap_or(field.len());
             let name = &field[..at];
-            let bad = || format!("{} has a value that makes no sense", String::from_utf8_lossy(field));
+            let bad = || format!("{}: this value is not accepted", String::from_utf8_lossy(field));
             let value = unescaped(field.get(at + 1..).unwrap_or_default()).ok_or_else(bad)?;
             let text = String::from_utf8_lossy(&value).into_owned();
             match name {

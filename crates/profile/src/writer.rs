@@ -190,15 +190,12 @@ impl Writer {
                 Ok(processor) => self.processor = Some(processor),
                 // Most machines have none, and what takes their place is told by the method.
                 Err(Errno(libc::ENODEV | libc::ENOENT | libc::EOPNOTSUPP)) => {}
-                Err(errno) => self.notes.push(format!("the processor's memory samples cannot be had here: {errno}")),
+                Err(errno) => self.notes.push(format!("the processor's memory samples are not available here: {errno}")),
             }
         }
         if let Some(errno) = refused {
-            let instead = if self.processor.is_some() {
-                "the processor's samples alone tell of accesses"
-            } else {
-                "only objects are recorded"
-            };
+            let instead =
+                if self.processor.is_some() { "only the processor's samples show accesses" } else { "only objects are recorded" };
             self.notes.push(format!("pages cannot be watched here ({errno}): {instead}"));
         }
         if let Some(start) = &mut self.start {
@@ -383,7 +380,7 @@ impl Writer {
             if let Err(version) = unsafe { sites.python.begin(&found) }
                 && version != "not whole"
             {
-                self.notes.push(format!("lines of Python {version} are not known here: its objects have no script lines"));
+                self.notes.push(format!("Python {version} is not known here: its objects have no script lines"));
             }
         }
         self.modules.push(module);

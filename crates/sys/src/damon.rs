@@ -30,7 +30,7 @@ pub enum DamonError {
     #[error("the kernel has no DAMON for chosen addresses (CONFIG_DAMON_VADDR and CONFIG_DAMON_SYSFS, Linux 5.19)")]
     Missing,
     /// Only root may.
-    #[error("DAMON is for root only")]
+    #[error("only root may use DAMON")]
     Denied,
     /// Somebody else uses it.
     #[error("DAMON is in use (by another nearfar command, or by whoever made {ADMIN}/nr_kdamonds other than 0)")]

@@ -46,7 +46,7 @@ fn number<const N: usize>(bytes: &[u8], at: usize) -> u64 {
 }
 
 fn damaged() -> Error {
-    Error::new(ErrorKind::InvalidData, "no ELF file of 64 bits, or a damaged one")
+    Error::new(ErrorKind::InvalidData, "not a 64-bit ELF file, or a damaged one")
 }
 
 struct Section {

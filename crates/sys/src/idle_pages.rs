@@ -57,7 +57,7 @@ impl IdlePages {
     pub fn open() -> Result<Self, String> {
         let this = Self::open_at(Path::new(BITMAP)).map_err(|error| match error.kind() {
             ErrorKind::NotFound => "the kernel has no idle page tracking (CONFIG_IDLE_PAGE_TRACKING)".to_owned(),
-            ErrorKind::PermissionDenied => "idle page tracking is for root only".to_owned(),
+            ErrorKind::PermissionDenied => "only root may use idle page tracking".to_owned(),
             _ => format!("{BITMAP}: {error}"),
         })?;
         // The kernel hides frames from those without CAP_SYS_ADMIN.

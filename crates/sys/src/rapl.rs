@@ -97,9 +97,7 @@ fn amd_energy(root: &Root) -> Vec<Domain> {
 
 fn why_none(root: &Root, has_zones: bool) -> String {
     if has_zones {
-        return format!(
-            "{POWERCAP} lists energy counters but shows nothing of them: this container hides them; run outside of it"
-        );
+        return format!("{POWERCAP} lists energy counters but not their values: this container hides them; run outside it");
     }
     let cpuinfo = root.text("/proc/cpuinfo").unwrap_or_default();
     let mut flags = cpuinfo.lines().filter(|line| line.starts_with("flags")).flat_map(str::split_ascii_whitespace);

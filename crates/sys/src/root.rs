@@ -71,7 +71,7 @@ impl Root {
             Ok(())
         };
         for (number, line) in text.lines().enumerate() {
-            let bad = || format!("line {}: not a capture (=== PATH, then lines behind a space)", number + 1);
+            let bad = || format!("line {}: not a capture (=== PATH, then lines that begin with a space)", number + 1);
             if let Some(content) = line.strip_prefix(' ') {
                 let (_, _, text) = open.as_mut().ok_or_else(bad)?;
                 text.push_str(content);

@@ -24,10 +24,10 @@ impl Means {
     pub const fn confidence(self) -> &'static str {
         match self {
             Self::Damon | Self::IdlePages => {
-                "tells pages that were visited in an interval, not how often in it; a visit to a page that the processor still has in \
-                 its TLB is missed"
+                "tells which pages were visited in an interval, but not how often; a visit to a page that the processor still has in its \
+                 TLB is missed"
             }
-            Self::PmuSamples => "tells single accesses that missed the caches",
+            Self::PmuSamples => "shows single accesses that missed the caches",
         }
     }
 }
@@ -47,7 +47,7 @@ pub fn offers() -> Vec<(Means, Result<(), String>)> {
     vec![
         (Means::Damon, damon::check().map_err(|error| error.to_string())),
         (Means::IdlePages, IdlePages::open().map(drop)),
-        (Means::PmuSamples, Err("memory samples of the processor are not made use of yet".to_owned())),
+        (Means::PmuSamples, Err("memory samples of the processor are not used yet".to_owned())),
     ]
 }
 

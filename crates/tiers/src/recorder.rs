@@ -158,7 +158,7 @@ impl Shared {
                 Err(errno) => {
                     *failed = true;
                     let pid = process::pid();
-                    let text = format!("nearfar: process {pid}: the trace cannot be written any more ({errno}); it ends here\n");
+                    let text = format!("nearfar: process {pid}: the trace can no longer be written ({errno}); it ends here\n");
                     process::write_stderr(text.as_bytes());
                 }
             }

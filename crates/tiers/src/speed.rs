@@ -99,7 +99,7 @@ pub enum Trouble {
         offset: u64,
     },
     /// It gave other bytes back than were written.
-    #[error("wrong data at offset {0}: the tier does not keep what is written to it")]
+    #[error("wrong data at offset {0}: the tier does not return what was written to it")]
     Wrong(u64),
     /// Nothing happened for half a minute.
     #[error("no request was completed within 30 s")]

@@ -128,7 +128,7 @@ fn outcome(program: &Program, runs: &Runs<'_>, dir: &Path) -> Result<Outcome> {
     }
     let said = String::from_utf8_lossy(&output.stdout);
     let rounds =
-        said.lines().find_map(|line| serde_json::from_str::<Said>(line).ok()).context("it did not say its rounds")?.rounds;
+        said.lines().find_map(|line| serde_json::from_str::<Said>(line).ok()).context("it did not report its rounds")?.rounds;
     ensure!(rounds > 0, "it had no time for a round");
     let trace = traced(program, &size, rounds.min(ROUNDS), dir)?;
     let rows = rows(program.name, &trace, rounds, &nfprof::read(&[file])?)?;
@@ -205,7 +205,7 @@ impl fmt::Display for Row {
         if self.points.is_empty() {
             let profiled = self.profiled_visits.unwrap_or(0.0);
             let visits = self.visits;
-            return write!(f, "{program:10} {object:20} visited again {visits:.0} times only; the profile says {profiled:.0}");
+            return write!(f, "{program:10} {object:20} visited again only {visits:.0} times; the profile says {profiled:.0}");
         }
         writeln!(f, "{program:10} {object:20} true      {}", shown(self.points.iter().map(|point| point.truth)))?;
         writeln!(f, "{:31} profiled  {}", "", shown(self.points.iter().map(|point| point.profiled)))?;

@@ -150,12 +150,12 @@ pub struct Advice {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoAdvice {
     /// No objects.
-    #[error("the profile has no objects of the size that is recorded: the program allocates nothing large")]
+    #[error("the profile has no objects large enough to be recorded: the program allocates nothing large")]
     NoObjects,
     /// Objects, but nothing was seen of their use.
     #[error(
-        "the profile has {0} groups of objects and saw no use of any of them: nothing can be said of what near gives; the program ended too \
-         soon, or pages could not be watched (nearfar doctor)"
+        "the profile has {0} groups of objects and saw no use of any of them, so it cannot tell what near would gain: the program ended too \
+         soon, or pages could not be watched (see nearfar doctor)"
     )]
     NoTraffic(usize),
     /// No time.

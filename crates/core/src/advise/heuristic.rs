@@ -37,7 +37,7 @@ pub fn advice(case: &Case) -> Vec<String> {
     let gain = case.all_far - case.all_near;
     if case.peak <= case.near {
         words.push(format!(
-            "everything fits: {} at most of {}; put all of it near (--place all), no plan is needed",
+            "everything fits: at most {} of {}; put all of it near (--place all), no plan is needed",
             size(case.peak),
             size(case.near)
         ));
@@ -66,21 +66,20 @@ pub fn advice(case: &Case) -> Vec<String> {
                 "cache mode first: it is as good as the plan, and nothing has to be kept up to date (--mode cache)".to_owned(),
             );
         } else if cache > case.all_far {
-            words.push(
-                "not cache mode: what is used between two uses of a page is more than near, so that pages come and go".to_owned(),
-            );
+            words
+                .push("not cache mode: more than near is used between two uses of a page, so pages would come and go".to_owned());
         }
     }
     if case.random > 0.5 && case.near_waits_longer {
         words.push(
-            "most traffic is without order, and a single load takes longer from near than from far: bandwidth does not help it; more \
+            "most accesses have no order, and a single load takes longer from near than from far: bandwidth does not help them; more \
              threads, or far memory, do"
                 .to_owned(),
         );
     }
     if case.touches < 100 {
         words.push(format!(
-            "the profile saw {} touches only: profile a longer run, or with a higher budget, before anything is bought",
+            "the profile saw only {} touches: profile a longer run, or with a higher budget, before anything is bought",
             case.touches
         ));
     }
@@ -113,8 +112,8 @@ mod tests {
         says(Case { all_near: 9.9, ..usual.clone() }, "nothing to gain");
         says(Case { cache: Some(5.2), ..usual.clone() }, "cache mode first");
         says(Case { cache: Some(11.0), ..usual.clone() }, "not cache mode");
-        says(Case { random: 0.8, near_waits_longer: true, ..usual.clone() }, "without order");
-        says(Case { touches: 3, ..usual.clone() }, "saw 3 touches");
+        says(Case { random: 0.8, near_waits_longer: true, ..usual.clone() }, "have no order");
+        says(Case { touches: 3, ..usual.clone() }, "saw only 3 touches");
         assert_eq!(advice(&Case { plan: 8.0, cache: Some(9.0), ..usual }), [""; 0]);
     }
 }

@@ -106,7 +106,7 @@ pub enum MachineError {
     #[error("{0} has one kind of memory: name what is far (--far emu:bw=4G,lat=10us, or a directory)")]
     OneMemory(String),
     /// No bandwidth.
-    #[error("{name} does not say the bandwidth of its {which} memory: nothing can be predicted for it")]
+    #[error("{name} does not give the bandwidth of its {which} memory: nothing can be predicted for it")]
     NoBandwidth {
         /// The machine.
         name: String,
@@ -240,7 +240,7 @@ impl Machine {
         let near = Tier::of(node, near, "near", &mut notes)?;
         let far = Tier::of(node, far, "far", &mut notes)?;
         let home = home.unwrap_or_else(|| {
-            notes.push(format!("the profile is taken to be of {}, with everything far; --home says otherwise", node.name));
+            notes.push(format!("the profile is assumed to come from {}, with everything far; if not, use --home", node.name));
             far.clone()
         });
         let cores = node.topology.cores.unwrap_or(0);

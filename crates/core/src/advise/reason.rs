@@ -39,7 +39,10 @@ pub fn why(group: &ObjectGroup, demand: &Demand, share: f64, gain: &Estimate, ro
         let last =
             if more.is_empty() { context.with.last().cloned().unwrap_or_default() } else { format!("{} more", more.len() + 1) };
         let names: Vec<&str> = named.iter().map(String::as_str).chain([last.as_str()]).collect();
-        why += &format!("; no rule can tell it from {}: near together or not at all, the gain is of all", names.join(", "));
+        why += &format!(
+            "; no rule can tell it from {}: they go near together or not at all, and the gain is for all",
+            names.join(", ")
+        );
     }
     why
 }
@@ -50,7 +53,7 @@ fn reason(group: &ObjectGroup, demand: &Demand, share: f64, gain: &Estimate, roo
         Pattern::Stream => "in order",
         Pattern::Strided => "with strides",
         Pattern::Random => "without order",
-        Pattern::Unknown => "in an order not known",
+        Pattern::Unknown => "in an unknown order",
     };
     let size = |bytes: f64| Bytes(bytes as u64);
     let used = match &context.machine.far {
@@ -58,7 +61,7 @@ fn reason(group: &ObjectGroup, demand: &Demand, share: f64, gain: &Estimate, roo
             let percent = 100.0 * traffic / context.total.max(1.0);
             format!("{} from and to memory ({percent:.0} % of all), {pattern}", size(traffic))
         }
-        Far::Paged(_) => format!("{:.0} visits of its pages, {pattern}", group.page_visits.value),
+        Far::Paged(_) => format!("{:.0} visits to its pages, {pattern}", group.page_visits.value),
     };
     let by = group.routines.first().map_or_else(String::new, |(name, _)| format!(", by {name}"));
     let paged = matches!(context.machine.far, Far::Paged(_));
@@ -74,14 +77,14 @@ fn reason(group: &ObjectGroup, demand: &Demand, share: f64, gain: &Estimate, roo
     }
     if !context.named {
         let lacks = if group.kind == Kind::Static { "a static array without a symbol" } else { "its call site is not known" };
-        return format!("no rule can name it ({lacks}), so that it stays far; {used}");
+        return format!("no rule can name it ({lacks}), so it stays far; {used}");
     }
     if share >= 1.0 - 1e-9 {
         let fits = if context.fits { "everything fits; " } else { "" };
         return format!("{fits}{used}{by}");
     }
     if share > WORTH_A_RULE {
-        return format!("{:.0} % of it has room; {used}{by}", 100.0 * share);
+        return format!("there is room for {:.0} % of it; {used}{by}", 100.0 * share);
     }
     if gain.value < LITTLE * context.all_far && demand.peak <= room {
         return format!("gains too little for a rule; {used}");

@@ -220,11 +220,11 @@ impl fmt::Display for Warning {
             Warning::Oversubscribed { processes, threads, cpus, share, .. } => {
                 let whom = if processes.0.is_empty() { "all processes together".to_owned() } else { processes.to_string() };
                 write!(f, "oversubscription: {threads} threads wanted to run at once on {cpus} CPU{} ({whom}; ", s(*cpus))?;
-                write!(f, "more than CPUs at {} of the looks)", Share(*share))
+                write!(f, "more than there are CPUs at {} of the looks)", Share(*share))
             }
             Warning::Nested { processes, threads, team, asked, pools } => {
                 let size = if *asked { format!("OMP_NUM_THREADS={team}") } else { format!("a team of {team} (one per CPU)") };
-                let what = if pools.is_empty() { "nested OpenMP" } else { "threads inside of OpenMP threads" };
+                let what = if pools.is_empty() { "nested OpenMP" } else { "threads inside OpenMP threads" };
                 write!(f, "{what}: {threads} busy threads at once with {size} ({processes})")
             }
             Warning::RanksTimesThreads { ranks, threads, cpus, .. } => {
@@ -285,7 +285,7 @@ impl fmt::Display for Warning {
                 }
             }
             Warning::MemoryLimitNear { used, limit } => {
-                write!(f, "the control group uses {} of the {} of memory that it may", Bytes(*used), Bytes(*limit))
+                write!(f, "the control group uses {} of its memory limit of {}", Bytes(*used), Bytes(*limit))
             }
             Warning::Swapped { pid, bytes } => write!(f, "{} of process {pid} are in swap", Bytes(*bytes)),
             Warning::SmallPages { pid, bytes, share, setting } => write!(
@@ -419,7 +419,7 @@ mod tests {
         let (words, advice) = (warning.to_string(), warning.advice());
         assert_eq!(
             words,
-            "oversubscription: 4 threads wanted to run at once on 2 CPUs (process 7; more than CPUs at 95 % of the looks)"
+            "oversubscription: 4 threads wanted to run at once on 2 CPUs (process 7; more than there are CPUs at 95 % of the looks)"
         );
         assert!(advice.contains("OMP_NUM_THREADS=2") && advice.contains("OPENBLAS_NUM_THREADS=1"), "{advice}");
         let bound = Warning::Oversubscribed {

@@ -103,11 +103,11 @@ fn compare_rows(a: &Row<'_>, b: &Row<'_>, tolerance: f64) -> Option<Difference> 
     };
     match (a.figure.is_usable(), b.figure.is_usable()) {
         (false, false) => return None,
-        (false, true) => return difference(None, None, false, format!("not to be used in A: {}", a.figure.why)),
+        (false, true) => return difference(None, None, false, format!("not usable in A: {}", a.figure.why)),
         (true, false) => {
             let significant = a.is_sound();
             let worse = significant.then_some(Side::B);
-            return difference(None, worse, significant, format!("not to be used in B: {}", b.figure.why));
+            return difference(None, worse, significant, format!("not usable in B: {}", b.figure.why));
         }
         (true, true) => {}
     }
@@ -264,7 +264,7 @@ fn facts(a: &Node, b: &Node) -> Vec<Difference> {
     ];
     let differ = facts.into_iter().filter(|(_, a, b)| a != b);
     differences.extend(differ.map(|(what, a, b)| {
-        let why = "settings differ: figures may follow from that".to_owned();
+        let why = "settings differ, which may explain differences in figures".to_owned();
         Difference { what: what.to_owned(), a, b, change: None, worse: None, significant: false, why }
     }));
     differences
@@ -282,7 +282,7 @@ fn amount(what: &str, a: u64, b: u64, slack: f64, show: impl Fn(u64) -> String) 
     }
     let change = (a > 0).then(|| b as f64 / a as f64 - 1.0);
     let worse = Some(if b < a { Side::B } else { Side::A });
-    let why = "less of the machine is there".to_owned();
+    let why = "one machine has less".to_owned();
     Some(Difference { what: what.to_owned(), a: show(a), b: show(b), change, worse, significant: true, why })
 }
 

@@ -58,7 +58,7 @@ impl FromStr for Choice {
         if let Some(file) = text.strip_prefix("plan:") {
             return match file {
                 "" => Err(refuse("the file of the plan is missing".to_owned())),
-                _ if file.contains('\0') => Err(refuse("a path cannot hold a NUL character".to_owned())),
+                _ if file.contains('\0') => Err(refuse("a path cannot contain a NUL character".to_owned())),
                 _ => Ok(Self::Plan(file.to_owned())),
             };
         }
@@ -91,7 +91,7 @@ fn range(text: &str) -> Result<SizeRange, String> {
         (least, most) => SizeRange { least: bytes(least)?, most: bytes(most)? },
     };
     if range.least > range.most {
-        return Err(format!("\"{text}\" holds no size: a range goes from small to large"));
+        return Err(format!("\"{text}\" contains no size: a range goes from small to large"));
     }
     Ok(range)
 }

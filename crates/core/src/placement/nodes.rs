@@ -126,7 +126,7 @@ pub enum NodesError {
     #[error("node {0} cannot be near and far at once")]
     Overlap(u32),
     /// More near was asked for than there is.
-    #[error("{} were asked for, and node{} {nodes} ha{} {}", Bytes(*asked), plural(nodes), if nodes.len() == 1 { "s" } else { "ve" }, Bytes(*have))]
+    #[error("{} were asked for, but node{} {nodes} ha{} {}", Bytes(*asked), plural(nodes), if nodes.len() == 1 { "s" } else { "ve" }, Bytes(*have))]
     TooMuch {
         /// Bytes that were asked for.
         asked: u64,
@@ -293,7 +293,7 @@ mod tests {
             ("4", "0", None, "node 4 has no memory"),
             ("2", "3", None, "node 3 may not be used"),
             ("0,2", "0-1", None, "node 0 cannot be near and far"),
-            ("2", "0", Some(2 << 30), "2.0 GiB were asked for, and node 2 has 1.0 GiB"),
+            ("2", "0", Some(2 << 30), "2.0 GiB were asked for, but node 2 has 1.0 GiB"),
         ] {
             let error = check(near, far, limit).unwrap_err();
             assert!(error.contains(hint), "{error}");

@@ -250,7 +250,7 @@ impl Place {
         self.sizes()?;
         let is_static = self.kind == KindName::Static;
         if !is_static && (self.symbol.is_some() || self.module.is_some()) {
-            return Err("symbol and module are of static arrays; write kind = \"static\"".to_owned());
+            return Err("symbol and module are for static arrays only; write kind = \"static\"".to_owned());
         }
         if is_static && self.module.is_some() && self.symbol.is_none() {
             return Err("a module without a symbol; name the array with symbol".to_owned());
@@ -294,7 +294,7 @@ impl Frame {
             return Err("a module is a file name without directories".to_owned());
         }
         if self.offset.is_some() && build_id.is_empty() && self.module.is_none() {
-            return Err("an offset says nothing without its build_id or module".to_owned());
+            return Err("an offset needs a build_id or a module".to_owned());
         }
         if self.offset.is_none() && self.function.is_none() {
             return Err("a frame needs an offset (with build_id or module) or a function".to_owned());
@@ -338,7 +338,7 @@ mod tests {
             (r#"{"tier": "near", "kind": "stack", "frame": [{"function": "f"}]}"#, "has frames"),
             (r#"{"tier": "near", "frame": [{"build_id": "abc", "offset": 1}]}"#, "hexadecimal"),
             (r#"{"tier": "near", "frame": [{"build_id": "zz", "offset": 1}]}"#, "hexadecimal"),
-            (r#"{"tier": "near", "frame": [{"offset": 1}]}"#, "without its build_id"),
+            (r#"{"tier": "near", "frame": [{"offset": 1}]}"#, "needs a build_id"),
             (r#"{"tier": "near", "frame": [{"module": "a"}]}"#, "needs an offset"),
             (r#"{"tier": "near", "frame": [{"module": "/bin/a", "function": "f"}]}"#, "without directories"),
         ] {

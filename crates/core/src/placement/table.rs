@@ -18,7 +18,7 @@ const NO_OFFSET: u64 = u64::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
     /// They begin with something else.
-    #[error("this is no compiled plan")]
+    #[error("this is not a compiled plan")]
     Foreign,
     /// Compiled by another version.
     #[error("this plan was compiled by another version of nearfar")]

@@ -343,7 +343,7 @@ mod tests {
         let summary = of(vec![(1, vec![start(0), Record::Object(block), ran(2, 2), start(6), ran(9, 3), end(10, 6)])]);
         assert_eq!(summary.cpu_s, 6.0, "the time of a process goes on through exec");
         assert!((summary.objects[0].lifetime_s - 5.0).abs() < 1e-9, "until the exec");
-        assert!(!summary.notes.iter().any(|note| note.contains("did not end")), "{:?}", summary.notes);
+        assert!(!summary.notes.iter().any(|note| note.contains("did not exit")), "{:?}", summary.notes);
     }
 
     #[test]

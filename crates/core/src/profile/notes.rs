@@ -20,15 +20,15 @@ pub(super) fn notes(content: &Content, processes: &[Process<'_>], summary: &Summ
     }
     if summary.method == Method::Hardware {
         notes.push(
-            "only memory samples of the processor were taken: lines that it fetched ahead are not among them, so objects that are gone \
-             through in order have more traffic than is said (Intel counts only some of the others, too: compare shares), and there are no \
-             figures for paging"
+            "only memory samples of the processor were taken: lines that it fetched ahead are not among them, so objects that are \
+             accessed in order have more traffic than shown (Intel counts only some of the others, too: compare shares), and there \
+             are no figures for paging"
                 .to_owned(),
         );
     }
     if summary.samples_lost > summary.samples / 20 {
         notes.push(format!(
-            "{} memory samples of the processor were lost beside {} that were read",
+            "{} memory samples of the processor were lost, and {} were read",
             summary.samples_lost, summary.samples
         ));
     }
@@ -49,7 +49,7 @@ pub(super) fn notes(content: &Content, processes: &[Process<'_>], summary: &Summ
     let weak: Vec<_> = weak.map(|object| format!("{} ({})", object.name, object.touches)).collect();
     if !weak.is_empty() && summary.method != Method::None {
         notes.push(format!(
-            "few touches were seen of {}: a longer run, or a larger budget, makes intervals narrower",
+            "few touches of {} were seen: a longer run, or a larger budget, makes intervals narrower",
             weak.join(", ")
         ));
     }
@@ -57,14 +57,14 @@ pub(super) fn notes(content: &Content, processes: &[Process<'_>], summary: &Summ
         notes.push(format!("observing took {:.0} % of the program's time: rates may be too low", 100.0 * summary.overhead));
     }
     if cache_unknown {
-        notes.push("the size of the machine's cache is not known: 32 MiB were taken for it".to_owned());
+        notes.push("the size of the machine's cache is not known: 32 MiB are assumed".to_owned());
     }
     let ended = |process: &&Process<'_>| {
         process.became.is_some() || process.records.iter().any(|record| matches!(record, Record::End { .. }))
     };
     let killed = processes.len() - processes.iter().filter(ended).count();
     if killed > 0 {
-        notes.push(format!("{killed} of {} processes did not end by exit: their last moments are missing", processes.len()));
+        notes.push(format!("{killed} of {} processes did not exit normally: their last moments are missing", processes.len()));
     }
     for record in processes.iter().flat_map(|process| &process.records) {
         if let Record::Note { text } = record

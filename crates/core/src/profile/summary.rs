@@ -227,7 +227,7 @@ pub struct Summary {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SummaryError {
     /// Another version wrote it.
-    #[error("this summary has format {0}, and this nearfar reads format {FORMAT}: write it anew from the .nfprof file")]
+    #[error("this summary has format {0}, and this nearfar reads format {FORMAT}: make it again from the .nfprof file")]
     Format(u32),
     /// A number that no profile has.
     #[error("{0}")]
@@ -249,7 +249,7 @@ fn amounts(what: &str, values: &[f64]) -> Result<(), SummaryError> {
 fn line(what: &str, values: &[f64]) -> Result<(), SummaryError> {
     amounts(what, values)?;
     if values.len() > MOST_BINS {
-        return Err(wrong(format_args!("{what} has {} numbers, at most {MOST_BINS} are", values.len())));
+        return Err(wrong(format_args!("{what} has {} numbers; at most {MOST_BINS} are allowed", values.len())));
     }
     Ok(())
 }
@@ -270,12 +270,12 @@ impl Curve {
         for &(bytes, share) in &self.points {
             amounts(what, &[bytes, share])?;
             if share > 1.0 + 1e-9 {
-                return Err(wrong(format_args!("{what}: a share of {share}")));
+                return Err(wrong(format_args!("{what}: a share of {share} is more than 1")));
             }
         }
         match self.points.is_sorted_by(|one, next| one.0 <= next.0) {
             true => Ok(()),
-            false => Err(wrong(format_args!("{what} is not in order of bytes"))),
+            false => Err(wrong(format_args!("{what} is not sorted by bytes"))),
         }
     }
 }

@@ -77,7 +77,7 @@ impl Summary {
             lines.push(format!("{} records are missing: they came faster than they could be written", self.dropped));
         }
         if self.damaged > 0 {
-            lines.push(format!("{} bytes are damaged or half written, and were passed over", self.damaged));
+            lines.push(format!("{} bytes are damaged or half written, and were skipped", self.damaged));
         }
         lines
     }

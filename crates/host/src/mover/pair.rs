@@ -13,8 +13,8 @@ const LEAST_MARGIN: u64 = 8 << 20;
 /// There are no two nodes between which pages can move.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error(
-    "cache mode among NUMA nodes moves pages between two nodes with memory, and this machine has {usable} that this process may use{}; near \
-     {near}, far {far}",
+    "cache mode between NUMA nodes needs two nodes with memory, and this machine has {usable} that this process may use{}; near {near}, far \
+     {far}",
     if *.usable == 1 { "" } else { ", but not these" }
 )]
 pub struct NoPair {

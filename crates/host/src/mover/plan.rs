@@ -75,7 +75,7 @@ impl NumaCache {
                     )
                 }
                 Err(why) => format!(
-                    "{first}, and stays there: which pages are visited cannot be seen ({}); run nearfar as root where one of them is to be had",
+                    "{first}, and stays there: nearfar cannot see which pages are visited ({}); run nearfar as root on a kernel that has one of these",
                     why.join("; ")
                 ),
             },
@@ -94,7 +94,7 @@ impl NumaCache {
 
     /// What is to be said of a limit of near where nobody holds it.
     pub fn not_held(&self) -> Option<String> {
-        let said = "the limit of near is not held: nearfar moves no pages in this run, and memory goes to near while the nodes have room";
+        let said = "the limit of near is not enforced: nearfar moves no pages in this run, and memory goes to near while the nodes have room";
         self.sampler.is_none().then(|| said.to_owned())
     }
 
@@ -126,8 +126,8 @@ fn kernel_note(tiering: &Tiering) -> String {
         _ => "but it does not demote cold ones (as root: \"echo 1 > /sys/kernel/mm/numa/demotion_enabled\")",
     };
     format!(
-        "cache mode: the kernel's own tiering is on (kernel.numa_balancing has 2) and promotes hot pages, {demotion}; nearfar leaves it to \
-         the kernel (--migrate force does not)"
+        "cache mode: the kernel's own tiering is on (kernel.numa_balancing includes 2) and promotes hot pages, {demotion}; nearfar leaves it to \
+         the kernel (unless --migrate force is given)"
     )
 }
 
@@ -172,11 +172,11 @@ mod tests {
         let placement = Placement { near: set(0), far: set(1), near_limit: 64 << 20, ..Placement::default() };
         let limits = Limits { bytes_per_s: 1e9, cpu_share: 0.01 };
         let mut cache = NumaCache::plan(&placement, &topology, None, Migrator::Off, limits).expect("planned");
-        assert!(cache.notes.iter().any(|note| note.contains("not held")), "{:?}", cache.notes);
+        assert!(cache.notes.iter().any(|note| note.contains("not enforced")), "{:?}", cache.notes);
         cache.limit_near(16 << 20);
         assert_eq!(cache.pair.room(&cache.pair.free(), 17 << 20).near.min(0), -(1 << 20));
         let unlimited = NumaCache::plan(&Placement { near_limit: u64::MAX, ..placement }, &topology, None, Migrator::Off, limits)
             .expect("planned");
-        assert!(!unlimited.notes.iter().any(|note| note.contains("not held")), "{:?}", unlimited.notes);
+        assert!(!unlimited.notes.iter().any(|note| note.contains("not enforced")), "{:?}", unlimited.notes);
     }
 }

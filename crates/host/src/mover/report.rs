@@ -77,7 +77,9 @@ impl Report {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let visits = self.near_share.map_or_else(
             || "no visits were seen".to_owned(),
-            |(first, last)| format!("{} of the sampled visits went to near at first, {} at last", percent(first), percent(last)),
+            |(first, last)| {
+                format!("{} of the sampled visits went to near at first, {} at the end", percent(first), percent(last))
+            },
         );
         lines.push(format!("mover: {} promoted, {} demoted; {visits}", Bytes(self.promoted_bytes), Bytes(self.demoted_bytes)));
         let wall = self.seconds.max(1e-9);

@@ -206,7 +206,7 @@ impl Rounds {
                 // Processes may have ended meanwhile; it is trouble only when it goes on.
                 Err(_) if shared.must_stop() || self.leave_dead() => return Some(Verdict::Work),
                 Err(error) => {
-                    self.report.trouble = Some(format!("visits cannot be seen any more: {error}; pages stay where they are"));
+                    self.report.trouble = Some(format!("visits can no longer be seen: {error}; pages stay where they are"));
                     return None;
                 }
             };
@@ -344,7 +344,7 @@ impl Rounds {
         self.denied.insert(number);
         self.policy.forget(number);
         self.report.trouble = Some(format!(
-            "pages of process {pid} cannot be moved: {error}; that takes the same user, or CAP_SYS_NICE and CAP_SYS_PTRACE, and a seccomp \
+            "pages of process {pid} cannot be moved: {error}; that needs the same user, or CAP_SYS_NICE and CAP_SYS_PTRACE, and a seccomp \
              profile that allows move_pages(2)"
         ));
     }

@@ -148,9 +148,9 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Request>,
             return Ok(None);
         }
         let value = arguments.next().ok_or_else(|| format!("{option} needs a value"))?;
-        let nonsense = || format!("{option}: {value:?} makes no sense");
+        let bad = |accepted: &str| format!("{option}: {value:?} is not accepted; write {accepted}");
         let size = || value.parse::<Bytes>().map(|bytes| bytes.0 as usize).map_err(|error| format!("{option}: {error}"));
-        let count = || value.parse::<usize>().ok().filter(|&n| n > 0).ok_or_else(nonsense);
+        let count = || value.parse::<usize>().ok().filter(|&n| n > 0).ok_or_else(|| bad("a whole number above 0"));
         match option.as_str() {
             "--bytes" => request.setting.data_bytes = size()?,
             "--threads" => request.setting.threads = count()?,
@@ -158,7 +158,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Request>,
             "--ops" => request.operations = count()? as u64,
             "--seconds" => {
                 let seconds = value.parse::<f64>().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
-                request.setting.limit = Some(seconds.ok_or_else(nonsense)?);
+                request.setting.limit = Some(seconds.ok_or_else(|| bad("a number of seconds"))?);
             }
             "--stride" => request.stride = size()?,
             "--streams" => request.streams = count()?,
@@ -170,7 +170,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Request>,
                 request.setting.verify = match value.as_str() {
                     "full" => true,
                     "none" => false,
-                    _ => return Err(nonsense()),
+                    _ => return Err(bad("full or none")),
                 }
             }
             _ => return Err(format!("unknown option {option}")),

@@ -203,12 +203,13 @@ impl Curve<'_> {
 fn loads(rates: &[f64]) -> Figure {
     let moved: Vec<f64> = rates.iter().copied().filter(|rate| *rate > 0.0).collect();
     if moved.is_empty() {
-        return Figure::invalid("the CPUs that load the memory were taken by others all the time");
+        return Figure::invalid("the CPUs that load the memory were used by other processes all the time");
     }
     let mut figure = Figure::of(&moved);
     let lost = rates.len() - moved.len();
     if lost > 0 && figure.is_valid() {
-        (figure.validity, figure.why) = (Validity::Noisy, format!("others had the CPUs in {lost} of {} runs", rates.len()));
+        (figure.validity, figure.why) =
+            (Validity::Noisy, format!("other processes had the CPUs in {lost} of {} runs", rates.len()));
     }
     figure
 }

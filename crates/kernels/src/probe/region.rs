@@ -111,13 +111,13 @@ impl Region {
                 proof.resident = Some(resident);
                 proof.pages = Some(kind_of(resident, huge));
                 if (resident as f64) < self.used as f64 * ENOUGH {
-                    proof.wrong = "part of the memory is not in memory: swapped out or never touched".into();
+                    proof.wrong = "part of the memory is not resident: swapped out or never touched".into();
                 }
             }
             None => note(&mut proof.unproved, "size of pages not verified (/proc/self/smaps cannot be read)"),
         }
         if self.wanted == Pages::Small && proof.pages.is_some_and(|pages| pages != Pages::Small) {
-            note(&mut proof.wrong, "small pages were asked for, huge ones came");
+            note(&mut proof.wrong, "small pages were asked for, but huge ones were given");
         }
         proof
     }

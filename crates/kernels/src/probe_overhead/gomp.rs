@@ -25,7 +25,7 @@ pub struct Loaded {
 /// # Errors
 /// What the loader says, or the entry point that is missing.
 pub fn load(name: &str) -> Result<Loaded, String> {
-    let file = CString::new(name).map_err(|_| "the name holds a zero byte".to_owned())?;
+    let file = CString::new(name).map_err(|_| "a library name cannot contain a NUL character".to_owned())?;
     // SAFETY: a C string. Initialisers of the library run: it is an OpenMP runtime that the user or the distribution installed.
     let library = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
     if library.is_null() {
@@ -34,7 +34,7 @@ pub fn load(name: &str) -> Result<Loaded, String> {
     let symbol = |name: &'static CStr| {
         // SAFETY: a library that stays loaded, and a C string.
         let address = unsafe { libc::dlsym(library, name.as_ptr()) };
-        if address.is_null() { Err(format!("{name:?} is not in it")) } else { Ok(address) }
+        if address.is_null() { Err(format!("the library has no {name:?}")) } else { Ok(address) }
     };
     let parallel = symbol(c"GOMP_parallel")?;
     let set_dynamic = symbol(c"omp_set_dynamic")?;

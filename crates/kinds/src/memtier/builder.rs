@@ -11,29 +11,29 @@ const MOST_TIERS: usize = 512;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// A ratio of 0.
-    #[error("a ratio of 0: a tier without a share is to be left out")]
+    #[error("a ratio of 0: leave out a tier that gets no share")]
     NoShare,
     /// Twice the same.
-    #[error("the same kind of memory twice: add the ratios up")]
+    #[error("the same kind of memory twice: add up the ratios")]
     Twice,
     /// Too many.
     #[error("more than {MOST_TIERS} tiers")]
     TooMany,
     /// None.
-    #[error("no tier: one at least is needed")]
+    #[error("no tier: at least one is needed")]
     NoTier,
     /// Thresholds need something to be between.
-    #[error("DYNAMIC_THRESHOLD needs two tiers at least")]
+    #[error("DYNAMIC_THRESHOLD needs at least two tiers")]
     OneTier,
     /// No two tiers have this threshold between them yet.
     #[error("there is no threshold {0} between {1} tiers: add the tiers first")]
     NoSuchThreshold(usize, usize),
     /// A ratio has nothing to set.
-    #[error("STATIC_RATIO has no settings; they are of DYNAMIC_THRESHOLD")]
+    #[error("STATIC_RATIO has no settings; only DYNAMIC_THRESHOLD has")]
     NoSettings,
     /// Its bounds exclude it.
     #[error(
-        "threshold {index}: the value {val} must lie between the minimum {min} and the maximum {max}; what is not given is as documented \
+        "threshold {index}: the value {val} must lie between the minimum {min} and the maximum {max}; what is not given has its default \
          (value {default_val}, minimum {default_min}, maximum {default_max})",
         val = .threshold.val, min = .threshold.min, max = .threshold.max,
         default_val = Threshold::default_of(*.index).val, default_min = Threshold::default_of(*.index).min,
@@ -49,7 +49,7 @@ pub enum Refused {
     #[error("thresholds {0} and {next}: the maximum of the first must not be more than the minimum of the second", next = .0 + 1)]
     Crossing(usize),
     /// Not a share, or no allocations between looks.
-    #[error("check_cnt must be at least 1, trigger and degree numbers from 0")]
+    #[error("check_cnt must be at least 1, trigger and degree at least 0")]
     Number,
     /// A value of another type than its name asks for.
     #[error("this setting needs a value of another type")]

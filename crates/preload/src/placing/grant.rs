@@ -48,7 +48,7 @@ impl Placing {
             let left = self.room.left().map_or(String::new(), |left| format!(", and {} are left", Bytes(left)));
             say(&format!(
                 "near is full: {asked} were asked for on top of {live} of this process{left}; the allocation fails with ENOMEM \
-                 (--full=fail). Further ones are not told of"
+                 (--full=fail). Later ones are not reported"
             ));
         }
         Grant::Refused

@@ -120,7 +120,7 @@ fn files_that_are_gone_or_built_anew() {
     let other = FileNames::of(&content(program.module(vec![1, 2, 3]), vec![]));
     let frame = &other.frames(0, &[bias + call])[0];
     assert_eq!((frame.function.as_str(), frame.build_id.as_str()), (format!("prog+{call:#x}").as_str(), "010203"));
-    assert!(other.problems()[0].contains("built anew"), "{:?}", other.problems());
+    assert!(other.problems()[0].contains("rebuilt"), "{:?}", other.problems());
     std::fs::remove_file(program.path()).unwrap();
     let gone = FileNames::of(&content(program.module(vec![]), vec![]));
     assert_eq!(gone.function(0, bias + call), Some((format!("prog+{call:#x}"), "prog".to_owned())));

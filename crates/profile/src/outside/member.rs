@@ -38,7 +38,7 @@ impl Coverage {
         let (lost, refused) = (part(self.lost, self.samples), part(self.refused, self.told));
         let lost = (lost > TOLERATED).then(|| format!("{:.0} % of the samples of routines were lost", 100.0 * lost));
         let refused = (refused > TOLERATED)
-            .then(|| format!("{:.0} % of looks at threads were refused, whose time is that of others", 100.0 * refused));
+            .then(|| format!("{:.0} % of looks at threads were refused: their time is counted for others", 100.0 * refused));
         let doubts: Vec<String> = lost.into_iter().chain(refused).collect();
         Ok((!doubts.is_empty()).then(|| doubts.join("; ")))
     }

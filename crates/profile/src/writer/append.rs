@@ -27,14 +27,14 @@ impl Writer {
         self.modules_written = self.modules.len();
         head.extend(self.notes.drain(..).map(|text| Record::Note { text }));
         if self.clock.as_ref().is_some_and(|clock| clock.lost() > 0) && !std::mem::replace(&mut self.overflow_said, true) {
-            let text = "samples of time were lost when the program kept the recorder waiting: routines have a little too little";
+            let text = "time samples were lost while the program kept the recorder waiting: times of routines are slightly low";
             head.push(Record::Note { text: text.to_owned() });
         }
         let lost = queue.lost();
         if lost > self.lost_said {
             self.lost_said = lost;
             head.push(Record::Note {
-                text: format!("{lost} allocations and frees could not be told of: the writer came behind"),
+                text: format!("{lost} allocations and frees could not be recorded: the writer fell behind"),
             });
         }
         if !self.samples.is_empty() && thin < Thin::Full {

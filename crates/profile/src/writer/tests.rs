@@ -23,7 +23,7 @@ fn lost_samples_of_time_are_told_of_once() {
     let content = file::read(&std::fs::read(&path).unwrap()).unwrap();
     let notes: Vec<&Record> =
         content.batches.iter().flat_map(|batch| &batch.records).filter(|record| matches!(record, Record::Note { .. })).collect();
-    assert!(matches!(notes[..], [Record::Note { text }] if text.contains("samples of time")), "{notes:?}");
+    assert!(matches!(notes[..], [Record::Note { text }] if text.contains("time samples")), "{notes:?}");
     std::fs::remove_file(&path).unwrap();
 }
 

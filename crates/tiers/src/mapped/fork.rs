@@ -31,7 +31,7 @@ impl Mapped {
         match pipe::pipe() {
             Ok(pipe) => self.pipe = Some(pipe),
             // A child that cannot be waited for must not be: it finds no pipe and ends.
-            Err(errno) => stop(&format!("no pipe for a fork: {errno}")),
+            Err(errno) => stop(&format!("no pipe could be opened for a fork: {errno}")),
         }
         self.hide_from_raw_forks(self.arena, false);
     }
@@ -55,7 +55,7 @@ impl Mapped {
             Ok(copy) => self.file = Arc::new(copy),
             Err(why) => {
                 if let Err(errno) = self.make_all_ordinary(arena, regions) {
-                    stop(&format!("a forked child cannot have its memory, neither in far ({why}) nor in near ({errno})"));
+                    stop(&format!("a forked child cannot get its memory, either in far ({why}) or in near ({errno})"));
                 }
                 self.pipe = None;
                 return Err(why);

@@ -91,7 +91,7 @@ impl Mapped {
         self.put(arena, libc::PROT_NONE)?;
         let far = self.dir.path().display();
         let message =
-            format!("nearfar: stopped this process: far memory in {far} cannot be had: the disk is full, or has an I/O error\n");
+            format!("nearfar: stopped this process: far memory in {far} failed: the disk is full, or has an I/O error\n");
         bus_error::end_with(arena, message, EXIT_STOPPED);
         Ok(())
     }
@@ -171,7 +171,7 @@ impl Mapped {
         });
         if let Err(errno) = result {
             stop(&format!(
-                "memory cannot be discarded: the spill file in {} takes no zeros ({errno})",
+                "memory cannot be discarded: the spill file in {} cannot be zeroed ({errno})",
                 self.dir.path().display()
             ));
         }

@@ -266,7 +266,7 @@ impl Inner {
         };
         self.notice(&format!(
             "out of memory{strictly}: {asked} were asked for on top of {held}, and {what}; the allocation fails with ENOMEM. Free \
-             some space, name another --far, or give more --near. Further ones are not told of"
+             some space, name another --far, or give more --near. Later ones are not reported"
         ));
     }
 }

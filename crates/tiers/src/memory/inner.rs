@@ -154,7 +154,10 @@ impl Inner {
             && let Err(errno) = pager.register(range)
         {
             // It stays ordinary memory, which is right but not counted.
-            self.notice(&format!("memory at {:#x}..{:#x} cannot be paged ({errno})", range.start, range.end));
+            self.notice(&format!(
+                "memory at {:#x}..{:#x} cannot be paged ({errno}); it stays ordinary memory, not counted as near",
+                range.start, range.end
+            ));
             return;
         }
         self.regions().insert(range, attr);

@@ -191,7 +191,7 @@ impl Memory {
         if inner.pager.is_some()
             && let Err(errno) = inner.have_thread()
         {
-            crate::pager::stop(&format!("no thread for the pager of a forked child: {errno}"));
+            crate::pager::stop(&format!("no thread could be started for the pager of a forked child: {errno}"));
         }
         inner.after_fork();
         self.common.note_slot(inner.slot);

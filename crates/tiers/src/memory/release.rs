@@ -32,8 +32,9 @@ impl Memory {
                 unsafe { std::ptr::read_volatile(page as *const u8) };
             }
         }
-        self.enter()
-            .notice("memory that the program registers with a userfaultfd of its own did not come to rest; it stays paged");
+        self.enter().notice(
+            "memory that the program registers with its own userfaultfd could not all be brought to near; it stays paged",
+        );
     }
 }
 
@@ -52,7 +53,8 @@ impl Inner {
             Some(pager) => {
                 if parts.iter().any(|(_, attr)| attr.prot & libc::PROT_READ == 0) || !pager.keep_content(part) {
                     self.notice(&format!(
-                        "the program registers {:#x}..{:#x} with a userfaultfd of its own: near has no room to leave it out of paging",
+                        "the program registers {:#x}..{:#x} with its own userfaultfd: it stays paged, since near has no room \
+                         for it or it cannot be read",
                         part.start, part.end
                     ));
                     return None;

@@ -48,7 +48,7 @@ impl Memory {
         }
         match inner.have_thread() {
             // Where the kernel pages; a pager has its thread before it begins.
-            Err(error) if inner.is_active() => crate::pager::stop(&format!("no thread for the pager: {error}")),
+            Err(error) if inner.is_active() => crate::pager::stop(&format!("no thread could be started for the pager: {error}")),
             _ => {}
         }
     }

@@ -58,7 +58,7 @@ fn watch(common: &'static Common, limit_ns: u64) {
             Seen::Nothing => {
                 let now = now_ns();
                 if told {
-                    say("no thread waits so long any more; the program goes on");
+                    say("no thread waits that long any more; the program goes on");
                     (told, calm_since_ns) = (false, now);
                 }
                 if now - calm_since_ns > CALM * next_ns {
@@ -90,7 +90,7 @@ fn watch(common: &'static Common, limit_ns: u64) {
         if for_ns >= next_ns && !text.is_empty() {
             let seconds = for_ns as f64 / 1e9;
             say(&format!(
-                "{text} - for {seconds:.1} s now. It goes on when that ends; end it by a signal if you must (SIGKILL always works)"
+                "{text} - for {seconds:.1} s now. The program goes on when that ends; end it with a signal if you must (SIGKILL always works)"
             ));
             (next_ns, told) = (2 * for_ns, true);
         }
@@ -126,7 +126,7 @@ fn blocked_text(pager_tid: u32) -> String {
     let state = read("stat").rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next()).unwrap_or('?');
     // "0" when it waits for nothing in the kernel, or when that is not told.
     let place = read("wchan");
-    let place = if matches!(place.trim(), "" | "0") { "user space, or not told" } else { place.trim() };
+    let place = if matches!(place.trim(), "" | "0") { "user space, or unknown" } else { place.trim() };
     format!(
         "a thread holds nearfar's lock, and may wait for far itself, as a fork does for what is under way (the pager's thread: state \
          {state}, in {place})"

@@ -102,7 +102,7 @@ impl Pager {
         super::stop(&format!(
             "no space in far memory for what the program touches: it holds {held}, far has {secured} of {what}, and another \
              {} are refused: {errno} ({free} free there). Free some space, name another --far, give more --near, or use \
-             --commit=strict, with which allocations fail instead",
+             --commit=strict, so that allocations fail instead",
             Bytes(BLOCK as u64)
         ))
     }

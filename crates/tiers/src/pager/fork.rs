@@ -89,7 +89,7 @@ impl Pager {
         let can_move = self.uffd.can_move();
         match Uffd::open(self.job.settings().user_only) {
             Ok(uffd) => self.uffd = uffd,
-            Err(errno) => super::stop(&format!("a forked child may not page: userfaultfd is refused ({errno})")),
+            Err(errno) => super::stop(&format!("a forked child cannot page: userfaultfd is refused ({errno})")),
         }
         if !can_move {
             self.uffd.deny_move();

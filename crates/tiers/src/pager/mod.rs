@@ -364,7 +364,7 @@ impl Pager {
 fn absent_pages(range: Extent, each: impl FnMut(usize)) {
     if let Err(errno) = nearfar_sys::pagemap::absent_pages(range, each) {
         stop(&format!(
-            "the kernel does not say any more which pages are in memory ({errno}): mincore(2) is refused, or there is swap space \
+            "the kernel no longer says which pages are in memory ({errno}): mincore(2) is refused, or there is swap space \
              and /proc/self/pagemap cannot be read"
         ));
     }

@@ -153,7 +153,7 @@ impl Pager {
         if again == REREADS {
             self.stop_corrupt(number, page, at, expected, found);
         }
-        self.note_trouble(|pager| format!("{} a read brought other bytes than were written", pager.far_text(at)));
+        self.note_trouble(|pager| format!("{} a read returned different bytes from those written", pager.far_text(at)));
         self.hold(id).again = again + 1;
         self.read_pages(id, number, &wrong, &frames);
         true

@@ -159,7 +159,7 @@ impl Pager {
             if again == REREADS {
                 self.stop_corrupt(number, page, at, expected, found(index));
             }
-            self.note_trouble(|pager| format!("{} a read brought other bytes than were written", pager.far_text(at)));
+            self.note_trouble(|pager| format!("{} a read returned different bytes from those written", pager.far_text(at)));
         }
     }
 
@@ -182,7 +182,7 @@ impl Pager {
             self.told_trouble = true;
             let text = what(self);
             let text = format!(
-                "nearfar: process {}: {text}; it is tried again (said once; far_retries in --stats counts)\n",
+                "nearfar: process {}: {text}; it is tried again (reported once; far_retries in --stats counts all)\n",
                 process::pid()
             );
             process::write_stderr(text.as_bytes());
@@ -222,7 +222,7 @@ impl Pager {
     ) -> ! {
         let place = self.far_text(at);
         stop(&format!(
-            "{place} 4096 bytes came back other than they were written, {} times (page {:#x} of the program; checksum {found:016x}, \
+            "{place} 4096 bytes came back different from what was written, {} times (page {:#x} of the program; checksum {found:016x}, \
              should be {expected:016x}): the device is failing, or somebody has written to the file",
             REREADS + 1,
             page_addr(number, page)

@@ -47,12 +47,12 @@ pub enum Start {
 impl std::fmt::Display for Start {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Start::Uffd(errno) => write!(f, "userfaultfd is refused ({errno}); `nearfar doctor` tells how to get it"),
+            Start::Uffd(errno) => write!(f, "userfaultfd is refused ({errno}); `nearfar doctor` says how to get it"),
             Start::Seccomp(errno) => write!(
                 f,
-                "system calls on paged memory cannot be caught (seccomp: {errno}), which this user's userfaultfd makes necessary"
+                "system calls on paged memory cannot be caught (seccomp: {errno}), but this user's userfaultfd requires that"
             ),
-            Start::Thread(errno) => write!(f, "no thread can be had to serve faults ({errno}); is `ulimit -u` reached?"),
+            Start::Thread(errno) => write!(f, "no thread could be started to serve faults ({errno}); is `ulimit -u` reached?"),
             Start::Far(errno) => write!(f, "the far tier cannot be opened ({errno})"),
             Start::Full(why) => write!(f, "the far tier has no space ({})", why.errno),
             Start::Space(errno) => write!(f, "no address space for frames ({errno}); is `ulimit -v` set?"),

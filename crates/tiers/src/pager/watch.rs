@@ -29,7 +29,7 @@ impl Pager {
             Some(PageState::Held) => self.explain_hold(number, page),
             _ if self.starved.iter().any(|starved| starved.fault.addr == addr) => "it needs a free frame".to_owned(),
             Some(PageState::Far) => "its read from far has not begun".to_owned(),
-            _ => "the pager has not come to it".to_owned(),
+            _ => "the pager has not got to it yet".to_owned(),
         };
         let (huge, single) = self.frames.free_pages();
         format!(

@@ -120,7 +120,11 @@ impl Trace {
                 0 => {
                     let range = match last.filter(|range: &Range| range.holds(number)) {
                         Some(range) => range,
-                        None => *trace.ranges.iter().find(|range| range.holds(number)).context("a page of no object")?,
+                        None => *trace
+                            .ranges
+                            .iter()
+                            .find(|range| range.holds(number))
+                            .context("it has a page that belongs to no object")?,
                     };
                     last = Some(range);
                     let distance = trace.stack.visit(number);
@@ -143,7 +147,8 @@ impl Trace {
                 }
                 GONE => {
                     let first = words.next()?;
-                    let range = *trace.ranges.iter().find(|range| range.holds(first)).context("what is gone never was")?;
+                    let range =
+                        *trace.ranges.iter().find(|range| range.holds(first)).context("it ends an object that never began")?;
                     for page in first..first + number {
                         let gone = usize::from(trace.stack.remove(page));
                         trace.all.now -= gone;
@@ -156,7 +161,7 @@ impl Trace {
                 }
                 ROUND => trace.round(),
                 END => return Ok(trace),
-                _ => bail!("what is {what} in the trace?"),
+                _ => bail!("the trace has a record of the unknown kind {what}"),
             }
         }
     }

@@ -14,7 +14,7 @@ pub(super) fn findings(topology: &Topology) -> Vec<Finding> {
     if let Some(found) = &topology.virtualisation {
         for what in found.split("; ") {
             let value = match what.starts_with("virtual machine") {
-                true => format!("{what}: other guests may disturb figures, and what is shown need not be what there is"),
+                true => format!("{what}: other guests may disturb figures, and the hardware shown might not be the real one"),
                 false => format!("{what}: the rest of the machine may be busy"),
             };
             say(Certainty::Detected, value, Vec::new());
@@ -25,13 +25,17 @@ pub(super) fn findings(topology: &Topology) -> Vec<Finding> {
     }
     cgroup(topology, &mut say);
     if topology.allowed.len() < topology.online.len() {
-        let value =
-            format!("only {} of {} CPUs may be used: {}", topology.allowed.len(), topology.online.len(), topology.allowed);
+        let value = format!(
+            "this process may use only {} of {} CPUs: {}",
+            topology.allowed.len(),
+            topology.online.len(),
+            topology.allowed
+        );
         say(Certainty::Detected, value, vec!["Cpus_allowed_list (/proc/self/status)".to_owned()]);
     }
     let denied: CpuList = topology.nodes.iter().filter(|node| node.bytes > 0 && !node.allowed).map(|node| node.id).collect();
     if !denied.is_empty() {
-        let value = format!("memory of {} may not be used", nodes_text(denied.as_slice().iter().copied()));
+        let value = format!("this process cannot use memory of {}", nodes_text(denied.as_slice().iter().copied()));
         say(Certainty::Detected, value, vec!["Mems_allowed_list (/proc/self/status)".to_owned()]);
     }
     if let Some(threads) = topology.threads_per_core.filter(|threads| *threads > 1) {

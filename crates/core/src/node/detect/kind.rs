@@ -104,7 +104,7 @@ fn with_cpus(topology: &Topology, product: Product, firmware: Option<&Firmware>)
     }
     let mut evidence = vec!["has CPUs, and nothing says that it is anything else".to_owned()];
     if topology.is_virtual_machine() {
-        evidence.push("a virtual machine: what the hypervisor took is not to be seen".to_owned());
+        evidence.push("a virtual machine: the hypervisor does not show what kind of memory it uses".to_owned());
     }
     (MemoryKind::Dram, Certainty::Inferred, evidence)
 }

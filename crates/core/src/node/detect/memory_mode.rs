@@ -112,7 +112,7 @@ fn general(topology: &Topology, firmware: Option<&Firmware>) -> Mode {
             (true, true) => return ("cache", Certainty::Detected, evidence),
             (true, false) => return ("hybrid", Certainty::Detected, evidence),
             (false, true) => {
-                evidence.push("nothing says that it is another kind of memory than the rest".to_owned());
+                evidence.push("nothing says that it is a different kind of memory from the rest".to_owned());
                 return ("unknown", Certainty::Unknown, evidence);
             }
             (false, false) => {}

@@ -50,7 +50,7 @@ fn counted(count: usize, what: &str) -> String {
 }
 
 /// Why nothing is concluded from nodes that cannot be seen.
-const MASKED: &str = "no NUMA nodes are to be seen (/sys masked, or in a container a kernel without NUMA)";
+const MASKED: &str = "no NUMA nodes can be seen (/sys is masked, or this is a container on a kernel without NUMA)";
 
 /// Bytes of memory for people: binary units, to a tenth where that is needed.
 fn size(bytes: u64) -> String {

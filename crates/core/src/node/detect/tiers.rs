@@ -53,7 +53,7 @@ pub fn tiers(topology: &Topology) -> Option<Tiers> {
     let words = |ids: &[u32]| words(topology, ids);
     let mut why = match best {
         0 => format!("{} has more bandwidth than {}", words(&near), words(&far)),
-        _ => format!("{} is what the CPUs have of their own, and {} is slower for them", words(&near), words(&far)),
+        _ => format!("{} is the CPUs' own memory, and {} is slower for them", words(&near), words(&far)),
     };
     if far.iter().any(|id| topology.node(*id).is_some_and(|node| node.kind == MemoryKind::Gpu)) {
         why.push_str(

@@ -80,7 +80,7 @@ impl fmt::Display for Gain {
             Origin::Measured => "by what nearfar probe measured",
             Origin::Firmware => "by the firmware's figures",
             Origin::Distance => "guessed from the distances of the nodes",
-            Origin::Assumed => "assumed, nothing is known of these nodes",
+            Origin::Assumed => "assumed: nothing is known about these nodes",
         };
         write!(f, "a visit to a page saves {:.0} ns in near ({origin})", self.ns_per_visit)
     }
