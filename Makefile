@@ -6,7 +6,7 @@ CARGO ?= cargo
 NEARFAR := target/release/nearfar
 PREFIX ?= /usr/local
 
-.PHONY: all build demo test bench truth verify misses check loom fuzz soak docs install clean
+.PHONY: all build demo test bench truth verify misses check loom fuzz soak docs messages install clean
 
 all: build
 
@@ -70,6 +70,10 @@ soak: build
 docs: build
 	$(NEARFAR) man docs/reference/man
 	NEARFAR_BLESS=1 $(CARGO) test --release --bin nearfar the_document_lists_the_counters
+
+# Every text that a user can get, to be read in one go.
+messages:
+	NEARFAR_LIST=1 $(CARGO) test --quiet --release --test messages one_word -- --nocapture
 
 # Does not build: who installs as root often has no Rust there.
 install:

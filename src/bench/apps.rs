@@ -1,6 +1,6 @@
-//! The folder of the real programs in Python: a virtual environment of its own, made when `bench apps --install` says so.
+//! The directory of the real programs in Python: a virtual environment of its own, made when `bench apps --install` says so.
 //!
-//! Nothing outside of the folder is touched; deleting it removes all. Versions are pinned, so that figures can be compared. A folder
+//! Nothing outside of the directory is touched; deleting it removes all. Versions are pinned, so that figures can be compared. A directory
 //! that was not finished is not used, and finished the next time.
 
 use crate::exit::refuse;
@@ -32,7 +32,7 @@ pub fn python() -> Option<PathBuf> {
 /// When there is no Python (3.11 or later) with `venv`, no network, or no room; what they said is above.
 pub fn install() -> Result<()> {
     let Some(folder) = folder() else {
-        return Err(refuse("--install: there is no HOME to install under; set NEARFAR_APPS to a folder"));
+        return Err(refuse("--install: there is no HOME to install under; set NEARFAR_APPS to a directory"));
     };
     if python().is_some() {
         println!("{} is there already; delete it to install it again", folder.display());

@@ -37,7 +37,7 @@ pub struct BenchArgs {
     /// Only workloads with this text in their title, of the suites that are named or of all, grain and apps included
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
-    /// For apps: install the Python programs first, into a folder of their own (~/.cache/nearfar/apps, or $NEARFAR_APPS; about 1.5 GB)
+    /// For apps: install the Python programs first, into a directory of their own (~/.cache/nearfar/apps, or $NEARFAR_APPS; about 1.5 GB)
     #[arg(long)]
     pub install: bool,
     /// Save the results here [default: bench-results/bench-TIME.json]

@@ -222,7 +222,7 @@ fn limits(survey: &Survey) -> Option<String> {
         let used = limits.memory_used_bytes.map(|used| format!(" ({} used)", Bytes(used)));
         parts.push(format!("{} of memory{}", Bytes(bytes), used.unwrap_or_default()));
     }
-    (!parts.is_empty()).then(|| format!("the control group allows {}", parts.join(" and ")))
+    (!parts.is_empty()).then(|| format!("the cgroup allows {}", parts.join(" and ")))
 }
 
 #[cfg(test)]

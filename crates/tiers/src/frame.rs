@@ -328,7 +328,7 @@ impl FramePool {
             populated += bits.count();
             let mut there = full;
             pagemap::absent_pages(Extent::new(start, BLOCK), |page| there.clear(page))
-                .map_err(|errno| format!("what is in memory is not to be known: {errno}"))?;
+                .map_err(|errno| format!("what is in memory cannot be known: {errno}"))?;
             if there != *bits {
                 return Err(format!("slot {start:#x} has {} pages in memory, {} in the books", there.count(), bits.count()));
             }

@@ -278,14 +278,14 @@ impl fmt::Display for Warning {
                 Bytes(*near_free)
             ),
             Warning::QuotaBelowThreads { quota, threads, throttled, .. } => {
-                write!(f, "the control group gives {quota:.1} CPUs of time, and {threads} threads wanted to run at once")?;
+                write!(f, "the cgroup gives {quota:.1} CPUs of time, and {threads} threads wanted to run at once")?;
                 match throttled {
                     Some(times) if *times > 0 => write!(f, "; it was stopped {times} times meanwhile"),
                     _ => Ok(()),
                 }
             }
             Warning::MemoryLimitNear { used, limit } => {
-                write!(f, "the control group uses {} of its memory limit of {}", Bytes(*used), Bytes(*limit))
+                write!(f, "the cgroup uses {} of its memory limit of {}", Bytes(*used), Bytes(*limit))
             }
             Warning::Swapped { pid, bytes } => write!(f, "{} of process {pid} are in swap", Bytes(*bytes)),
             Warning::SmallPages { pid, bytes, share, setting } => write!(
