@@ -3,11 +3,10 @@
 //!
 //! Each thread fills and sorts its own part. The keys change with every repetition, so that it never sorts what is sorted.
 
-use std::time::Instant;
-
 use crate::buffer::Buffer;
+use crate::frame::{Checked, Setup};
 use crate::mapped_file::Pattern;
-use crate::report::{Report, Verified};
+use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 use nearfar_core::random_numbers::mix;
 
@@ -35,38 +34,18 @@ const fn key_of(index: usize, number: usize) -> u64 {
 /// the limit passes meanwhile, the repetition is complete and only late, and the next one follows.
 pub fn sort(setting: &Setting) -> Result<Report, Error> {
     let len = (setting.data_bytes / size_of::<u64>()).max(1);
-    let setup = Instant::now();
+    let setup = Setup::begin(setting);
     let mut array = Buffer::<u64>::zeroed(&setting.placement, len)?;
     array.announce(Pattern::Sequential);
     let shares = thread_team::map(setting.split(&mut array, 1), |(first, part)| {
         part.iter_mut().enumerate().for_each(|(offset, value)| *value = (first + offset) as u64);
         Share { part, first, number: 0, filled: 0, sorted: false }
     });
-    let setup_seconds = setup.elapsed().as_secs_f64();
 
-    let (repetitions, shares) = thread_team::run(setting, shares, AfterLimit::End, fill_and_sort);
+    let (ran, shares) = setup.run(shares, AfterLimit::End, fill_and_sort);
 
-    let verify = Instant::now();
-    let (mut wrong, mut checksum) = (0, 0u64);
-    if setting.verify {
-        for (bad, sum) in thread_team::map(shares, |share| check(&share)) {
-            wrong += bad;
-            checksum = checksum.wrapping_add(sum);
-        }
-    }
-    Ok(Report {
-        workload: "sort",
-        operation: "keys",
-        placement: setting.placement.name(),
-        data_bytes: len * size_of::<u64>(),
-        threads: setting.threads,
-        setup_seconds,
-        repetitions,
-        verify_seconds: verify.elapsed().as_secs_f64(),
-        verified: Verified::of(setting.verify, wrong),
-        checksum,
-        latencies: Vec::new(),
-    })
+    let checked = ran.check(shares, |share| check(&share));
+    Ok(ran.report("sort", "keys", len * size_of::<u64>(), checked))
 }
 
 fn fill_and_sort(share: &mut Share, number: usize, watch: &Watch) -> thread_team::Done {
@@ -86,7 +65,7 @@ fn fill_and_sort(share: &mut Share, number: usize, watch: &Watch) -> thread_team
 }
 
 /// (errors, digest) of one share. The digest does not tell places: those follow from the order, which is checked.
-fn check(share: &Share) -> (u64, u64) {
+fn check(share: &Share) -> Checked {
     // What a repetition that was cut off has not overwritten is still in the order of the one before.
     let (unsorted, sorted) = share.part.split_at(if share.sorted { 0 } else { share.filled });
     let places = unsorted.iter().enumerate();
@@ -106,6 +85,7 @@ fn check(share: &Share) -> (u64, u64) {
 mod tests {
     use super::*;
     use crate::buffer::Placement;
+    use crate::report::Verified;
     use std::time::Duration;
 
     fn setting(threads: usize) -> Setting {

@@ -3,11 +3,10 @@
 //! A reading sweep adds the numbers up, weighted by their places, and knows what must come out; an updating one changes every number
 //! it visits by a function that loses nothing. So a wrong byte of any sweep shows.
 
-use std::time::Instant;
-
 use crate::buffer::Buffer;
+use crate::frame::{Checked, Setup, weight};
 use crate::mapped_file::Pattern;
-use crate::report::{Report, Verified};
+use crate::report::Report;
 use crate::sweep_order::{Order, Route};
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 use nearfar_core::random_numbers::mix;
@@ -27,10 +26,6 @@ struct Share<'a> {
     wrong_sums: u64,
 }
 
-const fn weight(index: usize) -> u64 {
-    2 * index as u64 + 1
-}
-
 /// What updating sweep number `sweep` makes of `value`: a bijection, so that an error never vanishes.
 const fn updated(value: u64, sweep: usize) -> u64 {
     value.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(sweep as u64 + 1)
@@ -40,7 +35,7 @@ const fn updated(value: u64, sweep: usize) -> u64 {
 /// what they visit. An operation is one piece visited: a cache line, or a page of a reverse sweep.
 pub fn sweep(setting: &Setting, order: Order, update: bool) -> Result<Report, Error> {
     let len = (setting.data_bytes / size_of::<u64>()).max(1);
-    let setup = Instant::now();
+    let setup = Setup::begin(setting);
     let mut array = Buffer::<u64>::zeroed(&setting.placement, len)?;
     array.announce(Pattern::Sequential);
     let shares = thread_team::map(setting.split(&mut array, order.unit()), |(first, part)| {
@@ -54,33 +49,18 @@ pub fn sweep(setting: &Setting, order: Order, update: bool) -> Result<Report, Er
         }
         Share { part, first, route, expected, sweeps: 0, pieces: 0, wrong_sums: 0 }
     });
-    let setup_seconds = setup.elapsed().as_secs_f64();
 
-    let (repetitions, shares) = thread_team::run(setting, shares, AfterLimit::End, |share, number, watch| {
-        if update { change(share, number, watch) } else { add_up(share, watch) }
-    });
+    let (ran, shares) =
+        setup.run(
+            shares,
+            AfterLimit::End,
+            |share, number, watch| {
+                if update { change(share, number, watch) } else { add_up(share, watch) }
+            },
+        );
 
-    let verify = Instant::now();
-    let (mut wrong, mut checksum) = (0, 0u64);
-    if setting.verify {
-        for (bad, sum) in thread_team::map(shares, |share| check(&share)) {
-            wrong += bad;
-            checksum = checksum.wrapping_add(sum);
-        }
-    }
-    Ok(Report {
-        workload: order.name(),
-        operation: "pieces",
-        placement: setting.placement.name(),
-        data_bytes: len * size_of::<u64>(),
-        threads: setting.threads,
-        setup_seconds,
-        repetitions,
-        verify_seconds: verify.elapsed().as_secs_f64(),
-        verified: Verified::of(setting.verify, wrong),
-        checksum,
-        latencies: Vec::new(),
-    })
+    let checked = ran.check(shares, |share| check(&share));
+    Ok(ran.report(order.name(), "pieces", len * size_of::<u64>(), checked))
 }
 
 fn add_up(share: &mut Share, watch: &Watch) -> thread_team::Done {
@@ -134,7 +114,7 @@ fn change(share: &mut Share, sweep: usize, watch: &Watch) -> thread_team::Done {
 }
 
 /// (errors, digest) of one share.
-fn check(share: &Share) -> (u64, u64) {
+fn check(share: &Share) -> Checked {
     let (mut wrong, mut digest) = (share.wrong_sums, 0u64);
     for (offset, &value) in share.part.iter().enumerate() {
         let sweeps = share.route.piece_of(offset).map_or(0, |piece| share.sweeps + usize::from(piece < share.pieces));
@@ -149,6 +129,7 @@ fn check(share: &Share) -> (u64, u64) {
 mod tests {
     use super::*;
     use crate::buffer::Placement;
+    use crate::report::Verified;
     use std::time::Duration;
 
     const ORDERS: [Order; 3] = [Order::Strided(8192), Order::Reverse, Order::Streams(8)];

@@ -5,11 +5,10 @@
 //! entries within a plane's distance, as incomplete factors have. The backward solve is with its transpose, from the same arrays. A
 //! solve is sequential: each thread has a system of its own. Right-hand sides change with every repetition.
 
-use std::time::Instant;
-
 use crate::buffer::Buffer;
+use crate::frame::{Checked, Setup, digest};
 use crate::mapped_file::Pattern;
-use crate::report::{Report, Verified};
+use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting};
 use nearfar_core::random_numbers::{below, mix};
 
@@ -50,43 +49,23 @@ struct System {
 pub fn trisolve(setting: &Setting) -> Result<Report, Error> {
     let threads = setting.threads.max(1);
     let rows = ((setting.data_bytes / threads).saturating_sub(size_of::<u64>()) / ROW_BYTES).clamp(1, u32::MAX as usize);
-    let setup = Instant::now();
+    let setup = Setup::begin(setting);
     let systems: Vec<System> = (0..threads as u64).map(|seed| System::zeroed(setting, seed, rows)).collect::<Result<_, _>>()?;
     let systems = thread_team::map(systems, |mut system| {
         system.matrix.fill();
         system
     });
     let data_bytes = systems.iter().map(System::bytes).sum();
-    let setup_seconds = setup.elapsed().as_secs_f64();
 
-    let (repetitions, systems) = thread_team::run(setting, systems, AfterLimit::End, |system, number, watch| {
+    let (ran, systems) = setup.run(systems, AfterLimit::End, |system, number, watch| {
         let System { matrix, x, done } = system;
         *done = matrix.solve(x, number, 2 * rows, || watch.is_over());
         (matrix.traffic(*done), *done as u64)
     });
 
-    let verify = Instant::now();
-    let (mut wrong, mut checksum) = (0, 0u64);
-    if setting.verify {
-        let last = repetitions.len().saturating_sub(1);
-        for (bad, sum) in thread_team::map(systems, |system| check(&system, last)) {
-            wrong += bad;
-            checksum = checksum.wrapping_add(sum);
-        }
-    }
-    Ok(Report {
-        workload: "trisolve",
-        operation: "rows",
-        placement: setting.placement.name(),
-        data_bytes,
-        threads: setting.threads,
-        setup_seconds,
-        repetitions,
-        verify_seconds: verify.elapsed().as_secs_f64(),
-        verified: Verified::of(setting.verify, wrong),
-        checksum,
-        latencies: Vec::new(),
-    })
+    let last = ran.last();
+    let checked = ran.check(systems, |system| check(&system, last));
+    Ok(ran.report("trisolve", "rows", data_bytes, checked))
 }
 
 /// A number in 0..1.
@@ -223,7 +202,7 @@ impl System {
 
 /// (errors, digest of the solution) of one system, by an exact repetition of what was done last: a solve begins with the right-hand
 /// side, so that of what came before only one can show.
-fn check(system: &System, last: usize) -> (u64, u64) {
+fn check(system: &System, last: usize) -> Checked {
     let System { matrix, x, done } = system;
     let rows = matrix.rows();
     let mut wrong = matrix.wrong_rows();
@@ -235,15 +214,14 @@ fn check(system: &System, last: usize) -> (u64, u64) {
         matrix.solve(&mut expected, last, *done, || false);
         wrong = x.iter().zip(&expected).filter(|(x, expected)| x.to_bits() != expected.to_bits()).count() as u64;
     }
-    let first = matrix.seed as usize * rows;
-    let weighed = x.iter().enumerate().map(|(row, value)| value.to_bits().wrapping_mul(2 * (first + row) as u64 + 1));
-    (wrong, weighed.fold(0, u64::wrapping_add))
+    (wrong, digest(matrix.seed as usize * rows, x.iter().map(|value| value.to_bits())))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::buffer::Placement;
+    use crate::report::Verified;
     use std::time::Duration;
 
     fn setting(threads: usize, limit: Option<Duration>) -> Setting {
