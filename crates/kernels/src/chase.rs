@@ -101,24 +101,6 @@ fn walk(walker: &mut Walker, memory: &[u64], hops: u64, watch: &Watch) -> thread
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::Placement;
-
-    #[test]
-    fn walkers_arrive_where_the_cycle_says() {
-        for stride in [64, 4096] {
-            let setting = Setting {
-                data_bytes: 1 << 20,
-                placement: Placement::Heap,
-                threads: 2,
-                repetitions: 2,
-                limit: None,
-                verify: true,
-            };
-            let report = chase(&setting, stride, 10_000).expect("chase");
-            assert_eq!(report.verified, Verified::Right, "{stride}");
-            assert_eq!(report.repetitions[1].operations, 10_000);
-        }
-    }
 
     #[test]
     fn the_cycle_visits_every_slot_once() {

@@ -95,22 +95,6 @@ fn check(share: &Share, order: usize, last: f64, before: Option<f64>) -> Checked
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::Placement;
-    use crate::report::Verified;
-    use std::time::Duration;
-
-    fn setting(threads: usize, limit: Option<Duration>) -> Setting {
-        Setting { data_bytes: 2 << 20, placement: Placement::Heap, threads, repetitions: 2, limit, verify: true }
-    }
-
-    #[test]
-    fn the_copy_is_right_for_every_thread_count() {
-        let reports: Vec<_> = (1..4).map(|threads| columns(&setting(threads, None)).expect("columns")).collect();
-        assert!(reports.iter().all(|report| report.verified == Verified::Right && report.checksum == reports[0].checksum));
-        assert_eq!(reports[1].repetitions[1].operations, 360 * 360);
-        let cut = columns(&setting(2, Some(Duration::ZERO))).expect("columns");
-        assert!(!cut.repetitions[0].complete && cut.verified == Verified::Right);
-    }
 
     #[test]
     fn a_wrong_value_is_told() {

@@ -231,27 +231,6 @@ fn wrong_values(first: usize, part: &[f64]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::Placement;
-    use std::time::Duration;
-
-    fn setting(threads: usize, repetitions: usize, limit: Option<Duration>) -> Setting {
-        Setting { data_bytes: 3 << 20, placement: Placement::Heap, threads, repetitions, limit, verify: true }
-    }
-
-    #[test]
-    fn forth_and_back_is_right_for_every_thread_count_and_placement() {
-        for repetitions in 1..4 {
-            let mut reports: Vec<_> =
-                [1, 2, 3, 100].map(|threads| fft(&setting(threads, repetitions, None)).expect("fft")).into();
-            let path = std::env::temp_dir().join(format!("nearfar-fft-{}", std::process::id()));
-            let mapped = Setting { placement: Placement::MappedFile(path), ..setting(2, repetitions, None) };
-            reports.push(fft(&mapped).expect("fft"));
-            assert!(reports.iter().all(|report| report.verified == Verified::Right && report.checksum == reports[0].checksum));
-            assert!(reports.iter().all(|report| report.repetitions[0].operations == 3 * (1 << 17)));
-        }
-        let cut = fft(&setting(2, 3, Some(Duration::ZERO))).expect("fft");
-        assert!(!cut.repetitions[0].complete && cut.repetitions.len() == 1 && cut.verified == Verified::Skipped);
-    }
 
     #[test]
     fn the_transform_is_the_sum_that_defines_it() {
@@ -259,7 +238,9 @@ mod tests {
         assert_eq!(shape.edges, [16, 16, 8]);
         let before: Vec<f64> = (0..POINT * shape.points()).map(initial).collect();
         let mut data = before.clone();
-        transform(&setting(2, 1, None), &shape, &mut data, &mut vec![vec![Cell::default(); 16]; 2], Direction::Forth, &|| false);
+        transform(&Setting::new(0, 2, 1), &shape, &mut data, &mut vec![vec![Cell::default(); 16]; 2], Direction::Forth, &|| {
+            false
+        });
         for (x, y, z) in [(0, 0, 0), (1, 0, 0), (0, 3, 0), (0, 0, 5), (15, 9, 2)] {
             let (mut re, mut im) = (0.0, 0.0);
             for (index, point) in before.chunks_exact(POINT).enumerate() {

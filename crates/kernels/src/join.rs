@@ -230,29 +230,14 @@ fn check(share: &Share) -> Checked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::Placement;
     use crate::report::Verified;
     use std::time::Duration;
-
-    fn setting(threads: usize) -> Setting {
-        Setting { data_bytes: 2 << 20, placement: Placement::Heap, threads, repetitions: 3, limit: None, verify: true }
-    }
-
-    #[test]
-    fn sums_are_right_and_do_not_depend_on_placement() {
-        let heap = join(&setting(3)).expect("join");
-        let path = std::env::temp_dir().join(format!("nearfar-join-{}", std::process::id()));
-        let mapped = join(&Setting { placement: Placement::AdvisedFile(path), ..setting(3) }).expect("join");
-        assert_eq!((heap.verified, mapped.verified), (Verified::Right, Verified::Right));
-        assert_eq!(heap.checksum, mapped.checksum);
-        let rows = heap.data_bytes as u64 / 144 * 6;
-        assert!(heap.repetitions.iter().all(|repetition| repetition.complete && repetition.operations == rows));
-    }
 
     #[test]
     fn a_join_that_is_cut_off_is_verified_all_the_same() {
         for micros in [0, 200, 1000, 3000, 6000] {
-            let report = join(&Setting { limit: Some(Duration::from_micros(micros)), ..setting(2) }).expect("join");
+            let report =
+                join(&Setting { limit: Some(Duration::from_micros(micros)), ..Setting::new(2 << 20, 2, 3) }).expect("join");
             assert_eq!(report.verified, Verified::Right, "{micros}");
         }
     }
@@ -263,7 +248,7 @@ mod tests {
         let [build, table, probe] = &mut memory;
         let mut share = Share::new(build, table, probe, 10);
         let run = |share: &mut Share| {
-            thread_team::run(&Setting { repetitions: 1, ..setting(1) }, vec![share], AfterLimit::End, |share, number, watch| {
+            thread_team::run(&Setting::new(0, 1, 1), vec![share], AfterLimit::End, |share, number, watch| {
                 join_once(share, number, watch)
             });
         };

@@ -95,13 +95,11 @@ fn touch(toucher: &mut Toucher, memory: &[u64], step: usize, touches: u64, watch
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::Placement;
     use crate::report::Verified;
 
     #[test]
     fn every_touch_is_timed_and_checked() {
-        let setting =
-            Setting { data_bytes: 4 << 20, placement: Placement::Heap, threads: 1, repetitions: 2, limit: None, verify: true };
+        let setting = Setting::new(4 << 20, 1, 2);
         for which in [Pages { working_bytes: 4 << 20, stride: PAGE }, Pages { working_bytes: 1 << 20, stride: 16 * PAGE }] {
             let report = latency(&setting, which, 1000).expect("latency");
             assert_eq!(report.verified, Verified::Right);
@@ -111,8 +109,7 @@ mod tests {
 
     #[test]
     fn the_last_page_may_be_a_part() {
-        let setting =
-            Setting { data_bytes: 10_000, placement: Placement::Heap, threads: 1, repetitions: 1, limit: None, verify: true };
+        let setting = Setting::new(10_000, 1, 1);
         let report = latency(&setting, Pages { working_bytes: 1 << 30, stride: PAGE }, 100).expect("latency");
         assert_eq!(report.verified, Verified::Right);
     }

@@ -220,40 +220,19 @@ fn product(setting: &Setting, matrix: &mut [f64], order: usize, add: impl Fn(usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::Placement;
-    use std::time::Duration;
-
-    fn setting(threads: usize, limit: Option<Duration>) -> Setting {
-        Setting { data_bytes: 1 << 20, placement: Placement::Heap, threads, repetitions: 2, limit, verify: true }
-    }
-
-    #[test]
-    fn factors_are_right_for_every_thread_count_and_placement() {
-        let mut reports: Vec<_> = (1..4).map(|threads| lu(&setting(threads, None)).expect("lu")).collect();
-        let path = std::env::temp_dir().join(format!("nearfar-lu-{}", std::process::id()));
-        reports.push(lu(&Setting { placement: Placement::MappedFile(path), ..setting(2, None) }).expect("lu"));
-        assert!(reports.iter().all(|report| report.verified == Verified::Right && report.checksum == reports[0].checksum));
-        let n = 320;
-        assert!(reports.iter().all(|r| r.repetitions[1].operations == n * (n - 1) / 2 + n * (n - 1) * (2 * n - 1) / 3));
-        let cut = lu(&setting(2, Some(Duration::ZERO))).expect("lu");
-        assert!(!cut.repetitions[0].complete && cut.repetitions.len() == 1 && cut.verified == Verified::Skipped);
-    }
 
     #[test]
     fn a_wrong_value_is_told() {
-        let order = 3 * BLOCK;
+        let (order, setting) = (3 * BLOCK, Setting::new(0, 2, 1));
         for (row, column) in [(0, 191), (100, 100), (191, 0), (70, 3)] {
             let mut matrix: Vec<f64> = (0..order * order).map(|index| a_at(order, 5, index % order, index / order)).collect();
-            thread_team::run(
-                &Setting { repetitions: 1, ..setting(2, None) },
-                vec![&mut matrix],
-                AfterLimit::End,
-                |matrix, _, watch| factorize(&setting(2, None), matrix, order, watch),
-            );
-            assert_eq!(wrong_rows(&setting(2, None), &mut matrix, order, 5), 0);
+            thread_team::run(&setting, vec![&mut matrix], AfterLimit::End, |matrix, _, watch| {
+                factorize(&setting, matrix, order, watch)
+            });
+            assert_eq!(wrong_rows(&setting, &mut matrix, order, 5), 0);
             let value = &mut matrix[column * order + row];
             *value = f64::from_bits(value.to_bits() ^ 1 << 48);
-            assert!(wrong_rows(&setting(2, None), &mut matrix, order, 5) > 0, "{row} {column}");
+            assert!(wrong_rows(&setting, &mut matrix, order, 5) > 0, "{row} {column}");
         }
     }
 }

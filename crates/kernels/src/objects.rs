@@ -70,20 +70,3 @@ fn serve(share: &mut Share, requests: u64, watch: &Watch) -> thread_team::Done {
     }
     (bytes, done)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::buffer::Placement;
-    use crate::report::Verified;
-
-    #[test]
-    fn tables_are_verified_and_deterministic() {
-        let setting =
-            Setting { data_bytes: 2 << 20, placement: Placement::Heap, threads: 2, repetitions: 2, limit: None, verify: true };
-        let (first, second) = (objects(&setting, 20_000).expect("objects"), objects(&setting, 20_000).expect("objects"));
-        assert_eq!(first.verified, Verified::Right);
-        assert_eq!(first.checksum, second.checksum);
-        assert_eq!(first.repetitions[1].operations, 20_000);
-    }
-}

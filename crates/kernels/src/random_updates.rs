@@ -70,21 +70,3 @@ fn update(share: &mut Share, updates: u64, watch: &Watch) -> thread_team::Done {
     }
     (done * 2 * size_of::<u64>() as u64, done)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::buffer::Placement;
-    use crate::report::Verified;
-
-    #[test]
-    fn table_is_verified_and_deterministic() {
-        let setting =
-            Setting { data_bytes: 1 << 20, placement: Placement::Heap, threads: 2, repetitions: 2, limit: None, verify: true };
-        let first = random_updates(&setting, 10_000).expect("updates");
-        let second = random_updates(&setting, 10_000).expect("updates");
-        assert_eq!(first.verified, Verified::Right);
-        assert_eq!(first.checksum, second.checksum);
-        assert_eq!(first.repetitions[1].operations, 10_000);
-    }
-}

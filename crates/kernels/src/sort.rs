@@ -84,27 +84,12 @@ fn check(share: &Share) -> Checked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::Placement;
     use crate::report::Verified;
     use std::time::Duration;
 
-    fn setting(threads: usize) -> Setting {
-        Setting { data_bytes: 1 << 20, placement: Placement::Heap, threads, repetitions: 2, limit: None, verify: true }
-    }
-
-    #[test]
-    fn digest_does_not_depend_on_threads_or_placement() {
-        let one = sort(&setting(1)).expect("sort");
-        let path = std::env::temp_dir().join(format!("nearfar-sort-{}", std::process::id()));
-        let three = sort(&Setting { placement: Placement::MappedFile(path), ..setting(3) }).expect("sort");
-        assert_eq!((one.verified, three.verified), (Verified::Right, Verified::Right));
-        assert_eq!(one.checksum, three.checksum);
-        assert!(three.repetitions.iter().all(|repetition| repetition.complete && repetition.operations == 1 << 17));
-    }
-
     #[test]
     fn a_time_limit_ends_the_filling_and_is_verified_all_the_same() {
-        let report = sort(&Setting { limit: Some(Duration::ZERO), ..setting(2) }).expect("sort");
+        let report = sort(&Setting { limit: Some(Duration::ZERO), ..Setting::new(1 << 20, 2, 2) }).expect("sort");
         assert_eq!((report.repetitions.len(), report.repetitions[0].operations), (1, 0));
         assert!(!report.repetitions[0].complete);
         assert_eq!(report.verified, Verified::Right);
@@ -114,7 +99,7 @@ mod tests {
     fn a_wrong_byte_is_told() {
         let mut memory = vec![0u64; 10_000];
         let mut share = Share { part: &mut memory, first: 7, number: 0, filled: 0, sorted: false };
-        thread_team::run(&setting(1), vec![&mut share], AfterLimit::End, |share, number, watch| {
+        thread_team::run(&Setting::new(0, 1, 2), vec![&mut share], AfterLimit::End, |share, number, watch| {
             fill_and_sort(share, number, watch)
         });
         assert_eq!(check(&share).0, 0);

@@ -128,36 +128,8 @@ fn check(share: &Share) -> Checked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::Placement;
-    use crate::report::Verified;
-    use std::time::Duration;
 
     const ORDERS: [Order; 3] = [Order::Strided(8192), Order::Reverse, Order::Streams(8)];
-
-    fn setting(threads: usize, limit: Option<Duration>) -> Setting {
-        Setting { data_bytes: 3 << 20, placement: Placement::Heap, threads, repetitions: 3, limit, verify: true }
-    }
-
-    #[test]
-    fn every_order_is_right_for_every_thread_count() {
-        for (order, update) in ORDERS.into_iter().flat_map(|order| [(order, false), (order, true)]) {
-            let reports: Vec<_> = (1..4).map(|threads| sweep(&setting(threads, None), order, update).expect("sweep")).collect();
-            assert!(reports.iter().all(|report| report.verified == Verified::Right), "{order:?} {update}");
-            assert!(reports[1..].iter().all(|report| report.repetitions.len() == 3));
-            // Three threads have streams of other lengths, and leave other rests unvisited.
-            assert_eq!(reports[0].checksum, reports[1].checksum, "{order:?} {update}");
-            assert!(reports[0].repetitions.iter().all(|repetition| repetition.complete && repetition.operations > 0));
-        }
-    }
-
-    #[test]
-    fn a_sweep_that_is_cut_off_is_verified_all_the_same() {
-        for order in ORDERS {
-            let report = sweep(&setting(2, Some(Duration::ZERO)), order, true).expect("sweep");
-            assert!(!report.repetitions[0].complete);
-            assert_eq!(report.verified, Verified::Right, "{order:?}");
-        }
-    }
 
     #[test]
     fn a_wrong_byte_is_told() {
@@ -168,7 +140,7 @@ mod tests {
             let expected = visited.fold(0u64, |sum, index| sum.wrapping_add(memory[index].wrapping_mul(weight(index))));
             memory[route.piece(3).start] ^= 1 << 40;
             let mut share = Share { part: &mut memory, first: 0, route, expected, sweeps: 0, pieces: 0, wrong_sums: 0 };
-            thread_team::run(&setting(1, None), vec![&mut share], AfterLimit::End, |share, _, watch| add_up(share, watch));
+            thread_team::run(&Setting::new(0, 1, 3), vec![&mut share], AfterLimit::End, |share, _, watch| add_up(share, watch));
             assert_eq!((share.wrong_sums, check(&share).0), (3, 4), "{order:?}");
         }
     }

@@ -92,34 +92,3 @@ fn check(share: &Share, scale: Option<f64>) -> Checked {
     }
     (wrong, sum)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::buffer::Placement;
-    use crate::report::Verified;
-    use std::time::Duration;
-
-    fn setting(threads: usize) -> Setting {
-        Setting { data_bytes: 3 << 20, placement: Placement::Heap, threads, repetitions: 3, limit: None, verify: true }
-    }
-
-    #[test]
-    fn digest_does_not_depend_on_threads_or_placement() {
-        let one = triad(&setting(1)).expect("triad");
-        let path = std::env::temp_dir().join(format!("nearfar-triad-{}", std::process::id()));
-        let three = triad(&Setting { placement: Placement::MappedFile(path), ..setting(3) }).expect("triad");
-        assert_eq!((one.verified, three.verified), (Verified::Right, Verified::Right));
-        assert_eq!(one.checksum, three.checksum);
-        assert_eq!(one.repetitions.len(), 3);
-        assert_eq!(one.repetitions[0].bytes, one.data_bytes as u64);
-    }
-
-    #[test]
-    fn a_time_limit_ends_the_run_and_is_said() {
-        let report = triad(&Setting { limit: Some(Duration::ZERO), ..setting(2) }).expect("triad");
-        assert_eq!(report.repetitions.len(), 1);
-        assert!(!report.repetitions[0].complete);
-        assert_eq!(report.verified, Verified::Right);
-    }
-}
