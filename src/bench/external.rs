@@ -5,7 +5,8 @@
 
 use super::apps;
 use super::scripts::Script;
-use serde::{Deserialize, Serialize};
+use crate::launch::kernel_program::Report;
+use nearfar_kernels::report::Repetition;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -20,35 +21,6 @@ pub enum Program {
     Lammps,
     /// One of the programs in Python.
     Script(Script),
-}
-
-/// One timed repetition, as nearfar-kernel prints it.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-pub struct Repetition {
-    /// Wall seconds.
-    pub seconds: f64,
-    /// Bytes of program traffic.
-    pub bytes: u64,
-    /// Operations.
-    pub operations: u64,
-    /// False when the time limit ended it.
-    pub complete: bool,
-}
-
-/// The report of nearfar-kernel, the parts that are used.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Report {
-    /// Seconds to allocate and initialise.
-    pub setup_seconds: f64,
-    /// In order.
-    pub repetitions: Vec<Repetition>,
-    /// `right`, `wrong` or `skipped`.
-    pub verified: String,
-    /// Digest of the data.
-    pub checksum: String,
-    /// Times of single operations, where those were taken: (nanoseconds, count), ascending.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub latencies: Vec<(u64, u64)>,
 }
 
 /// Where the outside programs are, or why they are not.

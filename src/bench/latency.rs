@@ -212,8 +212,8 @@ impl Latency {
 
 #[cfg(test)]
 mod tests {
-    use super::super::external::Report;
     use super::*;
+    use crate::launch::kernel_program::Report;
 
     fn run(latencies: &[(u64, u64)], rescued: u64, demand: u64) -> Run {
         let report = Report {

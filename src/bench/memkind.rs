@@ -12,7 +12,8 @@ use crate::sample::median;
 use crate::ui::table::{Table, align_right, framed};
 use anyhow::{Context, Result, bail};
 use nearfar_core::units::Bytes;
-use serde::{Deserialize, Serialize};
+use nearfar_kernels::allocator::{Batch, Left, Measured, Pair, Together};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
@@ -61,47 +62,14 @@ enum Library {
 
 const ALL: [Library; 3] = [Library::Ours, Library::Theirs, Library::Libc];
 
-#[derive(Clone, Debug, Deserialize, Serialize)]
-struct Pair {
-    bytes: u64,
-    touched: bool,
-    ns: f64,
-}
-
-#[derive(Clone, Debug, Deserialize, Serialize)]
-struct Batch {
-    bytes: u64,
-    alive: u64,
-    ns: f64,
-}
-
-#[derive(Clone, Debug, Deserialize, Serialize)]
-struct Together {
-    bytes: u64,
-    threads: usize,
-    ns: f64,
-}
-
-#[derive(Clone, Debug, Deserialize, Serialize)]
-struct Left {
-    bytes: u64,
-    live: u64,
-    left: u64,
-}
-
 /// One measurement of one library.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-struct Measured {
-    load_us: f64,
-    first_call_us: f64,
-    pairs: Vec<Pair>,
-    batches: Vec<Batch>,
-    threads: Vec<Together>,
+#[derive(Clone, Debug, Serialize)]
+struct Run {
+    #[serde(flatten)]
+    measured: Measured,
     /// After everything was freed.
-    #[serde(default)]
     left: Vec<Left>,
     /// Wall milliseconds of processes that load the library, call it once and end.
-    #[serde(default)]
     starts_ms: Vec<f64>,
 }
 
@@ -110,9 +78,9 @@ struct Results {
     nearfar: &'static str,
     conditions: Conditions,
     theirs: PathBuf,
-    ours: Vec<Measured>,
-    theirs_runs: Vec<Measured>,
-    libc: Vec<Measured>,
+    ours: Vec<Run>,
+    theirs_runs: Vec<Run>,
+    libc: Vec<Run>,
     verdicts: Vec<Verdict>,
 }
 
@@ -140,7 +108,7 @@ pub fn run(args: &MemkindArgs) -> Result<ExitCode> {
     if let Some(note) = conditions.disturbance() {
         println!("note      {note}");
     }
-    let mut runs: [Vec<Measured>; 3] = Default::default();
+    let mut runs: [Vec<Run>; 3] = Default::default();
     for round in 0..args.runs.max(1) {
         for (library, runs) in ALL.iter().zip(&mut runs) {
             eprintln!("[{}/{}] {library:?}", round + 1, args.runs.max(1));
@@ -192,55 +160,56 @@ impl Bench {
         command
     }
 
-    fn measure(&self, library: Library) -> Result<Measured> {
+    fn measure(&self, library: Library) -> Result<Run> {
         let output = self.command(library).arg("--seconds").arg(self.seconds.to_string()).output()?;
         if !output.status.success() {
             bail!("{library:?}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
         }
-        let mut measured: Measured = serde_json::from_slice(&output.stdout).with_context(|| format!("{library:?}"))?;
+        let measured = serde_json::from_slice(&output.stdout).with_context(|| format!("{library:?}"))?;
+        let mut run = Run { measured, left: Vec::new(), starts_ms: Vec::new() };
         for bytes in LEFT {
             let output = self.command(library).arg("--left").arg(bytes.to_string()).output()?;
-            measured.left.push(serde_json::from_slice(&output.stdout).with_context(|| format!("{library:?}: --left"))?);
+            run.left.push(serde_json::from_slice(&output.stdout).with_context(|| format!("{library:?}: --left"))?);
         }
         for _ in 0..STARTS {
             let start = Instant::now();
             let status = self.command(library).arg("--start").output()?.status;
-            measured.starts_ms.push(start.elapsed().as_secs_f64() * 1e3);
+            run.starts_ms.push(start.elapsed().as_secs_f64() * 1e3);
             if !status.success() {
                 bail!("{library:?}: a start ended with {status}");
             }
         }
-        Ok(measured)
+        Ok(run)
     }
 }
 
 /// A figure of each round of a library.
-fn of(runs: &[Measured], figure: impl Fn(&Measured) -> Option<f64>) -> Vec<f64> {
+fn of(runs: &[Run], figure: impl Fn(&Run) -> Option<f64>) -> Vec<f64> {
     runs.iter().filter_map(figure).collect()
 }
 
-fn pair(bytes: u64, touched: bool) -> impl Fn(&Measured) -> Option<f64> {
-    move |run| run.pairs.iter().find(|pair| (pair.bytes, pair.touched) == (bytes, touched)).map(|pair| pair.ns)
+fn pair(bytes: u64, touched: bool) -> impl Fn(&Run) -> Option<f64> {
+    move |run| run.measured.pairs.iter().find(|pair| (pair.bytes, pair.touched) == (bytes, touched)).map(|pair| pair.ns)
 }
 
-fn together(bytes: u64, threads: usize) -> impl Fn(&Measured) -> Option<f64> {
-    move |run| run.threads.iter().find(|row| (row.bytes, row.threads) == (bytes, threads)).map(|row| row.ns)
+fn together(bytes: u64, threads: usize) -> impl Fn(&Run) -> Option<f64> {
+    move |run| run.measured.threads.iter().find(|row| (row.bytes, row.threads) == (bytes, threads)).map(|row| row.ns)
 }
 
-fn left(bytes: u64) -> impl Fn(&Measured) -> Option<f64> {
+fn left(bytes: u64) -> impl Fn(&Run) -> Option<f64> {
     move |run| run.left.iter().find(|row| row.bytes == bytes).map(|row| row.left as f64)
 }
 
-fn start(run: &Measured) -> Option<f64> {
+fn start(run: &Run) -> Option<f64> {
     median(&run.starts_ms)
 }
 
 /// The table of all figures.
-fn figures(ours: &[Measured], theirs: &[Measured], libc: &[Measured]) -> Table {
+fn figures(ours: &[Run], theirs: &[Run], libc: &[Run]) -> Table {
     let mut table = framed();
     table.set_header(["", "ours", "theirs", "C library", "theirs / ours"]);
     align_right(&mut table, 1..5);
-    let mut row = |name: String, unit: &str, scale: f64, figure: &dyn Fn(&Measured) -> Option<f64>| {
+    let mut row = |name: String, unit: &str, scale: f64, figure: &dyn Fn(&Run) -> Option<f64>| {
         let [a, b, c] = [ours, theirs, libc].map(|runs| median(&of(runs, figure)));
         let show = |value: Option<f64>| match value.map(|value| value / scale) {
             None => "-".to_owned(),
@@ -251,30 +220,30 @@ fn figures(ours: &[Measured], theirs: &[Measured], libc: &[Measured]) -> Table {
         table.add_row([name, show(a), show(b), show(c), ratio]);
     };
     let Some(first) = ours.first() else { return table };
-    for Pair { bytes, touched, .. } in &first.pairs {
+    for Pair { bytes, touched, .. } in &first.measured.pairs {
         let how = if *touched { ", touched" } else { "" };
         let (unit, scale) = if *bytes > 16 << 20 { ("us", 1e3) } else { ("ns", 1.0) };
         row(format!("malloc + free, {}{how}", Bytes(*bytes)), unit, scale, &pair(*bytes, *touched));
     }
-    for Batch { bytes, alive, .. } in &first.batches {
-        let figure = |run: &Measured| run.batches.iter().find(|row| row.bytes == *bytes).map(|row| row.ns);
+    for Batch { bytes, alive, .. } in &first.measured.batches {
+        let figure = |run: &Run| run.measured.batches.iter().find(|row| row.bytes == *bytes).map(|row| row.ns);
         row(format!("{alive} of {} alive, then freed: each", Bytes(*bytes)), "ns", 1.0, &figure);
     }
-    for Together { bytes, threads, .. } in &first.threads {
+    for Together { bytes, threads, .. } in &first.measured.threads {
         let threads_name = if *threads == 1 { "thread" } else { "threads" };
         row(format!("{threads} {threads_name}, {}", Bytes(*bytes)), "ns", 1.0, &together(*bytes, *threads));
     }
     for Left { bytes, live, .. } in &first.left {
         row(format!("left of {} in {} blocks, all freed", Bytes(*live), Bytes(*bytes)), "MiB", 1048576.0, &left(*bytes));
     }
-    row("loading the library".to_owned(), "us", 1.0, &|run| Some(run.load_us));
-    row("first call".to_owned(), "us", 1.0, &|run| Some(run.first_call_us));
+    row("loading the library".to_owned(), "us", 1.0, &|run| Some(run.measured.load_us));
+    row("first call".to_owned(), "us", 1.0, &|run| Some(run.measured.first_call_us));
     row("a process: load, one call, end".to_owned(), "ms", 1.0, &start);
     table
 }
 
-fn verdicts(ours: &[Measured], theirs: &[Measured], libc: &[Measured]) -> Vec<Verdict> {
-    let ratio = |figure: &dyn Fn(&Measured) -> Option<f64>| {
+fn verdicts(ours: &[Run], theirs: &[Run], libc: &[Run]) -> Vec<Verdict> {
+    let ratio = |figure: &dyn Fn(&Run) -> Option<f64>| {
         let ratios: Vec<f64> = of(theirs, figure).iter().zip(of(ours, figure)).map(|(theirs, ours)| theirs / ours).collect();
         Figure::of(&ratios).ok_or_else(|| "no runs".to_owned())
     };
@@ -288,7 +257,7 @@ fn verdicts(ours: &[Measured], theirs: &[Measured], libc: &[Measured]) -> Vec<Ve
     }
     // How much slower a pair gets from one thread to eight, beside the same of the C library.
     for bytes in [64, 1 << 20] {
-        let slower = |runs: &[Measured]| -> Vec<f64> {
+        let slower = |runs: &[Run]| -> Vec<f64> {
             let pairs = of(runs, together(bytes, 8)).into_iter().zip(of(runs, together(bytes, 1)));
             pairs.map(|(eight, one)| eight / one).collect()
         };
@@ -297,7 +266,7 @@ fn verdicts(ours: &[Measured], theirs: &[Measured], libc: &[Measured]) -> Vec<Ve
         let work = format!("8 threads against 1, {}", Bytes(bytes));
         all.push(Verdict::new(&work, "C library's".to_owned(), figure, Unit::Times, (Target::AtLeast, 0.9)));
     }
-    let first = Figure::of(&of(ours, |run| Some(run.first_call_us))).ok_or_else(|| "no runs".to_owned());
+    let first = Figure::of(&of(ours, |run| Some(run.measured.first_call_us))).ok_or_else(|| "no runs".to_owned());
     all.push(Verdict::new("first call", "-".to_owned(), first, Unit::Us, (Target::AtMost, 300.0)));
     let added: Vec<f64> = of(ours, start).iter().zip(of(libc, start)).map(|(ours, libc)| ours - libc).collect();
     let added = Figure::of(&added).ok_or_else(|| "no runs".to_owned());

@@ -1,6 +1,7 @@
-//! Where nearfar-kernel is: beside this executable, as cargo builds and packages install them.
+//! Where nearfar-kernel is: beside this executable, as cargo builds and packages install them; and what it reports.
 
-use serde::Deserialize;
+use nearfar_kernels::report::Repetition;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// The program of the workloads.
@@ -16,17 +17,23 @@ pub fn find() -> Result<PathBuf, String> {
     Ok(beside)
 }
 
-#[derive(Deserialize)]
-struct Repetition {
-    seconds: f64,
+/// What is read of a report of nearfar-kernel (`--json`), and of other programs that say what it says.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Report {
+    /// Seconds to allocate and initialise.
+    pub setup_seconds: f64,
+    /// In order.
+    pub repetitions: Vec<Repetition>,
+    /// `right`, `wrong` or `skipped`.
+    pub verified: String,
+    /// Digest of the data.
+    pub checksum: String,
+    /// Times of single operations, where those were taken: (nanoseconds, count), ascending.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latencies: Vec<(u64, u64)>,
 }
 
-#[derive(Deserialize)]
-struct Report {
-    repetitions: Vec<Repetition>,
-}
-
-/// Seconds of each repetition, from its report (`--json`); `None`: that is no report.
+/// Seconds of each repetition, from its report; `None`: that is no report.
 pub fn seconds(report: &str) -> Option<Vec<f64>> {
     let report: Report = serde_json::from_str(report.trim()).ok()?;
     Some(report.repetitions.into_iter().map(|one| one.seconds).collect())

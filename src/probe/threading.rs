@@ -2,8 +2,7 @@
 
 use crate::launch::{helper, kernel_program};
 use nearfar_core::node::{CpuList, Figure, Missing, Runtime, Threading};
-use nearfar_kernels::probe_overhead::{self, CONSTRUCTS, Effort};
-use serde::Deserialize;
+use nearfar_kernels::probe_overhead::{self, CONSTRUCTS, ConstructOverhead, Effort, RuntimeOverheads};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -93,23 +92,8 @@ fn installed() -> Vec<PathBuf> {
     dirs.into_iter().flat_map(|dir| NAMES.map(|name| dir.join(name))).filter(|path| path.is_file()).collect()
 }
 
-#[derive(Debug, Deserialize)]
-struct Report {
-    library: String,
-    rows: Vec<Row>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Row {
-    construct: String,
-    threads: u32,
-    samples: Vec<f64>,
-    #[serde(default)]
-    problem: Option<String>,
-}
-
 /// `Ok(None)`: there is no such library.
-fn run(kernel: &Path, library: &Path, quick: bool, counts: &[usize]) -> Result<Option<Report>, String> {
+fn run(kernel: &Path, library: &Path, quick: bool, counts: &[usize]) -> Result<Option<RuntimeOverheads>, String> {
     let counts: Vec<String> = counts.iter().map(ToString::to_string).collect();
     let mut command = Command::new(kernel);
     command.arg("openmp").arg("--library").arg(library).args(["--threads", &counts.join(",")]);
@@ -131,14 +115,14 @@ fn run(kernel: &Path, library: &Path, quick: bool, counts: &[usize]) -> Result<O
     serde_json::from_str(finished.stdout.trim()).map(Some).map_err(|error| format!("its report cannot be read: {error}"))
 }
 
-fn rows_of(report: &Report) -> Vec<Threading> {
-    let row = |construct: &str, threads, overhead| Threading {
+fn rows_of(report: &RuntimeOverheads) -> Vec<Threading> {
+    let row = |construct: &str, threads: usize, overhead| Threading {
         runtime: Runtime::OpenMp(report.library.clone()),
         construct: construct.to_owned(),
-        threads,
+        threads: threads as u32,
         overhead,
     };
-    let of = |measured: &Row| match &measured.problem {
+    let of = |measured: &ConstructOverhead| match &measured.problem {
         Some(why) => CONSTRUCTS.iter().map(|construct| row(construct, measured.threads, Figure::invalid(why.as_str()))).collect(),
         None => vec![row(&measured.construct, measured.threads, probe_overhead::figure(&measured.samples))],
     };

@@ -3,18 +3,11 @@
 
 use anyhow::{Context, Result, bail};
 use nearfar_core::node::CpuList;
+use nearfar_kernels::hog::{HogResource, HogUsage};
 use nearfar_sys::affinity;
-use serde::Deserialize;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-
-/// What it takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HogResource {
-    Bandwidth,
-    Processor,
-}
 
 /// A hog at work.
 #[derive(Debug)]
@@ -23,13 +16,6 @@ pub struct Hog {
     // `Option`, so that the pipe can be closed before the child is waited for.
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
-}
-
-/// What it said at its end.
-#[derive(Debug, Deserialize)]
-struct HogUsage {
-    seconds: f64,
-    bytes: u64,
 }
 
 impl Hog {

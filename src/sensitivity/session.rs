@@ -3,12 +3,13 @@
 //! Invariant: a program that does not end with status 0 ends the session, and whatever was changed (hogs, clock) is put back by then.
 
 use super::clock::{self, Clock};
-use super::hog::{Hog, HogResource};
+use super::hog::Hog;
 use super::plan::{Plan, Split, confined_environment};
 use crate::launch::kernel_program;
 use anyhow::{Context, Result, bail};
 use nearfar_core::node::CpuList;
 use nearfar_core::sensitivity::{Evidence, Packing, Pairs, Spread, Trial};
+use nearfar_kernels::hog::HogResource;
 use nearfar_sys::child::{self, Signals};
 use nearfar_sys::event::wait_readable;
 use nearfar_sys::usage::{UsageOf, Used, used};
@@ -170,7 +171,7 @@ impl Session {
         };
         let takes = match condition {
             Condition::Control => Some(HogResource::Processor),
-            Condition::Hog => Some(HogResource::Bandwidth),
+            Condition::Hog => Some(HogResource::Memory),
             _ => None,
         };
         let hog = match takes {

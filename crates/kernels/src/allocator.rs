@@ -5,8 +5,9 @@
 //! and of the wall where several do.
 
 use std::ffi::{CString, c_int, c_void};
-use std::fmt::Write as _;
 use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
 
 /// Which functions of the library are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +16,65 @@ pub enum Api {
     Libc,
     /// `hbw_malloc` and `hbw_free`.
     Hbw,
+}
+
+/// Nanoseconds of a malloc and its free.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Pair {
+    /// Of the block.
+    pub bytes: u64,
+    /// Whether every page of it was written.
+    pub touched: bool,
+    /// Per pair.
+    pub ns: f64,
+}
+
+/// Nanoseconds of a malloc and its free where many blocks are alive before they are freed.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Batch {
+    /// Of a block.
+    pub bytes: u64,
+    /// Blocks.
+    pub alive: usize,
+    /// Per pair.
+    pub ns: f64,
+}
+
+/// Nanoseconds of a malloc and its free where several threads do nothing else.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Together {
+    /// Of a block.
+    pub bytes: u64,
+    /// Threads.
+    pub threads: usize,
+    /// Per pair, of one CPU.
+    pub ns: f64,
+}
+
+/// What stays behind after free.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Left {
+    /// Of a block.
+    pub bytes: u64,
+    /// Bytes that were alive, and all freed.
+    pub live: u64,
+    /// Bytes that the process still has.
+    pub left: u64,
+}
+
+/// One measurement of a library.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Measured {
+    /// Microseconds to load it.
+    pub load_us: f64,
+    /// Microseconds of the first malloc and free.
+    pub first_call_us: f64,
+    /// One block at a time.
+    pub pairs: Vec<Pair>,
+    /// Many blocks at a time.
+    pub batches: Vec<Batch>,
+    /// Many threads.
+    pub threads: Vec<Together>,
 }
 
 type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
@@ -35,11 +95,11 @@ const THREADS: [usize; 4] = [1, 2, 4, 8];
 const LIVE: usize = 512 << 20;
 const PAGE: usize = 4096;
 
-/// Measures all, in about `seconds`; one line of JSON.
+/// Measures all, in about `seconds`.
 ///
 /// # Errors
 /// A library that cannot be loaded, or lacks the functions.
-pub fn measure(api: Api, library: &str, seconds: f64) -> Result<String, String> {
+pub fn measure(api: Api, library: &str, seconds: f64) -> Result<Measured, String> {
     let begin = Instant::now();
     let functions = load(api, library)?;
     let loaded = begin.elapsed();
@@ -48,67 +108,39 @@ pub fn measure(api: Api, library: &str, seconds: f64) -> Result<String, String> 
     let first = begin.elapsed() - loaded;
     let slice = Duration::from_secs_f64(seconds / (SIZES.len() + 1 + BATCHES.len() + 2 * THREADS.len()) as f64);
 
+    let pairs = SIZES.map(|bytes| (bytes, false)).into_iter().chain([(SIZES[SIZES.len() - 1], true)]);
+    let pairs =
+        pairs.map(|(bytes, touched)| Pair { bytes: bytes as u64, touched, ns: pair(functions, bytes, touched, slice) }).collect();
+    let batches =
+        BATCHES.map(|(bytes, alive)| Batch { bytes: bytes as u64, alive, ns: batch(functions, bytes, alive, slice) }).into();
+    let rows = [64, 1 << 20].into_iter().flat_map(|bytes| THREADS.map(|threads| (bytes, threads)));
+    let threads = rows
+        .map(|(bytes, threads)| Together { bytes: bytes as u64, threads, ns: together(functions, bytes, threads, slice) })
+        .collect();
     let us = |time: Duration| time.as_secs_f64() * 1e6;
-    let mut line = format!("{{\"load_us\":{:.1},\"first_call_us\":{:.1},\"pairs\":[", us(loaded), us(first));
-    let mut comma = "";
-    let mut put = |line: &mut String, text: std::fmt::Arguments| {
-        // Writing to a String cannot fail.
-        let _ = write!(line, "{comma}{text}");
-        comma = ",";
-    };
-    for bytes in SIZES {
-        let ns = pair(functions, bytes, false, slice);
-        put(&mut line, format_args!("{{\"bytes\":{bytes},\"touched\":false,\"ns\":{ns:.2}}}"));
-    }
-    let bytes = SIZES[SIZES.len() - 1];
-    let ns = pair(functions, bytes, true, slice);
-    put(&mut line, format_args!("{{\"bytes\":{bytes},\"touched\":true,\"ns\":{ns:.2}}}"));
-    line.push_str("],\"batches\":[");
-    comma = "";
-    let mut put = |line: &mut String, text: std::fmt::Arguments| {
-        let _ = write!(line, "{comma}{text}");
-        comma = ",";
-    };
-    for (bytes, alive) in BATCHES {
-        let ns = batch(functions, bytes, alive, slice);
-        put(&mut line, format_args!("{{\"bytes\":{bytes},\"alive\":{alive},\"ns\":{ns:.2}}}"));
-    }
-    line.push_str("],\"threads\":[");
-    comma = "";
-    let mut put = |line: &mut String, text: std::fmt::Arguments| {
-        let _ = write!(line, "{comma}{text}");
-        comma = ",";
-    };
-    for bytes in [64, 1 << 20] {
-        for threads in THREADS {
-            let ns = together(functions, bytes, threads, slice);
-            put(&mut line, format_args!("{{\"bytes\":{bytes},\"threads\":{threads},\"ns\":{ns:.2}}}"));
-        }
-    }
-    line.push_str("]}");
-    Ok(line)
+    Ok(Measured { load_us: us(loaded), first_call_us: us(first), pairs, batches, threads })
 }
 
-/// Bytes that stay when 512 MiB in blocks of `bytes` were alive and all of them are freed; one line of JSON.
+/// Bytes that stay when 512 MiB in blocks of `bytes` were alive and all of them are freed.
 ///
 /// # Errors
 /// As for [`measure`].
-pub fn left(api: Api, library: &str, bytes: usize) -> Result<String, String> {
+pub fn left(api: Api, library: &str, bytes: usize) -> Result<Left, String> {
     let functions = load(api, library)?;
     // SAFETY: a block that is freed at once. What a library takes for itself at its first call is not counted.
     unsafe { (functions.free)((functions.malloc)(bytes)) };
-    Ok(format!("{{\"bytes\":{bytes},\"live\":{LIVE},\"left\":{}}}", left_behind(functions, bytes)))
+    Ok(Left { bytes: bytes as u64, live: LIVE as u64, left: left_behind(functions, bytes) })
 }
 
 /// Loads, calls once and leaves: what a program pays that hardly uses the library.
 ///
 /// # Errors
 /// As for [`measure`].
-pub fn start(api: Api, library: &str) -> Result<String, String> {
+pub fn start(api: Api, library: &str) -> Result<(), String> {
     let functions = load(api, library)?;
     // SAFETY: a block that is freed at once.
     unsafe { (functions.free)((functions.malloc)(64)) };
-    Ok("{}".to_owned())
+    Ok(())
 }
 
 fn load(api: Api, library: &str) -> Result<Functions, String> {
@@ -260,8 +292,9 @@ mod tests {
 
     #[test]
     fn the_c_library_is_measured() {
-        let line = measure(Api::Libc, "", 0.01).expect("malloc is there");
-        assert!(line.starts_with("{\"load_us\":") && line.matches("\"threads\":").count() == 9 && line.ends_with("]}"), "{line}");
+        let measured = measure(Api::Libc, "", 0.01).expect("malloc is there");
+        assert_eq!((measured.pairs.len(), measured.batches.len(), measured.threads.len()), (6, 4, 8));
+        assert!(measured.pairs[5].touched && measured.pairs.iter().all(|pair| pair.ns > 0.0), "{measured:?}");
         assert!(measure(Api::Hbw, "/nowhere/libmemkind.so.0", 0.01).is_err_and(|why| why.contains("cannot be loaded")));
     }
 }

@@ -4,12 +4,11 @@
 //! The tree is bulk-loaded and read only, and its nodes lie in a random order: neighbours in key are not neighbours in memory. All
 //! threads share it. Invariant: a node's words follow from its number, so that each is written, and checked, where it lies.
 
-use std::time::Instant;
-
 use crate::buffer::Buffer;
+use crate::frame::{Checked, Setup, digest};
 use crate::mapped_file::Pattern;
 use crate::permutation::Permutation;
-use crate::report::{Report, Verified};
+use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 use crate::zipf::{YCSB_THETA, Zipf};
 use nearfar_core::random_numbers::{Random, below, mix};
@@ -109,7 +108,7 @@ impl Shape {
 pub fn btree(setting: &Setting, operations: u64) -> Result<Report, Error> {
     // One node more than the tree has: the heap does not begin a node with a page.
     let room = (setting.data_bytes / size_of::<u64>() / NODE).max(2);
-    let setup = Instant::now();
+    let setup = Setup::begin(setting);
     let mut memory = Buffer::<u64>::zeroed(&setting.placement, room * NODE)?;
     memory.announce(Pattern::Sequential);
     let shape = Shape::new(room - 1);
@@ -118,38 +117,16 @@ pub fn btree(setting: &Setting, operations: u64) -> Result<Report, Error> {
     thread_team::map(setting.split(&mut memory[words.clone()], NODE), |(first, part)| {
         part.chunks_exact_mut(NODE).enumerate().for_each(|(place, words)| shape.write(first / NODE + place, words));
     });
-    let setup_seconds = setup.elapsed().as_secs_f64();
 
     memory.announce(Pattern::Random);
     let per_thread = operations.div_ceil(setting.threads.max(1) as u64);
     let shares = (0..setting.threads.max(1) as u64).map(|seed| Share::new(&memory[words.clone()], &shape, seed));
-    let (repetitions, shares) =
-        thread_team::run(setting, shares.collect(), AfterLimit::Continue, |share, _, watch| look_up(share, per_thread, watch));
-    let mut wrong: u64 = shares.into_iter().map(|share| share.wrong).sum();
+    let (ran, shares) = setup.run(shares.collect(), AfterLimit::Continue, |share, _, watch| look_up(share, per_thread, watch));
+    let wrong_reads: u64 = shares.into_iter().map(|share| share.wrong).sum();
 
-    let verify = Instant::now();
-    let mut checksum = 0u64;
-    if setting.verify {
-        memory.announce(Pattern::Sequential);
-        for (bad, sum) in thread_team::map(setting.split(&mut memory[words], NODE), |(first, part)| check(&shape, first, part)) {
-            wrong += bad;
-            checksum = checksum.wrapping_add(sum);
-        }
-    }
-    Ok(Report {
-        workload: "btree",
-        operation: "look-ups",
-        placement: setting.placement.name(),
-        data_bytes: room * NODE * size_of::<u64>(),
-        threads: setting.threads,
-        setup_seconds,
-        repetitions,
-        verify_seconds: verify.elapsed().as_secs_f64(),
-        // What was read was checked anyway.
-        verified: Verified::of(setting.verify || wrong > 0, wrong),
-        checksum,
-        latencies: Vec::new(),
-    })
+    memory.announce(Pattern::Sequential);
+    let (wrong, checksum) = ran.check(setting.split(&mut memory[words], NODE), |(first, part)| check(&shape, first, part));
+    Ok(ran.report("btree", "look-ups", room * NODE * size_of::<u64>(), (wrong_reads + wrong, checksum)))
 }
 
 impl<'a> Share<'a> {
@@ -215,42 +192,25 @@ fn look_up(share: &mut Share, operations: u64, watch: &Watch) -> thread_team::Do
 }
 
 /// (wrong nodes, digest) of a part of the tree that begins at word `first`.
-fn check(shape: &Shape, first: usize, part: &[u64]) -> (u64, u64) {
-    let (mut wrong, mut digest) = (0, 0u64);
+fn check(shape: &Shape, first: usize, part: &[u64]) -> Checked {
+    let (mut wrong, mut sum) = (0, 0u64);
     for (place, node) in part.chunks_exact(NODE).enumerate().map(|(offset, node)| (first / NODE + offset, node)) {
         let mut right = [0; NODE];
         shape.write(place, &mut right);
         wrong += u64::from(node != right);
-        for (offset, word) in node.iter().enumerate() {
-            digest = digest.wrapping_add(word.wrapping_mul(2 * (place * NODE + offset) as u64 + 1));
-        }
+        sum = sum.wrapping_add(digest(place * NODE, node.iter().copied()));
     }
-    (wrong, digest)
+    (wrong, sum)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::Placement;
-
-    fn setting(threads: usize) -> Setting {
-        Setting { data_bytes: 4 << 20, placement: Placement::Heap, threads, repetitions: 2, limit: None, verify: true }
-    }
 
     fn tree(shape: &Shape) -> Vec<u64> {
         let mut nodes = vec![0; shape.nodes() * NODE];
         nodes.chunks_exact_mut(NODE).enumerate().for_each(|(place, words)| shape.write(place, words));
         nodes
-    }
-
-    #[test]
-    fn digest_does_not_depend_on_threads_or_placement() {
-        let one = btree(&setting(1), 10_000).expect("btree");
-        let path = std::env::temp_dir().join(format!("nearfar-btree-{}", std::process::id()));
-        let two = btree(&Setting { placement: Placement::AdvisedFile(path), ..setting(2) }, 10_000).expect("btree");
-        assert_eq!((one.verified, two.verified), (Verified::Right, Verified::Right));
-        assert_eq!(one.checksum, two.checksum);
-        assert_eq!(two.repetitions[1].operations, 10_000);
     }
 
     #[test]

@@ -3,10 +3,10 @@
 //! Every block is filled with a tag of its own, checked when it is freed. Does not use buffers: the allocator is what is measured.
 
 use std::io;
-use std::time::Instant;
 
 use crate::buffer::Placement;
-use crate::report::{Report, Verified};
+use crate::frame::Setup;
+use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 use nearfar_core::random_numbers::{Random, below, mix};
 
@@ -47,18 +47,15 @@ pub fn churn(setting: &Setting, replacements: u64) -> Result<Report, Error> {
     }
     let threads = setting.threads.max(1);
     let blocks = (setting.data_bytes / size_of::<u64>() / MEAN_WORDS / threads).max(1);
-    let setup = Instant::now();
+    let setup = Setup::begin(setting);
     let shares = thread_team::map((0..threads).collect(), |thread| {
         let mut rng = Random::new(thread as u64);
         Share { live: (0..blocks).map(|_| block(rng.next())).collect(), rng, wrong: 0 }
     });
-    let setup_seconds = setup.elapsed().as_secs_f64();
 
     let per_thread = replacements.div_ceil(threads as u64);
-    let (repetitions, mut shares) =
-        thread_team::run(setting, shares, AfterLimit::Continue, |share, _, watch| replace(share, per_thread, watch));
+    let (ran, mut shares) = setup.run(shares, AfterLimit::Continue, |share, _, watch| replace(share, per_thread, watch));
 
-    let verify = Instant::now();
     let mut checksum = 0u64;
     if setting.verify {
         for share in &mut shares {
@@ -67,19 +64,7 @@ pub fn churn(setting: &Setting, replacements: u64) -> Result<Report, Error> {
         }
     }
     let wrong = shares.iter().map(|share| share.wrong).sum::<u64>();
-    Ok(Report {
-        workload: "churn",
-        operation: "replacements",
-        placement: setting.placement.name(),
-        data_bytes: setting.data_bytes,
-        threads,
-        setup_seconds,
-        repetitions,
-        verify_seconds: verify.elapsed().as_secs_f64(),
-        verified: Verified::of(setting.verify || wrong > 0, wrong),
-        checksum,
-        latencies: Vec::new(),
-    })
+    Ok(ran.report("churn", "replacements", setting.data_bytes, (wrong, checksum)))
 }
 
 fn replace(share: &mut Share, replacements: u64, watch: &Watch) -> thread_team::Done {
@@ -108,12 +93,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_verified_and_deterministic() {
-        let setting =
-            Setting { data_bytes: 8 << 20, placement: Placement::Heap, threads: 2, repetitions: 2, limit: None, verify: true };
-        let (first, second) = (churn(&setting, 5000).expect("churn"), churn(&setting, 5000).expect("churn"));
-        assert_eq!((first.verified, first.checksum), (Verified::Right, second.checksum));
-        assert!(churn(&Setting { placement: Placement::MappedFile("x".into()), ..setting }, 1).is_err());
+    fn files_are_refused() {
+        let placement = Placement::MappedFile("x".into());
+        assert!(churn(&Setting { placement, ..Setting::new(8 << 20, 2, 2) }, 1).is_err());
     }
 
     #[test]

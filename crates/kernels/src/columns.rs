@@ -4,11 +4,10 @@
 //! in the same order. Each page of a is needed again only after a walk over all rows. `s` changes with every sweep; values are small
 //! integers, so that sums are exact.
 
-use std::time::Instant;
-
 use crate::buffer::Buffer;
+use crate::frame::{Checked, Setup, digest};
 use crate::mapped_file::Pattern;
-use crate::report::{Report, Verified};
+use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 use nearfar_core::random_numbers::mix;
 
@@ -35,7 +34,7 @@ fn offset(sweep: usize) -> f64 {
 /// element; its traffic is 16 bytes.
 pub fn columns(setting: &Setting) -> Result<Report, Error> {
     let order = (((setting.data_bytes / 2 / size_of::<f64>()) as f64).sqrt() as usize / PANEL).max(1) * PANEL;
-    let setup = Instant::now();
+    let setup = Setup::begin(setting);
     let mut a = Buffer::<f64>::zeroed(&setting.placement, order * order)?;
     let mut b = Buffer::<f64>::zeroed(&setting.placement, order * order)?;
     [&a, &b].iter().for_each(|matrix| matrix.announce(Pattern::Sequential));
@@ -46,41 +45,18 @@ pub fn columns(setting: &Setting) -> Result<Report, Error> {
         rows.fill(-1.0);
         Share { rows, first: first / order, done: 0 }
     });
-    let setup_seconds = setup.elapsed().as_secs_f64();
 
     let source = &*a;
-    let (repetitions, shares) = thread_team::run(setting, shares, AfterLimit::End, |share, sweep, watch| {
-        copy(share, source, order, offset(sweep), watch)
-    });
+    let (ran, shares) =
+        setup.run(shares, AfterLimit::End, |share, sweep, watch| copy(share, source, order, offset(sweep), watch));
 
-    let verify = Instant::now();
-    let (mut wrong, mut checksum) = (0, 0u64);
-    if setting.verify {
-        let last = repetitions.len().saturating_sub(1);
-        let before = if last == 0 { None } else { Some(offset(last - 1)) };
-        for (bad, sum) in thread_team::map(shares, |share| check(&share, order, offset(last), before)) {
-            wrong += bad;
-            checksum = checksum.wrapping_add(sum);
-        }
-        wrong += thread_team::map(setting.split(&mut a, PANEL * order), |(first, rows)| {
-            rows.iter().enumerate().filter(|(place, value)| **value != a_at(first + place)).count() as u64
-        })
-        .into_iter()
-        .sum::<u64>();
-    }
-    Ok(Report {
-        workload: "columns",
-        operation: "elements",
-        placement: setting.placement.name(),
-        data_bytes: 2 * order * order * size_of::<f64>(),
-        threads: setting.threads,
-        setup_seconds,
-        repetitions,
-        verify_seconds: verify.elapsed().as_secs_f64(),
-        verified: Verified::of(setting.verify, wrong),
-        checksum,
-        latencies: Vec::new(),
-    })
+    let last = ran.last();
+    let before = last.checked_sub(1).map(offset);
+    let (wrong, checksum) = ran.check(shares, |share| check(&share, order, offset(last), before));
+    let (wrong_source, _) = ran.check(setting.split(&mut a, PANEL * order), |(first, rows)| {
+        (rows.iter().enumerate().filter(|(place, value)| **value != a_at(first + place)).count() as u64, 0)
+    });
+    Ok(ran.report("columns", "elements", 2 * order * order * size_of::<f64>(), (wrong + wrong_source, checksum)))
 }
 
 fn copy(share: &mut Share, a: &[f64], order: usize, offset: f64, watch: &Watch) -> thread_team::Done {
@@ -102,7 +78,7 @@ fn copy(share: &mut Share, a: &[f64], order: usize, offset: f64, watch: &Watch) 
 }
 
 /// (wrong values, digest) of one share. Rows that the last sweep did not come to hold what the one before wrote.
-fn check(share: &Share, order: usize, last: f64, before: Option<f64>) -> (u64, u64) {
+fn check(share: &Share, order: usize, last: f64, before: Option<f64>) -> Checked {
     let (mut wrong, mut sum) = (0u64, 0u64);
     for (number, row) in share.rows.chunks_exact(order).enumerate() {
         let offset = if number < share.done { Some(last) } else { before };
@@ -110,8 +86,8 @@ fn check(share: &Share, order: usize, last: f64, before: Option<f64>) -> (u64, u
         for (place, value) in row.iter().enumerate() {
             let expected = offset.map_or(-1.0, |offset| a_at(place * order + column) + offset);
             wrong += u64::from(*value != expected);
-            sum = sum.wrapping_add(value.to_bits().wrapping_mul(2 * (column * order + place) as u64 + 1));
         }
+        sum = sum.wrapping_add(digest(column * order, row.iter().map(|value| value.to_bits())));
     }
     (wrong, sum)
 }
@@ -119,21 +95,6 @@ fn check(share: &Share, order: usize, last: f64, before: Option<f64>) -> (u64, u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::Placement;
-    use std::time::Duration;
-
-    fn setting(threads: usize, limit: Option<Duration>) -> Setting {
-        Setting { data_bytes: 2 << 20, placement: Placement::Heap, threads, repetitions: 2, limit, verify: true }
-    }
-
-    #[test]
-    fn the_copy_is_right_for_every_thread_count() {
-        let reports: Vec<_> = (1..4).map(|threads| columns(&setting(threads, None)).expect("columns")).collect();
-        assert!(reports.iter().all(|report| report.verified == Verified::Right && report.checksum == reports[0].checksum));
-        assert_eq!(reports[1].repetitions[1].operations, 360 * 360);
-        let cut = columns(&setting(2, Some(Duration::ZERO))).expect("columns");
-        assert!(!cut.repetitions[0].complete && cut.verified == Verified::Right);
-    }
 
     #[test]
     fn a_wrong_value_is_told() {

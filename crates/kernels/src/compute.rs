@@ -2,9 +2,8 @@
 //!
 //! Eight chains of multiplication and addition per thread, in integers, so that every result is known and verified.
 
-use std::time::Instant;
-
-use crate::report::{Report, Verified};
+use crate::frame::Setup;
+use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 use nearfar_core::random_numbers::mix;
 
@@ -57,26 +56,13 @@ fn jump(value: u64, mut steps: u64) -> u64 {
 pub fn compute(setting: &Setting, steps: u64) -> Result<Report, Error> {
     let threads = setting.threads.max(1);
     let per_thread = steps.div_ceil(threads as u64);
+    let setup = Setup::begin(setting);
     let shares = (0..threads as u64).map(|seed| Share { chains: start(seed), seed, steps: 0 }).collect();
-    let (repetitions, shares) =
-        thread_team::run(setting, shares, AfterLimit::End, |share: &mut Share, _, watch| work(share, per_thread, watch));
-    let verify = Instant::now();
+    let (ran, shares) = setup.run(shares, AfterLimit::End, |share: &mut Share, _, watch| work(share, per_thread, watch));
     let is_wrong = |share: &&Share| start(share.seed).map(|value| jump(value, share.steps)) != share.chains;
-    let wrong = if setting.verify { shares.iter().filter(is_wrong).count() as u64 } else { 0 };
+    let wrong = shares.iter().filter(is_wrong).count() as u64;
     let checksum = shares.iter().flat_map(|share| share.chains).fold(0u64, |sum, value| mix(sum).wrapping_add(value));
-    Ok(Report {
-        workload: "compute",
-        operation: "steps",
-        placement: setting.placement.name(),
-        data_bytes: 0,
-        threads,
-        setup_seconds: 0.0,
-        repetitions,
-        verify_seconds: verify.elapsed().as_secs_f64(),
-        verified: Verified::of(setting.verify, wrong),
-        checksum: if setting.verify { checksum } else { 0 },
-        latencies: Vec::new(),
-    })
+    Ok(ran.report("compute", "steps", 0, if setting.verify { (wrong, checksum) } else { (0, 0) }))
 }
 
 fn work(share: &mut Share, steps: u64, watch: &Watch) -> thread_team::Done {
@@ -96,8 +82,6 @@ fn work(share: &mut Share, steps: u64, watch: &Watch) -> thread_team::Done {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::Placement;
-    use std::time::Duration;
 
     #[test]
     fn results_are_known_without_computing_them() {
@@ -105,16 +89,5 @@ mod tests {
         advance(&mut chains, 1000);
         assert_eq!(start(3).map(|value| jump(value, 1000)), chains);
         assert_ne!(start(3).map(|value| jump(value, 999)), chains);
-    }
-
-    #[test]
-    fn runs_are_verified_and_end_at_their_limit() {
-        let setting =
-            Setting { data_bytes: 0, placement: Placement::Heap, threads: 3, repetitions: 2, limit: None, verify: true };
-        let report = compute(&setting, 100_000).expect("runs");
-        assert_eq!((report.verified, report.repetitions.len()), (Verified::Right, 2));
-        assert_eq!(report.repetitions[0].operations, 3 * 100_000u64.div_ceil(3));
-        let report = compute(&Setting { limit: Some(Duration::ZERO), ..setting }, u64::MAX / 8).expect("runs");
-        assert_eq!((report.verified, report.repetitions[0].complete), (Verified::Right, false));
     }
 }

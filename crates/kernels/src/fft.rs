@@ -6,9 +6,9 @@
 
 use std::f64::consts::TAU;
 use std::ops::Range;
-use std::time::Instant;
 
 use crate::buffer::Buffer;
+use crate::frame::{Setup, digest};
 use crate::mapped_file::Pattern;
 use crate::report::{Report, Verified};
 use crate::thread_team::{self, AfterLimit, Error, Setting};
@@ -94,51 +94,34 @@ const fn reversed(index: usize, len: usize) -> usize {
 /// Verified exactly but for rounding, after a transform back where the last one went forth; not where the time limit cut one off.
 pub fn fft(setting: &Setting) -> Result<Report, Error> {
     let shape = Shape::new(setting.data_bytes);
-    let setup = Instant::now();
+    let setup = Setup::begin(setting);
     let mut data = Buffer::<f64>::zeroed(&setting.placement, POINT * shape.points())?;
     data.announce(Pattern::Sequential);
     thread_team::map(setting.split(&mut data, POINT), |(first, part)| {
         part.iter_mut().enumerate().for_each(|(offset, value)| *value = initial(first + offset));
     });
     let mut spaces = vec![vec![Cell::default(); shape.edges[0]]; setting.threads.max(1)];
-    let setup_seconds = setup.elapsed().as_secs_f64();
 
     // One member, who sends a crew along each axis: parts differ by axis, and an axis must end before the next begins.
     let member = (&mut *data, &mut spaces);
-    let (repetitions, _) = thread_team::run(setting, vec![member], AfterLimit::End, |(data, spaces), number, watch| {
+    let (ran, _) = setup.run(vec![member], AfterLimit::End, |(data, spaces), number, watch| {
         let direction = if number % 2 == 0 { Direction::Forth } else { Direction::Back };
         let points = transform(setting, &shape, data, spaces, direction, &|| watch.is_over());
         (points * 2 * size_of::<[f64; POINT]>() as u64, points)
     });
 
-    let verify = Instant::now();
-    let finished = repetitions.iter().all(|repetition| repetition.complete);
-    let (mut wrong, mut checksum) = (0, 0u64);
-    if setting.verify {
-        checksum = thread_team::map(setting.split(&mut data, POINT), |(first, part)| digest(first, part))
-            .into_iter()
-            .fold(0, u64::wrapping_add);
-        if finished {
-            if repetitions.len() % 2 == 1 {
-                transform(setting, &shape, &mut data, &mut spaces, Direction::Back, &|| false);
-            }
-            wrong =
-                thread_team::map(setting.split(&mut data, POINT), |(first, part)| wrong_values(first, part)).into_iter().sum();
+    let (_, checksum) =
+        ran.check(setting.split(&mut data, POINT), |(first, part)| (0, digest(first, part.iter().map(|value| value.to_bits()))));
+    let verify_values = setting.verify && ran.finished();
+    let mut wrong = 0;
+    if verify_values {
+        if ran.last() % 2 == 0 {
+            transform(setting, &shape, &mut data, &mut spaces, Direction::Back, &|| false);
         }
+        (wrong, _) = ran.check(setting.split(&mut data, POINT), |(first, part)| (wrong_values(first, part), 0));
     }
-    Ok(Report {
-        workload: "fft",
-        operation: "points",
-        placement: setting.placement.name(),
-        data_bytes: shape.points() * size_of::<[f64; POINT]>(),
-        threads: setting.threads,
-        setup_seconds,
-        repetitions,
-        verify_seconds: verify.elapsed().as_secs_f64(),
-        verified: Verified::of(setting.verify && finished, wrong),
-        checksum,
-        latencies: Vec::new(),
-    })
+    let (data_bytes, verified) = (shape.points() * size_of::<[f64; POINT]>(), Verified::of(verify_values, wrong));
+    Ok(Report { verified, ..ran.report("fft", "points", data_bytes, (wrong, checksum)) })
 }
 
 /// Takes `data` through the three axes with one thread for each of `spaces`; returns the points done, of three times all of them.
@@ -239,11 +222,6 @@ fn across(shape: &Shape, strips: &mut [&mut [f64]], range: Range<usize>, space: 
     }
 }
 
-fn digest(first: usize, part: &[f64]) -> u64 {
-    let weighed = part.iter().enumerate().map(|(offset, value)| value.to_bits().wrapping_mul(2 * (first + offset) as u64 + 1));
-    weighed.fold(0, u64::wrapping_add)
-}
-
 /// Values that are not what they were at first. Written so that a NaN is wrong.
 fn wrong_values(first: usize, part: &[f64]) -> u64 {
     let right = part.iter().enumerate().filter(|(offset, value)| (**value - initial(first + offset)).abs() <= TOLERANCE);
@@ -253,27 +231,6 @@ fn wrong_values(first: usize, part: &[f64]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::Placement;
-    use std::time::Duration;
-
-    fn setting(threads: usize, repetitions: usize, limit: Option<Duration>) -> Setting {
-        Setting { data_bytes: 3 << 20, placement: Placement::Heap, threads, repetitions, limit, verify: true }
-    }
-
-    #[test]
-    fn forth_and_back_is_right_for_every_thread_count_and_placement() {
-        for repetitions in 1..4 {
-            let mut reports: Vec<_> =
-                [1, 2, 3, 100].map(|threads| fft(&setting(threads, repetitions, None)).expect("fft")).into();
-            let path = std::env::temp_dir().join(format!("nearfar-fft-{}", std::process::id()));
-            let mapped = Setting { placement: Placement::MappedFile(path), ..setting(2, repetitions, None) };
-            reports.push(fft(&mapped).expect("fft"));
-            assert!(reports.iter().all(|report| report.verified == Verified::Right && report.checksum == reports[0].checksum));
-            assert!(reports.iter().all(|report| report.repetitions[0].operations == 3 * (1 << 17)));
-        }
-        let cut = fft(&setting(2, 3, Some(Duration::ZERO))).expect("fft");
-        assert!(!cut.repetitions[0].complete && cut.repetitions.len() == 1 && cut.verified == Verified::Skipped);
-    }
 
     #[test]
     fn the_transform_is_the_sum_that_defines_it() {
@@ -281,7 +238,9 @@ mod tests {
         assert_eq!(shape.edges, [16, 16, 8]);
         let before: Vec<f64> = (0..POINT * shape.points()).map(initial).collect();
         let mut data = before.clone();
-        transform(&setting(2, 1, None), &shape, &mut data, &mut vec![vec![Cell::default(); 16]; 2], Direction::Forth, &|| false);
+        transform(&Setting::new(0, 2, 1), &shape, &mut data, &mut vec![vec![Cell::default(); 16]; 2], Direction::Forth, &|| {
+            false
+        });
         for (x, y, z) in [(0, 0, 0), (1, 0, 0), (0, 3, 0), (0, 0, 5), (15, 9, 2)] {
             let (mut re, mut im) = (0.0, 0.0);
             for (index, point) in before.chunks_exact(POINT).enumerate() {

@@ -6,9 +6,9 @@
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
 use crate::buffer::Buffer;
+use crate::frame::Setup;
 use crate::gemm_tile::{self, COLUMNS, ROWS, Scratch};
 use crate::report::{Report, Verified};
 use crate::thread_team::{self, AfterLimit, Error, Setting};
@@ -75,7 +75,7 @@ pub fn gemm(setting: &Setting, near_bytes: usize) -> Result<Report, Error> {
     let tiling = Tiling::new(setting.data_bytes, near_bytes);
     let Tiling { tiles, size } = tiling;
     let values = tiling.order() * tiling.order();
-    let setup = Instant::now();
+    let setup = Setup::begin(setting);
     let mut matrices = [
         Buffer::<f32>::zeroed(&setting.placement, values)?,
         Buffer::<f32>::zeroed(&setting.placement, values)?,
@@ -90,7 +90,6 @@ pub fn gemm(setting: &Setting, near_bytes: usize) -> Result<Report, Error> {
         });
     }
     c.fill(0.0);
-    let setup_seconds = setup.elapsed().as_secs_f64();
 
     let members = (0..setting.threads.max(1)).map(|_| (Scratch::new(), Vec::with_capacity(tiles * tiles)));
     let mut members: Vec<(Scratch, Vec<&mut [f32]>)> = members.collect();
@@ -109,7 +108,7 @@ pub fn gemm(setting: &Setting, near_bytes: usize) -> Result<Report, Error> {
     // The first step that is not to be done, decided by the first thread before the barrier that ends the step before.
     let end = AtomicUsize::new(usize::MAX);
     let (a_values, b_values) = (&**a, &**b);
-    let (repetitions, _) = thread_team::run(setting, shares, AfterLimit::End, |share, _, watch| {
+    let (ran, _) = setup.run(shares, AfterLimit::End, |share, _, watch| {
         let (((scratch, c), first), rows) = share;
         let mut steps = 0;
         for (number, c) in c.iter_mut().enumerate() {
@@ -132,17 +131,14 @@ pub fn gemm(setting: &Setting, near_bytes: usize) -> Result<Report, Error> {
         done(steps, *rows, size)
     });
 
-    let verify = Instant::now();
-    let finished = repetitions.iter().all(|repetition| repetition.complete);
-    let verified = if setting.verify && finished {
+    let verify_product = setting.verify && ran.finished();
+    let mut wrong = 0;
+    if verify_product {
         let x: Vec<i64> = (0..tiling.order()).map(|index| (mix(index as u64) % 1000) as i64).collect();
         let expected = tiling.times(a, &tiling.times(b, &x));
-        let times = repetitions.len() as i64;
-        let wrong = tiling.times(c, &x).iter().zip(expected).filter(|(c, ab)| **c != times * ab).count() as u64;
-        if wrong == 0 { Verified::Right } else { Verified::Wrong(wrong) }
-    } else {
-        Verified::Skipped
-    };
+        let times = ran.last() as i64 + 1;
+        wrong = tiling.times(c, &x).iter().zip(expected).filter(|(c, ab)| **c != times * ab).count() as u64;
+    }
     let mut checksum = 0u64;
     if setting.verify {
         // By row and column, not by memory, so that the digest is the same for every tiling.
@@ -153,19 +149,8 @@ pub fn gemm(setting: &Setting, near_bytes: usize) -> Result<Report, Error> {
             }
         });
     }
-    Ok(Report {
-        workload: "gemm",
-        operation: "flop",
-        placement: setting.placement.name(),
-        data_bytes: 3 * values * size_of::<f32>(),
-        threads: setting.threads,
-        setup_seconds,
-        repetitions,
-        verify_seconds: verify.elapsed().as_secs_f64(),
-        verified,
-        checksum,
-        latencies: Vec::new(),
-    })
+    let verified = Verified::of(verify_product, wrong);
+    Ok(Report { verified, ..ran.report("gemm", "flop", 3 * values * size_of::<f32>(), (wrong, checksum)) })
 }
 
 fn done(steps: usize, rows: usize, size: usize) -> thread_team::Done {
@@ -183,23 +168,6 @@ fn row_shares(size: usize, threads: usize) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::Placement;
-
-    #[test]
-    fn product_is_exact_for_every_thread_count() {
-        let setting = |threads| Setting {
-            data_bytes: 12 * 480 * 480,
-            placement: Placement::Heap,
-            threads,
-            repetitions: 2,
-            limit: None,
-            verify: true,
-        };
-        let reports: Vec<_> = (1..4).map(|threads| gemm(&setting(threads), 12 * 480 * 480 / 3).expect("gemm")).collect();
-        assert!(reports.iter().all(|report| report.verified == Verified::Right));
-        assert!(reports.iter().all(|report| report.checksum == reports[0].checksum));
-        assert_eq!(reports[2].repetitions[0].operations, 2 * 432 * 432 * 432);
-    }
 
     #[test]
     fn three_tiles_take_half_of_near() {

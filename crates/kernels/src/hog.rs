@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use nearfar_sys::affinity;
+use serde::{Deserialize, Serialize};
 
 use crate::compute;
 
@@ -20,7 +21,7 @@ pub enum HogResource {
 }
 
 /// What a hog has taken.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub struct HogUsage {
     /// Threads: fewer than CPUs where no more could be started. With none of them the rest is 0 as well.
     pub threads: usize,

@@ -4,11 +4,10 @@
 //! Each thread joins relations of its own with a table of its own, as after a partition by key. So the digest depends on the number of
 //! threads. The stored values change with every repetition, so that a slot left over from the one before shows in its sums.
 
-use std::time::Instant;
-
 use crate::buffer::Buffer;
+use crate::frame::{Checked, Setup, weight};
 use crate::mapped_file::Pattern;
-use crate::report::{Report, Verified};
+use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 use nearfar_core::random_numbers::{below, mix};
 
@@ -112,7 +111,7 @@ impl<'a> Share<'a> {
 /// besides that of clearing the table.
 pub fn join(setting: &Setting) -> Result<Report, Error> {
     let units = (setting.data_bytes / size_of::<u64>() / UNITS.iter().sum::<usize>()).max(1);
-    let setup = Instant::now();
+    let setup = Setup::begin(setting);
     let mut build = Buffer::<u64>::zeroed(&setting.placement, units * UNITS[0])?;
     let mut table = Buffer::<u64>::zeroed(&setting.placement, units * UNITS[1])?;
     let mut probe = Buffer::<u64>::zeroed(&setting.placement, units * UNITS[2])?;
@@ -124,31 +123,11 @@ pub fn join(setting: &Setting) -> Result<Report, Error> {
     let shares = thread_team::map(parts.collect(), |(((first, build), (_, table)), (_, probe))| {
         Share::new(build, table, probe, first / ROW)
     });
-    let setup_seconds = setup.elapsed().as_secs_f64();
 
-    let (repetitions, shares) = thread_team::run(setting, shares, AfterLimit::End, join_once);
+    let (ran, shares) = setup.run(shares, AfterLimit::End, join_once);
 
-    let verify = Instant::now();
-    let (mut wrong, mut checksum) = (0, 0u64);
-    if setting.verify {
-        for (bad, sum) in thread_team::map(shares, |share| check(&share)) {
-            wrong += bad;
-            checksum = checksum.wrapping_add(sum);
-        }
-    }
-    Ok(Report {
-        workload: "join",
-        operation: "rows",
-        placement: setting.placement.name(),
-        data_bytes,
-        threads: setting.threads,
-        setup_seconds,
-        repetitions,
-        verify_seconds: verify.elapsed().as_secs_f64(),
-        verified: Verified::of(setting.verify, wrong),
-        checksum,
-        latencies: Vec::new(),
-    })
+    let checked = ran.check(shares, |share| check(&share));
+    Ok(ran.report("join", "rows", data_bytes, checked))
 }
 
 fn join_once(share: &mut Share, number: usize, watch: &Watch) -> thread_team::Done {
@@ -227,7 +206,7 @@ fn seek(table: &[u64], key: u64, wanted: u64) -> (Option<usize>, usize) {
 }
 
 /// (errors, digest) of one share: relations, table and sums.
-fn check(share: &Share) -> (u64, u64) {
+fn check(share: &Share) -> Checked {
     let build = share.build.chunks_exact(ROW).enumerate().map(|(row, words)| (words, build_row(share.first + row)));
     let probe = share.probe.chunks_exact(ROW).enumerate().map(|(row, words)| (words, share.probe_row(row).0));
     let mut wrong = share.wrong_sums + build.chain(probe).filter(|(words, right)| words != right).count() as u64;
@@ -244,36 +223,21 @@ fn check(share: &Share) -> (u64, u64) {
         wrong += share.wrong_groups(&share.replay(share.probed));
     }
     let groups = share.sums.products.iter().enumerate();
-    let digest =
-        groups.fold(share.sums.matches, |sum, (group, product)| sum.wrapping_add(product.wrapping_mul(2 * group as u64 + 1)));
+    let digest = groups.fold(share.sums.matches, |sum, (group, product)| sum.wrapping_add(product.wrapping_mul(weight(group))));
     (wrong, digest)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::Placement;
+    use crate::report::Verified;
     use std::time::Duration;
-
-    fn setting(threads: usize) -> Setting {
-        Setting { data_bytes: 2 << 20, placement: Placement::Heap, threads, repetitions: 3, limit: None, verify: true }
-    }
-
-    #[test]
-    fn sums_are_right_and_do_not_depend_on_placement() {
-        let heap = join(&setting(3)).expect("join");
-        let path = std::env::temp_dir().join(format!("nearfar-join-{}", std::process::id()));
-        let mapped = join(&Setting { placement: Placement::AdvisedFile(path), ..setting(3) }).expect("join");
-        assert_eq!((heap.verified, mapped.verified), (Verified::Right, Verified::Right));
-        assert_eq!(heap.checksum, mapped.checksum);
-        let rows = heap.data_bytes as u64 / 144 * 6;
-        assert!(heap.repetitions.iter().all(|repetition| repetition.complete && repetition.operations == rows));
-    }
 
     #[test]
     fn a_join_that_is_cut_off_is_verified_all_the_same() {
         for micros in [0, 200, 1000, 3000, 6000] {
-            let report = join(&Setting { limit: Some(Duration::from_micros(micros)), ..setting(2) }).expect("join");
+            let report =
+                join(&Setting { limit: Some(Duration::from_micros(micros)), ..Setting::new(2 << 20, 2, 3) }).expect("join");
             assert_eq!(report.verified, Verified::Right, "{micros}");
         }
     }
@@ -284,7 +248,7 @@ mod tests {
         let [build, table, probe] = &mut memory;
         let mut share = Share::new(build, table, probe, 10);
         let run = |share: &mut Share| {
-            thread_team::run(&Setting { repetitions: 1, ..setting(1) }, vec![share], AfterLimit::End, |share, number, watch| {
+            thread_team::run(&Setting::new(0, 1, 1), vec![share], AfterLimit::End, |share, number, watch| {
                 join_once(share, number, watch)
             });
         };

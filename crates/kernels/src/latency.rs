@@ -6,10 +6,11 @@
 use std::time::Instant;
 
 use crate::buffer::Buffer;
+use crate::frame::Setup;
 use crate::histogram::Histogram;
 use crate::mapped_file::Pattern;
 use crate::permutation::Permutation;
-use crate::report::{Report, Verified};
+use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 use nearfar_core::random_numbers::mix;
 
@@ -44,23 +45,19 @@ pub fn latency(setting: &Setting, which: Pages, touches: u64) -> Result<Report, 
     let step = (which.stride / PAGE).max(1) * WORDS;
     let len = (setting.data_bytes / size_of::<u64>()).max(WORDS);
     let pages = (which.working_bytes / PAGE).clamp(1, len.div_ceil(step));
-    let setup = Instant::now();
+    let setup = Setup::begin(setting);
     let mut memory = Buffer::<u64>::zeroed(&setting.placement, len)?;
     memory.announce(Pattern::Random);
-    for page in memory.chunks_mut(step).take(pages).enumerate() {
-        let (number, words) = page;
+    for (number, words) in memory.chunks_mut(step).take(pages).enumerate() {
         words.iter_mut().take(WORDS).for_each(|word| *word = mix(number as u64));
     }
-    let setup_seconds = setup.elapsed().as_secs_f64();
 
     let order = Permutation::new(pages, 3);
     let toucher = Toucher { order, pages, next: 0, times: Histogram::default(), wrong: 0, sum: 0 };
     let memory = &*memory;
-    let (repetitions, touchers) = thread_team::run(setting, vec![toucher], AfterLimit::Continue, |toucher, _, watch| {
-        touch(toucher, memory, step, touches, watch)
-    });
+    let (ran, touchers) =
+        setup.run(vec![toucher], AfterLimit::Continue, |toucher, _, watch| touch(toucher, memory, step, touches, watch));
 
-    let verify = Instant::now();
     let mut wrong: u64 = touchers.iter().map(|toucher| toucher.wrong).sum();
     if setting.verify {
         let used = memory.chunks(step).take(pages).enumerate();
@@ -68,19 +65,9 @@ pub fn latency(setting: &Setting, which: Pages, touches: u64) -> Result<Report, 
             .flat_map(|(number, words)| words.iter().take(WORDS).filter(move |word| **word != mix(number as u64)))
             .count() as u64;
     }
-    Ok(Report {
-        workload: "latency",
-        operation: "touches",
-        placement: setting.placement.name(),
-        data_bytes: len * size_of::<u64>(),
-        threads: 1,
-        setup_seconds,
-        repetitions,
-        verify_seconds: verify.elapsed().as_secs_f64(),
-        verified: Verified::of(setting.verify || wrong > 0, wrong),
-        checksum: touchers.iter().fold(0, |sum, toucher| toucher.sum.wrapping_add(sum)),
-        latencies: touchers.first().map(|toucher| toucher.times.bins()).unwrap_or_default(),
-    })
+    let checksum = touchers.iter().fold(0, |sum, toucher| toucher.sum.wrapping_add(sum));
+    let latencies = touchers.first().map(|toucher| toucher.times.bins()).unwrap_or_default();
+    Ok(Report { threads: 1, latencies, ..ran.report("latency", "touches", len * size_of::<u64>(), (wrong, checksum)) })
 }
 
 fn touch(toucher: &mut Toucher, memory: &[u64], step: usize, touches: u64, watch: &Watch) -> thread_team::Done {
@@ -108,12 +95,11 @@ fn touch(toucher: &mut Toucher, memory: &[u64], step: usize, touches: u64, watch
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::Placement;
+    use crate::report::Verified;
 
     #[test]
     fn every_touch_is_timed_and_checked() {
-        let setting =
-            Setting { data_bytes: 4 << 20, placement: Placement::Heap, threads: 1, repetitions: 2, limit: None, verify: true };
+        let setting = Setting::new(4 << 20, 1, 2);
         for which in [Pages { working_bytes: 4 << 20, stride: PAGE }, Pages { working_bytes: 1 << 20, stride: 16 * PAGE }] {
             let report = latency(&setting, which, 1000).expect("latency");
             assert_eq!(report.verified, Verified::Right);
@@ -123,8 +109,7 @@ mod tests {
 
     #[test]
     fn the_last_page_may_be_a_part() {
-        let setting =
-            Setting { data_bytes: 10_000, placement: Placement::Heap, threads: 1, repetitions: 1, limit: None, verify: true };
+        let setting = Setting::new(10_000, 1, 1);
         let report = latency(&setting, Pages { working_bytes: 1 << 30, stride: PAGE }, 100).expect("latency");
         assert_eq!(report.verified, Verified::Right);
     }

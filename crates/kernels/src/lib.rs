@@ -22,6 +22,8 @@ pub mod report;
 
 pub mod thread_team;
 
+pub mod frame;
+
 pub mod triad;
 
 pub mod random_updates;

@@ -5,9 +5,8 @@
 //! in the same order whichever thread does it: results are the same to the last bit. The matrix is diagonally dominant, and another
 //! one in every repetition. Does not reach the processor's peak.
 
-use std::time::Instant;
-
 use crate::buffer::Buffer;
+use crate::frame::{Setup, digest};
 use crate::mapped_file::Pattern;
 use crate::report::{Report, Verified};
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
@@ -44,15 +43,14 @@ fn a_at(order: usize, repetition: usize, row: usize, column: usize) -> f64 {
 /// repetition. Not verified where the time limit cut a repetition off.
 pub fn lu(setting: &Setting) -> Result<Report, Error> {
     let order = (((setting.data_bytes / size_of::<f64>()) as f64).sqrt() as usize / BLOCK).max(1) * BLOCK;
-    let setup = Instant::now();
+    let setup = Setup::begin(setting);
     let mut matrix = Buffer::<f64>::zeroed(&setting.placement, order * order)?;
     matrix.announce(Pattern::Sequential);
     // No repetition meets fresh pages.
     thread_team::map(setting.split(&mut matrix, BLOCK * order), |(_, part)| part.fill(-1.0));
-    let setup_seconds = setup.elapsed().as_secs_f64();
 
     // One member, who sends a crew over the rest of the matrix after each panel.
-    let (repetitions, _) = thread_team::run(setting, vec![&mut *matrix], AfterLimit::End, |matrix, number, watch| {
+    let (ran, _) = setup.run(vec![&mut *matrix], AfterLimit::End, |matrix, number, watch| {
         let fills =
             thread_team::map(setting.split(matrix, order), |(first, part)| fill(part, first / order, order, number, watch));
         let filled = fills.into_iter().sum::<u64>() * size_of::<f64>() as u64;
@@ -60,30 +58,12 @@ pub fn lu(setting: &Setting) -> Result<Report, Error> {
         (filled + bytes, flop)
     });
 
-    let verify = Instant::now();
-    let finished = repetitions.last().is_some_and(|last| last.complete);
-    let (mut wrong, mut checksum) = (0, 0u64);
-    if setting.verify {
-        checksum = thread_team::map(setting.split(&mut matrix, order), |(first, part)| digest(first, part))
-            .into_iter()
-            .fold(0, u64::wrapping_add);
-        if finished {
-            wrong = wrong_rows(setting, &mut matrix, order, repetitions.len() - 1);
-        }
-    }
-    Ok(Report {
-        workload: "lu",
-        operation: "flop",
-        placement: setting.placement.name(),
-        data_bytes: order * order * size_of::<f64>(),
-        threads: setting.threads,
-        setup_seconds,
-        repetitions,
-        verify_seconds: verify.elapsed().as_secs_f64(),
-        verified: Verified::of(setting.verify && finished, wrong),
-        checksum,
-        latencies: Vec::new(),
-    })
+    let (_, checksum) = ran
+        .check(setting.split(&mut matrix, order), |(first, part)| (0, digest(first, part.iter().map(|value| value.to_bits()))));
+    let verify_product = setting.verify && ran.finished();
+    let wrong = if verify_product { wrong_rows(setting, &mut matrix, order, ran.last()) } else { 0 };
+    let verified = Verified::of(verify_product, wrong);
+    Ok(Report { verified, ..ran.report("lu", "flop", order * order * size_of::<f64>(), (wrong, checksum)) })
 }
 
 /// Writes the columns from number `first` on; returns the values written.
@@ -209,11 +189,6 @@ fn update(columns: &mut [f64], row: usize, order: usize, lower: &Tile, upper: &T
     }
 }
 
-fn digest(first: usize, part: &[f64]) -> u64 {
-    let weighed = part.iter().enumerate().map(|(offset, value)| value.to_bits().wrapping_mul(2 * (first + offset) as u64 + 1));
-    weighed.fold(0, u64::wrapping_add)
-}
-
 /// Rows in which L (U x) is not A x, for an x of values that no two columns share. Written so that a NaN is wrong.
 fn wrong_rows(setting: &Setting, matrix: &mut [f64], order: usize, repetition: usize) -> u64 {
     let x: Vec<f64> = (0..order).map(|column| 1.0 + (mix(!(column as u64)) >> 11) as f64 / (1u64 << 53) as f64).collect();
@@ -245,40 +220,19 @@ fn product(setting: &Setting, matrix: &mut [f64], order: usize, add: impl Fn(usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::Placement;
-    use std::time::Duration;
-
-    fn setting(threads: usize, limit: Option<Duration>) -> Setting {
-        Setting { data_bytes: 1 << 20, placement: Placement::Heap, threads, repetitions: 2, limit, verify: true }
-    }
-
-    #[test]
-    fn factors_are_right_for_every_thread_count_and_placement() {
-        let mut reports: Vec<_> = (1..4).map(|threads| lu(&setting(threads, None)).expect("lu")).collect();
-        let path = std::env::temp_dir().join(format!("nearfar-lu-{}", std::process::id()));
-        reports.push(lu(&Setting { placement: Placement::MappedFile(path), ..setting(2, None) }).expect("lu"));
-        assert!(reports.iter().all(|report| report.verified == Verified::Right && report.checksum == reports[0].checksum));
-        let n = 320;
-        assert!(reports.iter().all(|r| r.repetitions[1].operations == n * (n - 1) / 2 + n * (n - 1) * (2 * n - 1) / 3));
-        let cut = lu(&setting(2, Some(Duration::ZERO))).expect("lu");
-        assert!(!cut.repetitions[0].complete && cut.repetitions.len() == 1 && cut.verified == Verified::Skipped);
-    }
 
     #[test]
     fn a_wrong_value_is_told() {
-        let order = 3 * BLOCK;
+        let (order, setting) = (3 * BLOCK, Setting::new(0, 2, 1));
         for (row, column) in [(0, 191), (100, 100), (191, 0), (70, 3)] {
             let mut matrix: Vec<f64> = (0..order * order).map(|index| a_at(order, 5, index % order, index / order)).collect();
-            thread_team::run(
-                &Setting { repetitions: 1, ..setting(2, None) },
-                vec![&mut matrix],
-                AfterLimit::End,
-                |matrix, _, watch| factorize(&setting(2, None), matrix, order, watch),
-            );
-            assert_eq!(wrong_rows(&setting(2, None), &mut matrix, order, 5), 0);
+            thread_team::run(&setting, vec![&mut matrix], AfterLimit::End, |matrix, _, watch| {
+                factorize(&setting, matrix, order, watch)
+            });
+            assert_eq!(wrong_rows(&setting, &mut matrix, order, 5), 0);
             let value = &mut matrix[column * order + row];
             *value = f64::from_bits(value.to_bits() ^ 1 << 48);
-            assert!(wrong_rows(&setting(2, None), &mut matrix, order, 5) > 0, "{row} {column}");
+            assert!(wrong_rows(&setting, &mut matrix, order, 5) > 0, "{row} {column}");
         }
     }
 }

@@ -4,6 +4,7 @@
 //! their arrival. Invariants: the last word of an object is the sum of the others, so every read is checked; the digest of the whole
 //! memory is kept while it changes, without reading, so that a wrong byte anywhere shows at the end.
 
+use crate::frame::{digest, weight};
 use nearfar_core::random_numbers::{below, mix};
 
 /// Words of the smallest object, and sizes above it.
@@ -22,10 +23,6 @@ pub struct ObjectStore<'a> {
     objects: usize,
     digest: u64,
     wrong: u64,
-}
-
-const fn weight(index: usize) -> u64 {
-    2 * index as u64 + 1
 }
 
 /// The key of object number `number`.
@@ -112,8 +109,7 @@ impl<'a> ObjectStore<'a> {
 
     /// Reads everything: the digest, and whether it is the expected one.
     pub fn verify(&self) -> (u64, bool) {
-        let words = self.memory.iter().enumerate();
-        let digest = words.fold(0u64, |sum, (place, value)| sum.wrapping_add(value.wrapping_mul(weight(self.first + place))));
+        let digest = digest(self.first, self.memory.iter().copied());
         (digest, digest == self.digest)
     }
 

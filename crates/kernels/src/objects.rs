@@ -3,13 +3,12 @@
 //!
 //! Each thread serves a table of its own, as caches with shards do: plain loads and stores then give the same result every time.
 
-use std::time::Instant;
-
 use crate::buffer::Buffer;
+use crate::frame::Setup;
 use crate::mapped_file::Pattern;
 use crate::object_store::ObjectStore;
 use crate::permutation::Permutation;
-use crate::report::{Report, Verified};
+use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 use crate::zipf::{YCSB_THETA, Zipf};
 use nearfar_core::random_numbers::{Random, mix};
@@ -29,7 +28,7 @@ struct Share<'a> {
 /// is one request.
 pub fn objects(setting: &Setting, requests: u64) -> Result<Report, Error> {
     let len = (setting.data_bytes / size_of::<u64>()).max(1);
-    let setup = Instant::now();
+    let setup = Setup::begin(setting);
     let mut memory = Buffer::<u64>::zeroed(&setting.placement, len)?;
     memory.announce(Pattern::Random);
     let shares = thread_team::map(setting.split(&mut memory, 1), |(first, part)| {
@@ -42,35 +41,16 @@ pub fn objects(setting: &Setting, requests: u64) -> Result<Report, Error> {
             rng: Random::new(first as u64),
         }
     });
-    let setup_seconds = setup.elapsed().as_secs_f64();
 
     let per_thread = requests.div_ceil(setting.threads.max(1) as u64);
-    let (repetitions, shares) =
-        thread_team::run(setting, shares, AfterLimit::Continue, |share, _, watch| serve(share, per_thread, watch));
+    let (ran, shares) = setup.run(shares, AfterLimit::Continue, |share, _, watch| serve(share, per_thread, watch));
 
-    let verify = Instant::now();
-    let mut wrong: u64 = shares.iter().map(|share| share.store.wrong()).sum();
-    let mut checksum = 0u64;
-    if setting.verify {
-        for (digest, right) in thread_team::map(shares, |share| share.store.verify()) {
-            checksum = checksum.wrapping_add(digest);
-            wrong += u64::from(!right);
-        }
-    }
-    Ok(Report {
-        workload: "objects",
-        operation: "requests",
-        placement: setting.placement.name(),
-        data_bytes: len * size_of::<u64>(),
-        threads: setting.threads,
-        setup_seconds,
-        repetitions,
-        verify_seconds: verify.elapsed().as_secs_f64(),
-        // What was read was checked anyway.
-        verified: Verified::of(setting.verify || wrong > 0, wrong),
-        checksum,
-        latencies: Vec::new(),
-    })
+    let wrong_reads: u64 = shares.iter().map(|share| share.store.wrong()).sum();
+    let (wrong, checksum) = ran.check(shares, |share| {
+        let (digest, right) = share.store.verify();
+        (u64::from(!right), digest)
+    });
+    Ok(ran.report("objects", "requests", len * size_of::<u64>(), (wrong_reads + wrong, checksum)))
 }
 
 fn serve(share: &mut Share, requests: u64, watch: &Watch) -> thread_team::Done {
@@ -89,20 +69,4 @@ fn serve(share: &mut Share, requests: u64, watch: &Watch) -> thread_team::Done {
         }
     }
     (bytes, done)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::buffer::Placement;
-
-    #[test]
-    fn tables_are_verified_and_deterministic() {
-        let setting =
-            Setting { data_bytes: 2 << 20, placement: Placement::Heap, threads: 2, repetitions: 2, limit: None, verify: true };
-        let (first, second) = (objects(&setting, 20_000).expect("objects"), objects(&setting, 20_000).expect("objects"));
-        assert_eq!(first.verified, Verified::Right);
-        assert_eq!(first.checksum, second.checksum);
-        assert_eq!(first.repetitions[1].operations, 20_000);
-    }
 }

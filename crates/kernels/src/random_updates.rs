@@ -3,11 +3,10 @@
 //! Each thread updates its own part of the table, so that plain loads and stores give the same result every time. Invariant: an
 //! update adds r at position i, and the sum of r * weight(i) is kept, so the whole table can be verified after any number of updates.
 
-use std::time::Instant;
-
 use crate::buffer::Buffer;
+use crate::frame::{Setup, digest, weight};
 use crate::mapped_file::Pattern;
-use crate::report::{Report, Verified};
+use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 use nearfar_core::random_numbers::{Random, below, mix};
 
@@ -21,23 +20,18 @@ struct Share<'a> {
     expected: u64,
 }
 
-const fn weight(index: usize) -> u64 {
-    2 * index as u64 + 1
-}
-
 /// Runs `setting.repetitions` batches of `updates` updates (all threads together), each ended early by the time limit. An operation
 /// is one update; its traffic is 16 bytes, 8 read and 8 written.
 pub fn random_updates(setting: &Setting, updates: u64) -> Result<Report, Error> {
     let len = (setting.data_bytes / size_of::<u64>()).max(setting.threads);
-    let setup = Instant::now();
+    let setup = Setup::begin(setting);
     let mut table = Buffer::<u64>::zeroed(&setting.placement, len)?;
     let sums = thread_team::map(setting.split(&mut table, 1), |(first, part)| {
         for (offset, value) in part.iter_mut().enumerate() {
             *value = mix((first + offset) as u64);
         }
-        digest(first, part)
+        digest(first, part.iter().copied())
     });
-    let setup_seconds = setup.elapsed().as_secs_f64();
 
     let per_thread = updates.div_ceil(setting.threads.max(1) as u64);
     table.announce(Pattern::Random);
@@ -46,31 +40,16 @@ pub fn random_updates(setting: &Setting, updates: u64) -> Result<Report, Error> 
         let rng = Random::new(seed as u64);
         Share { table, first, rng, expected }
     });
-    let (repetitions, shares) =
-        thread_team::run(setting, shares.collect(), AfterLimit::Continue, |share, _, watch| update(share, per_thread, watch));
+    let (ran, shares) = setup.run(shares.collect(), AfterLimit::Continue, |share, _, watch| update(share, per_thread, watch));
     let expected: Vec<u64> = shares.into_iter().map(|share| share.expected).collect();
 
-    let verify = Instant::now();
-    let (mut wrong, mut checksum) = (0, 0u64);
-    if setting.verify {
-        table.announce(Pattern::Sequential);
-        let sums = thread_team::map(setting.split(&mut table, 1), |(first, part)| digest(first, part));
-        wrong = sums.iter().zip(&expected).filter(|(sum, expected)| sum != expected).count() as u64;
-        checksum = sums.into_iter().fold(0, u64::wrapping_add);
-    }
-    Ok(Report {
-        workload: "random",
-        operation: "updates",
-        placement: setting.placement.name(),
-        data_bytes: len * size_of::<u64>(),
-        threads: setting.threads,
-        setup_seconds,
-        repetitions,
-        verify_seconds: verify.elapsed().as_secs_f64(),
-        verified: Verified::of(setting.verify, wrong),
-        checksum,
-        latencies: Vec::new(),
-    })
+    table.announce(Pattern::Sequential);
+    let shares = setting.split(&mut table, 1).into_iter().zip(expected);
+    let checked = ran.check(shares.collect(), |((first, part), expected)| {
+        let digest = digest(first, part.iter().copied());
+        (u64::from(digest != expected), digest)
+    });
+    Ok(ran.report("random", "updates", len * size_of::<u64>(), checked))
 }
 
 fn update(share: &mut Share, updates: u64, watch: &Watch) -> thread_team::Done {
@@ -90,26 +69,4 @@ fn update(share: &mut Share, updates: u64, watch: &Watch) -> thread_team::Done {
         }
     }
     (done * 2 * size_of::<u64>() as u64, done)
-}
-
-/// The weighted sum of a part of the table that begins at index `first`.
-fn digest(first: usize, part: &[u64]) -> u64 {
-    part.iter().enumerate().fold(0u64, |sum, (offset, value)| sum.wrapping_add(value.wrapping_mul(weight(first + offset))))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::buffer::Placement;
-
-    #[test]
-    fn table_is_verified_and_deterministic() {
-        let setting =
-            Setting { data_bytes: 1 << 20, placement: Placement::Heap, threads: 2, repetitions: 2, limit: None, verify: true };
-        let first = random_updates(&setting, 10_000).expect("updates");
-        let second = random_updates(&setting, 10_000).expect("updates");
-        assert_eq!(first.verified, Verified::Right);
-        assert_eq!(first.checksum, second.checksum);
-        assert_eq!(first.repetitions[1].operations, 10_000);
-    }
 }

@@ -2,10 +2,10 @@
 //!
 //! Invariant: seconds of setup, of measured repetitions and of verification never mix. Does not print.
 
-use std::fmt::Write;
+use serde::{Deserialize, Serialize, Serializer};
 
 /// One timed repetition (a sweep, a batch of updates).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Repetition {
     /// Wall seconds.
     pub seconds: f64,
@@ -18,7 +18,8 @@ pub struct Repetition {
 }
 
 /// Whether the data was read back and found right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "verified", content = "wrong_values", rename_all = "snake_case")]
 pub enum Verified {
     /// Read back in full; every value as expected.
     Right,
@@ -29,7 +30,7 @@ pub enum Verified {
 }
 
 /// The outcome of one workload.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// Name of the workload.
     pub workload: &'static str,
@@ -44,13 +45,16 @@ pub struct Report {
     /// Seconds to allocate and initialise the data.
     pub setup_seconds: f64,
     /// The timed repetitions, in order.
+    #[serde(serialize_with = "with_rates")]
     pub repetitions: Vec<Repetition>,
     /// Seconds to read the data back.
     pub verify_seconds: f64,
     /// Whether it was right.
+    #[serde(flatten)]
     pub verified: Verified,
     /// A position-dependent digest of the data, the same for every placement and thread count; 0 when not read back. It depends on
     /// the number of operations, and so on timing where a time limit ended a repetition.
+    #[serde(serialize_with = "hex")]
     pub checksum: u64,
     /// Times of single operations where those were taken: (nanoseconds, count), ascending.
     pub latencies: Vec<(u64, u64)>,
@@ -82,37 +86,50 @@ impl Repetition {
 impl Report {
     /// One line of JSON, without the line's end.
     pub fn to_json(&self) -> String {
-        let mut line = format!(
-            "{{\"workload\":\"{}\",\"operation\":\"{}\",\"placement\":\"{}\",\"data_bytes\":{},\"threads\":{},\"setup_seconds\":{:.6},\
-             \"repetitions\":[",
-            self.workload, self.operation, self.placement, self.data_bytes, self.threads, self.setup_seconds
-        );
-        for (index, repetition) in self.repetitions.iter().enumerate() {
-            let comma = if index == 0 { "" } else { "," };
-            let Repetition { seconds, bytes, operations, complete } = repetition;
-            // Writing to a String cannot fail.
-            let _ = write!(
-                line,
-                "{comma}{{\"seconds\":{seconds:.9},\"bytes\":{bytes},\"operations\":{operations},\"complete\":{complete},\
-                 \"gb_per_s\":{:.6}}}",
-                repetition.gb_per_s()
-            );
-        }
-        let verified = match self.verified {
-            Verified::Right => "\"right\"".to_owned(),
-            Verified::Wrong(count) => format!("\"wrong\",\"wrong_values\":{count}"),
-            Verified::Skipped => "\"skipped\"".to_owned(),
+        // Only maps with other keys than strings, and types that refuse, cannot be written.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+fn with_rates<S: Serializer>(repetitions: &[Repetition], to: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Rated<'a> {
+        #[serde(flatten)]
+        repetition: &'a Repetition,
+        gb_per_s: f64,
+    }
+    to.collect_seq(repetitions.iter().map(|repetition| Rated { repetition, gb_per_s: repetition.gb_per_s() }))
+}
+
+fn hex<S: Serializer>(checksum: &u64, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(&format_args!("{checksum:016x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_json_are_what_others_read() {
+        let repetition = Repetition { seconds: 2.0, bytes: 3_000_000_000, operations: 7, complete: true };
+        let mut report = Report {
+            workload: "triad",
+            operation: "elements",
+            placement: "heap",
+            data_bytes: 24,
+            threads: 2,
+            setup_seconds: 0.5,
+            repetitions: vec![repetition],
+            verify_seconds: 0.25,
+            verified: Verified::Right,
+            checksum: 0xab,
+            latencies: vec![(80, 3)],
         };
-        let _ = write!(
-            line,
-            "],\"verify_seconds\":{:.6},\"verified\":{verified},\"checksum\":\"{:016x}\",\"latencies\":[",
-            self.verify_seconds, self.checksum
-        );
-        for (index, (ns, count)) in self.latencies.iter().enumerate() {
-            let comma = if index == 0 { "" } else { "," };
-            let _ = write!(line, "{comma}[{ns},{count}]");
+        let right = r#"{"workload":"triad","operation":"elements","placement":"heap","data_bytes":24,"threads":2,"setup_seconds":0.5,"repetitions":[{"seconds":2.0,"bytes":3000000000,"operations":7,"complete":true,"gb_per_s":1.5}],"verify_seconds":0.25,"verified":"right","checksum":"00000000000000ab","latencies":[[80,3]]}"#;
+        assert_eq!(report.to_json(), right);
+        for (verified, text) in [(Verified::Wrong(3), r#""wrong","wrong_values":3"#), (Verified::Skipped, r#""skipped""#)] {
+            report.verified = verified;
+            assert_eq!(report.to_json(), right.replace(r#""right""#, text));
         }
-        line += "]}";
-        line
     }
 }

@@ -3,10 +3,10 @@
 //! `hog`: see [`crate::hog`]; it says "ready" when it is at work, and stops at the end of its standard input, so that it never
 //! outlives who started it. `allocator`: see [`crate::allocator`]. `openmp`: loads an OpenMP runtime, whose threads would stay in the process that loads it.
 
-use std::fmt::Write as _;
 use std::io::{Read, Write as _};
 
 use nearfar_core::units::Bytes;
+use serde::Serialize;
 
 use crate::allocator::{self, Api};
 use crate::hog::{self, HogResource};
@@ -31,6 +31,10 @@ fn value<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
     options.get(at + 1).map(String::as_str)
 }
 
+fn line(answer: &impl Serialize) -> Result<String, String> {
+    serde_json::to_string(answer).map_err(|error| error.to_string())
+}
+
 fn run_hog(options: &[String]) -> Result<String, String> {
     let takes = if options.iter().any(|option| option == "--processor") { HogResource::Processor } else { HogResource::Memory };
     let bytes = value(options, "--bytes").unwrap_or("256M").parse::<Bytes>().map_err(|error| format!("--bytes: {error}"))?;
@@ -42,7 +46,7 @@ fn run_hog(options: &[String]) -> Result<String, String> {
         let _ = std::io::stdin().lock().read_to_end(&mut Vec::new());
     };
     let taken = hog::hog(takes, bytes.0 as usize, ready, stop);
-    Ok(format!("{{\"threads\":{},\"seconds\":{:.6},\"bytes\":{}}}", taken.threads, taken.seconds, taken.bytes))
+    line(&taken)
 }
 
 fn run_allocator(options: &[String]) -> Result<String, String> {
@@ -50,44 +54,25 @@ fn run_allocator(options: &[String]) -> Result<String, String> {
     let api = if library.is_some() { Api::Hbw } else { Api::Libc };
     let library = library.unwrap_or_default();
     if options.iter().any(|option| option == "--start") {
-        return allocator::start(api, library);
+        allocator::start(api, library)?;
+        return Ok("{}".to_owned());
     }
     if let Some(bytes) = value(options, "--left") {
         let bytes = bytes.parse::<Bytes>().map_err(|error| format!("--left: {error}"))?;
-        return allocator::left(api, library, bytes.0 as usize);
+        return line(&allocator::left(api, library, bytes.0 as usize)?);
     }
     let seconds = value(options, "--seconds").unwrap_or("2");
     let seconds = seconds.parse::<f64>().ok().filter(|s| s.is_finite() && *s > 0.0).ok_or("--seconds: a number above 0")?;
-    allocator::measure(api, library, seconds)
+    line(&allocator::measure(api, library, seconds)?)
 }
 
-/// Samples are nanoseconds per construct; see [`probe_overhead::figure`]. A number of threads with which the runtime does not work
-/// has a problem instead of samples.
 fn run_openmp(options: &[String]) -> Result<String, String> {
     let library = value(options, "--library").ok_or("openmp needs --library NAME")?;
     let counts =
         value(options, "--threads").unwrap_or("1").split(',').map(|count| count.parse::<usize>().ok().filter(|&n| n > 0));
     let counts: Vec<usize> = counts.collect::<Option<_>>().ok_or("--threads: write numbers above 0, separated by commas")?;
     let effort = if options.iter().any(|option| option == "--quick") { Effort::QUICK } else { Effort::FULL };
-    let runtime = probe_overhead::load(library)?;
-    let mut line = format!("{{\"library\":{:?},\"rows\":[", runtime.path());
-    let mut comma = "";
-    for threads in counts {
-        if let Some(problem) = runtime.problem(threads) {
-            // Writing to a String cannot fail.
-            let _ = write!(line, "{comma}{{\"construct\":\"all\",\"threads\":{threads},\"problem\":{problem:?},\"samples\":[]}}");
-            comma = ",";
-            continue;
-        }
-        for (construct, samples) in runtime.overheads(threads, effort) {
-            let samples: Vec<String> = samples.iter().map(|sample| format!("{sample:.3}")).collect();
-            let samples = samples.join(",");
-            let _ = write!(line, "{comma}{{\"construct\":\"{construct}\",\"threads\":{threads},\"samples\":[{samples}]}}");
-            comma = ",";
-        }
-    }
-    line += "]}";
-    Ok(line)
+    line(&probe_overhead::load(library)?.measure(&counts, effort))
 }
 
 #[cfg(test)]

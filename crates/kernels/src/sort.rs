@@ -3,11 +3,10 @@
 //!
 //! Each thread fills and sorts its own part. The keys change with every repetition, so that it never sorts what is sorted.
 
-use std::time::Instant;
-
 use crate::buffer::Buffer;
+use crate::frame::{Checked, Setup};
 use crate::mapped_file::Pattern;
-use crate::report::{Report, Verified};
+use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 use nearfar_core::random_numbers::mix;
 
@@ -35,38 +34,18 @@ const fn key_of(index: usize, number: usize) -> u64 {
 /// the limit passes meanwhile, the repetition is complete and only late, and the next one follows.
 pub fn sort(setting: &Setting) -> Result<Report, Error> {
     let len = (setting.data_bytes / size_of::<u64>()).max(1);
-    let setup = Instant::now();
+    let setup = Setup::begin(setting);
     let mut array = Buffer::<u64>::zeroed(&setting.placement, len)?;
     array.announce(Pattern::Sequential);
     let shares = thread_team::map(setting.split(&mut array, 1), |(first, part)| {
         part.iter_mut().enumerate().for_each(|(offset, value)| *value = (first + offset) as u64);
         Share { part, first, number: 0, filled: 0, sorted: false }
     });
-    let setup_seconds = setup.elapsed().as_secs_f64();
 
-    let (repetitions, shares) = thread_team::run(setting, shares, AfterLimit::End, fill_and_sort);
+    let (ran, shares) = setup.run(shares, AfterLimit::End, fill_and_sort);
 
-    let verify = Instant::now();
-    let (mut wrong, mut checksum) = (0, 0u64);
-    if setting.verify {
-        for (bad, sum) in thread_team::map(shares, |share| check(&share)) {
-            wrong += bad;
-            checksum = checksum.wrapping_add(sum);
-        }
-    }
-    Ok(Report {
-        workload: "sort",
-        operation: "keys",
-        placement: setting.placement.name(),
-        data_bytes: len * size_of::<u64>(),
-        threads: setting.threads,
-        setup_seconds,
-        repetitions,
-        verify_seconds: verify.elapsed().as_secs_f64(),
-        verified: Verified::of(setting.verify, wrong),
-        checksum,
-        latencies: Vec::new(),
-    })
+    let checked = ran.check(shares, |share| check(&share));
+    Ok(ran.report("sort", "keys", len * size_of::<u64>(), checked))
 }
 
 fn fill_and_sort(share: &mut Share, number: usize, watch: &Watch) -> thread_team::Done {
@@ -86,7 +65,7 @@ fn fill_and_sort(share: &mut Share, number: usize, watch: &Watch) -> thread_team
 }
 
 /// (errors, digest) of one share. The digest does not tell places: those follow from the order, which is checked.
-fn check(share: &Share) -> (u64, u64) {
+fn check(share: &Share) -> Checked {
     // What a repetition that was cut off has not overwritten is still in the order of the one before.
     let (unsorted, sorted) = share.part.split_at(if share.sorted { 0 } else { share.filled });
     let places = unsorted.iter().enumerate();
@@ -105,26 +84,12 @@ fn check(share: &Share) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::Placement;
+    use crate::report::Verified;
     use std::time::Duration;
-
-    fn setting(threads: usize) -> Setting {
-        Setting { data_bytes: 1 << 20, placement: Placement::Heap, threads, repetitions: 2, limit: None, verify: true }
-    }
-
-    #[test]
-    fn digest_does_not_depend_on_threads_or_placement() {
-        let one = sort(&setting(1)).expect("sort");
-        let path = std::env::temp_dir().join(format!("nearfar-sort-{}", std::process::id()));
-        let three = sort(&Setting { placement: Placement::MappedFile(path), ..setting(3) }).expect("sort");
-        assert_eq!((one.verified, three.verified), (Verified::Right, Verified::Right));
-        assert_eq!(one.checksum, three.checksum);
-        assert!(three.repetitions.iter().all(|repetition| repetition.complete && repetition.operations == 1 << 17));
-    }
 
     #[test]
     fn a_time_limit_ends_the_filling_and_is_verified_all_the_same() {
-        let report = sort(&Setting { limit: Some(Duration::ZERO), ..setting(2) }).expect("sort");
+        let report = sort(&Setting { limit: Some(Duration::ZERO), ..Setting::new(1 << 20, 2, 2) }).expect("sort");
         assert_eq!((report.repetitions.len(), report.repetitions[0].operations), (1, 0));
         assert!(!report.repetitions[0].complete);
         assert_eq!(report.verified, Verified::Right);
@@ -134,7 +99,7 @@ mod tests {
     fn a_wrong_byte_is_told() {
         let mut memory = vec![0u64; 10_000];
         let mut share = Share { part: &mut memory, first: 7, number: 0, filled: 0, sorted: false };
-        thread_team::run(&setting(1), vec![&mut share], AfterLimit::End, |share, number, watch| {
+        thread_team::run(&Setting::new(0, 1, 2), vec![&mut share], AfterLimit::End, |share, number, watch| {
             fill_and_sort(share, number, watch)
         });
         assert_eq!(check(&share).0, 0);

@@ -3,11 +3,10 @@
 //! A reading sweep adds the numbers up, weighted by their places, and knows what must come out; an updating one changes every number
 //! it visits by a function that loses nothing. So a wrong byte of any sweep shows.
 
-use std::time::Instant;
-
 use crate::buffer::Buffer;
+use crate::frame::{Checked, Setup, weight};
 use crate::mapped_file::Pattern;
-use crate::report::{Report, Verified};
+use crate::report::Report;
 use crate::sweep_order::{Order, Route};
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 use nearfar_core::random_numbers::mix;
@@ -27,10 +26,6 @@ struct Share<'a> {
     wrong_sums: u64,
 }
 
-const fn weight(index: usize) -> u64 {
-    2 * index as u64 + 1
-}
-
 /// What updating sweep number `sweep` makes of `value`: a bijection, so that an error never vanishes.
 const fn updated(value: u64, sweep: usize) -> u64 {
     value.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(sweep as u64 + 1)
@@ -40,7 +35,7 @@ const fn updated(value: u64, sweep: usize) -> u64 {
 /// what they visit. An operation is one piece visited: a cache line, or a page of a reverse sweep.
 pub fn sweep(setting: &Setting, order: Order, update: bool) -> Result<Report, Error> {
     let len = (setting.data_bytes / size_of::<u64>()).max(1);
-    let setup = Instant::now();
+    let setup = Setup::begin(setting);
     let mut array = Buffer::<u64>::zeroed(&setting.placement, len)?;
     array.announce(Pattern::Sequential);
     let shares = thread_team::map(setting.split(&mut array, order.unit()), |(first, part)| {
@@ -54,33 +49,18 @@ pub fn sweep(setting: &Setting, order: Order, update: bool) -> Result<Report, Er
         }
         Share { part, first, route, expected, sweeps: 0, pieces: 0, wrong_sums: 0 }
     });
-    let setup_seconds = setup.elapsed().as_secs_f64();
 
-    let (repetitions, shares) = thread_team::run(setting, shares, AfterLimit::End, |share, number, watch| {
-        if update { change(share, number, watch) } else { add_up(share, watch) }
-    });
+    let (ran, shares) =
+        setup.run(
+            shares,
+            AfterLimit::End,
+            |share, number, watch| {
+                if update { change(share, number, watch) } else { add_up(share, watch) }
+            },
+        );
 
-    let verify = Instant::now();
-    let (mut wrong, mut checksum) = (0, 0u64);
-    if setting.verify {
-        for (bad, sum) in thread_team::map(shares, |share| check(&share)) {
-            wrong += bad;
-            checksum = checksum.wrapping_add(sum);
-        }
-    }
-    Ok(Report {
-        workload: order.name(),
-        operation: "pieces",
-        placement: setting.placement.name(),
-        data_bytes: len * size_of::<u64>(),
-        threads: setting.threads,
-        setup_seconds,
-        repetitions,
-        verify_seconds: verify.elapsed().as_secs_f64(),
-        verified: Verified::of(setting.verify, wrong),
-        checksum,
-        latencies: Vec::new(),
-    })
+    let checked = ran.check(shares, |share| check(&share));
+    Ok(ran.report(order.name(), "pieces", len * size_of::<u64>(), checked))
 }
 
 fn add_up(share: &mut Share, watch: &Watch) -> thread_team::Done {
@@ -134,7 +114,7 @@ fn change(share: &mut Share, sweep: usize, watch: &Watch) -> thread_team::Done {
 }
 
 /// (errors, digest) of one share.
-fn check(share: &Share) -> (u64, u64) {
+fn check(share: &Share) -> Checked {
     let (mut wrong, mut digest) = (share.wrong_sums, 0u64);
     for (offset, &value) in share.part.iter().enumerate() {
         let sweeps = share.route.piece_of(offset).map_or(0, |piece| share.sweeps + usize::from(piece < share.pieces));
@@ -148,35 +128,8 @@ fn check(share: &Share) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::Placement;
-    use std::time::Duration;
 
     const ORDERS: [Order; 3] = [Order::Strided(8192), Order::Reverse, Order::Streams(8)];
-
-    fn setting(threads: usize, limit: Option<Duration>) -> Setting {
-        Setting { data_bytes: 3 << 20, placement: Placement::Heap, threads, repetitions: 3, limit, verify: true }
-    }
-
-    #[test]
-    fn every_order_is_right_for_every_thread_count() {
-        for (order, update) in ORDERS.into_iter().flat_map(|order| [(order, false), (order, true)]) {
-            let reports: Vec<_> = (1..4).map(|threads| sweep(&setting(threads, None), order, update).expect("sweep")).collect();
-            assert!(reports.iter().all(|report| report.verified == Verified::Right), "{order:?} {update}");
-            assert!(reports[1..].iter().all(|report| report.repetitions.len() == 3));
-            // Three threads have streams of other lengths, and leave other rests unvisited.
-            assert_eq!(reports[0].checksum, reports[1].checksum, "{order:?} {update}");
-            assert!(reports[0].repetitions.iter().all(|repetition| repetition.complete && repetition.operations > 0));
-        }
-    }
-
-    #[test]
-    fn a_sweep_that_is_cut_off_is_verified_all_the_same() {
-        for order in ORDERS {
-            let report = sweep(&setting(2, Some(Duration::ZERO)), order, true).expect("sweep");
-            assert!(!report.repetitions[0].complete);
-            assert_eq!(report.verified, Verified::Right, "{order:?}");
-        }
-    }
 
     #[test]
     fn a_wrong_byte_is_told() {
@@ -187,7 +140,7 @@ mod tests {
             let expected = visited.fold(0u64, |sum, index| sum.wrapping_add(memory[index].wrapping_mul(weight(index))));
             memory[route.piece(3).start] ^= 1 << 40;
             let mut share = Share { part: &mut memory, first: 0, route, expected, sweeps: 0, pieces: 0, wrong_sums: 0 };
-            thread_team::run(&setting(1, None), vec![&mut share], AfterLimit::End, |share, _, watch| add_up(share, watch));
+            thread_team::run(&Setting::new(0, 1, 3), vec![&mut share], AfterLimit::End, |share, _, watch| add_up(share, watch));
             assert_eq!((share.wrong_sums, check(&share).0), (3, 4), "{order:?}");
         }
     }

@@ -29,6 +29,11 @@ pub struct Setting {
 }
 
 impl Setting {
+    /// Of data on the heap that is read back, without a time limit.
+    pub const fn new(data_bytes: usize, threads: usize, repetitions: usize) -> Self {
+        Self { data_bytes, placement: Placement::Heap, threads, repetitions, limit: None, verify: true }
+    }
+
     /// Each thread's contiguous part of `items`, cut at multiples of `unit` items, with the index of its first item.
     pub fn split<'a, T>(&self, mut items: &'a mut [T], unit: usize) -> Vec<(usize, &'a mut [T])> {
         let threads = self.threads.max(1);

@@ -3,11 +3,10 @@
 //! `s` changes with every sweep, so that a lost write of any sweep shows in the verification. Values are small integers: sums are
 //! exact. Does not use non-temporal stores: most programs do not.
 
-use std::time::Instant;
-
 use crate::buffer::Buffer;
+use crate::frame::{Checked, Setup, weight};
 use crate::mapped_file::Pattern;
-use crate::report::{Report, Verified};
+use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 use nearfar_core::random_numbers::mix;
 
@@ -36,7 +35,7 @@ fn scale(sweep: usize) -> f64 {
 /// Runs `setting.repetitions` sweeps over three arrays that together hold `setting.data_bytes`. An operation is one element of `a`.
 pub fn triad(setting: &Setting) -> Result<Report, Error> {
     let len = (setting.data_bytes / 3 / size_of::<f64>()).max(1);
-    let setup = Instant::now();
+    let setup = Setup::begin(setting);
     let mut arrays = [
         Buffer::<f64>::zeroed(&setting.placement, len)?,
         Buffer::<f64>::zeroed(&setting.placement, len)?,
@@ -52,33 +51,13 @@ pub fn triad(setting: &Setting) -> Result<Report, Error> {
         }
         share
     });
-    let setup_seconds = setup.elapsed().as_secs_f64();
 
-    let (repetitions, shares) = thread_team::run(setting, shares, AfterLimit::End, sweep);
+    let (ran, shares) = setup.run(shares, AfterLimit::End, sweep);
 
-    let verify = Instant::now();
     // An unfinished sweep leaves a mixture of two scales: then only b and c can be told.
-    let scale = repetitions.last().filter(|last| last.complete).map(|_| scale(repetitions.len() - 1));
-    let (mut wrong, mut checksum) = (0, 0u64);
-    if setting.verify {
-        for (bad, sum) in thread_team::map(shares, |share| check(&share, scale)) {
-            wrong += bad;
-            checksum = checksum.wrapping_add(sum);
-        }
-    }
-    Ok(Report {
-        workload: "triad",
-        operation: "elements",
-        placement: setting.placement.name(),
-        data_bytes: 3 * len * size_of::<f64>(),
-        threads: setting.threads,
-        setup_seconds,
-        repetitions,
-        verify_seconds: verify.elapsed().as_secs_f64(),
-        verified: Verified::of(setting.verify, wrong),
-        checksum,
-        latencies: Vec::new(),
-    })
+    let scale = ran.finished().then(|| scale(ran.last()));
+    let checked = ran.check(shares, |share| check(&share, scale));
+    Ok(ran.report("triad", "elements", 3 * len * size_of::<f64>(), checked))
 }
 
 fn split<'a>(setting: &Setting, a: &'a mut [f64], b: &'a mut [f64], c: &'a mut [f64]) -> Vec<Share<'a>> {
@@ -102,44 +81,14 @@ fn sweep(share: &mut Share, number: usize, watch: &Watch) -> thread_team::Done {
 }
 
 /// (values that are not as expected, digest) of one share.
-fn check(share: &Share, scale: Option<f64>) -> (u64, u64) {
+fn check(share: &Share, scale: Option<f64>) -> Checked {
     let (mut wrong, mut sum) = (0u64, 0u64);
     for (offset, ((a, b), c)) in share.a.iter().zip(&*share.b).zip(&*share.c).enumerate() {
         let index = share.first + offset;
         let expected_a = scale.map_or(*a, |scale| b_at(index) + scale * c_at(index));
         wrong += u64::from(*a != expected_a || *b != b_at(index) || *c != c_at(index));
         let bits = a.to_bits() ^ b.to_bits().rotate_left(21) ^ c.to_bits().rotate_left(42);
-        sum = sum.wrapping_add(bits.wrapping_mul(2 * index as u64 + 1));
+        sum = sum.wrapping_add(bits.wrapping_mul(weight(index)));
     }
     (wrong, sum)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::buffer::Placement;
-    use std::time::Duration;
-
-    fn setting(threads: usize) -> Setting {
-        Setting { data_bytes: 3 << 20, placement: Placement::Heap, threads, repetitions: 3, limit: None, verify: true }
-    }
-
-    #[test]
-    fn digest_does_not_depend_on_threads_or_placement() {
-        let one = triad(&setting(1)).expect("triad");
-        let path = std::env::temp_dir().join(format!("nearfar-triad-{}", std::process::id()));
-        let three = triad(&Setting { placement: Placement::MappedFile(path), ..setting(3) }).expect("triad");
-        assert_eq!((one.verified, three.verified), (Verified::Right, Verified::Right));
-        assert_eq!(one.checksum, three.checksum);
-        assert_eq!(one.repetitions.len(), 3);
-        assert_eq!(one.repetitions[0].bytes, one.data_bytes as u64);
-    }
-
-    #[test]
-    fn a_time_limit_ends_the_run_and_is_said() {
-        let report = triad(&Setting { limit: Some(Duration::ZERO), ..setting(2) }).expect("triad");
-        assert_eq!(report.repetitions.len(), 1);
-        assert!(!report.repetitions[0].complete);
-        assert_eq!(report.verified, Verified::Right);
-    }
 }

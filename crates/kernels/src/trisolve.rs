@@ -5,11 +5,10 @@
 //! entries within a plane's distance, as incomplete factors have. The backward solve is with its transpose, from the same arrays. A
 //! solve is sequential: each thread has a system of its own. Right-hand sides change with every repetition.
 
-use std::time::Instant;
-
 use crate::buffer::Buffer;
+use crate::frame::{Checked, Setup, digest};
 use crate::mapped_file::Pattern;
-use crate::report::{Report, Verified};
+use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting};
 use nearfar_core::random_numbers::{below, mix};
 
@@ -50,43 +49,23 @@ struct System {
 pub fn trisolve(setting: &Setting) -> Result<Report, Error> {
     let threads = setting.threads.max(1);
     let rows = ((setting.data_bytes / threads).saturating_sub(size_of::<u64>()) / ROW_BYTES).clamp(1, u32::MAX as usize);
-    let setup = Instant::now();
+    let setup = Setup::begin(setting);
     let systems: Vec<System> = (0..threads as u64).map(|seed| System::zeroed(setting, seed, rows)).collect::<Result<_, _>>()?;
     let systems = thread_team::map(systems, |mut system| {
         system.matrix.fill();
         system
     });
     let data_bytes = systems.iter().map(System::bytes).sum();
-    let setup_seconds = setup.elapsed().as_secs_f64();
 
-    let (repetitions, systems) = thread_team::run(setting, systems, AfterLimit::End, |system, number, watch| {
+    let (ran, systems) = setup.run(systems, AfterLimit::End, |system, number, watch| {
         let System { matrix, x, done } = system;
         *done = matrix.solve(x, number, 2 * rows, || watch.is_over());
         (matrix.traffic(*done), *done as u64)
     });
 
-    let verify = Instant::now();
-    let (mut wrong, mut checksum) = (0, 0u64);
-    if setting.verify {
-        let last = repetitions.len().saturating_sub(1);
-        for (bad, sum) in thread_team::map(systems, |system| check(&system, last)) {
-            wrong += bad;
-            checksum = checksum.wrapping_add(sum);
-        }
-    }
-    Ok(Report {
-        workload: "trisolve",
-        operation: "rows",
-        placement: setting.placement.name(),
-        data_bytes,
-        threads: setting.threads,
-        setup_seconds,
-        repetitions,
-        verify_seconds: verify.elapsed().as_secs_f64(),
-        verified: Verified::of(setting.verify, wrong),
-        checksum,
-        latencies: Vec::new(),
-    })
+    let last = ran.last();
+    let checked = ran.check(systems, |system| check(&system, last));
+    Ok(ran.report("trisolve", "rows", data_bytes, checked))
 }
 
 /// A number in 0..1.
@@ -223,7 +202,7 @@ impl System {
 
 /// (errors, digest of the solution) of one system, by an exact repetition of what was done last: a solve begins with the right-hand
 /// side, so that of what came before only one can show.
-fn check(system: &System, last: usize) -> (u64, u64) {
+fn check(system: &System, last: usize) -> Checked {
     let System { matrix, x, done } = system;
     let rows = matrix.rows();
     let mut wrong = matrix.wrong_rows();
@@ -235,42 +214,29 @@ fn check(system: &System, last: usize) -> (u64, u64) {
         matrix.solve(&mut expected, last, *done, || false);
         wrong = x.iter().zip(&expected).filter(|(x, expected)| x.to_bits() != expected.to_bits()).count() as u64;
     }
-    let first = matrix.seed as usize * rows;
-    let weighed = x.iter().enumerate().map(|(row, value)| value.to_bits().wrapping_mul(2 * (first + row) as u64 + 1));
-    (wrong, weighed.fold(0, u64::wrapping_add))
+    (wrong, digest(matrix.seed as usize * rows, x.iter().map(|value| value.to_bits())))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::Placement;
     use std::time::Duration;
 
-    fn setting(threads: usize, limit: Option<Duration>) -> Setting {
-        Setting { data_bytes: 3 << 20, placement: Placement::Heap, threads, repetitions: 3, limit, verify: true }
-    }
-
     fn solved(rows: usize, last: usize) -> System {
-        let mut system = System::zeroed(&setting(1, None), 3, rows).expect("a small system");
+        let mut system = System::zeroed(&Setting::new(0, 1, 1), 3, rows).expect("a small system");
         system.matrix.fill();
         system.done = system.matrix.solve(&mut system.x, last, 2 * rows, || false);
         system
     }
 
     #[test]
-    fn every_thread_count_is_right_and_the_digest_does_not_depend_on_placement() {
-        let path = std::env::temp_dir().join(format!("nearfar-trisolve-{}", std::process::id()));
+    fn systems_take_the_data_that_there_is_and_end_after_a_batch() {
         for threads in 1..4 {
-            let heap = trisolve(&setting(threads, None)).expect("trisolve");
-            let mapped = Setting { placement: Placement::MappedFile(path.clone()), ..setting(threads, None) };
-            let mapped = trisolve(&mapped).expect("trisolve");
-            assert_eq!((heap.verified, mapped.verified), (Verified::Right, Verified::Right));
-            assert_eq!(heap.checksum, mapped.checksum);
-            assert!(heap.data_bytes <= 3 << 20 && heap.data_bytes > (3 << 20) - 1000);
+            let limit = Some(Duration::ZERO);
+            let cut = trisolve(&Setting { limit, ..Setting::new(3 << 20, threads, 1) }).expect("trisolve");
+            assert!(cut.data_bytes <= 3 << 20 && cut.data_bytes > (3 << 20) - 1000);
+            assert_eq!(cut.repetitions[0].operations, (threads * BATCH) as u64);
         }
-        let cut = trisolve(&setting(2, Some(Duration::ZERO))).expect("trisolve");
-        assert!(!cut.repetitions[0].complete && cut.verified == Verified::Right);
-        assert_eq!(cut.repetitions[0].operations, 2 * BATCH as u64);
     }
 
     #[test]

@@ -119,14 +119,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Request>,
     }
     let mut request = Request {
         workload,
-        setting: Setting {
-            data_bytes: 2400 << 20,
-            placement: Placement::Heap,
-            threads: std::thread::available_parallelism().map_or(1, usize::from),
-            repetitions: 3,
-            limit: None,
-            verify: true,
-        },
+        setting: Setting::new(2400 << 20, std::thread::available_parallelism().map_or(1, usize::from), 3),
         operations: 1_000_000,
         stride: 4096,
         streams: 8,

@@ -12,6 +12,29 @@ pub struct Sums(pub [u8; 64 * 32]);
 /// The processor has the instructions.
 pub type Run = unsafe fn(rounds: usize, one: &[u8; 64], sums: &mut Sums);
 
+/// The loops of one kind of vector.
+#[derive(Clone, Copy)]
+pub struct Runs {
+    /// Additions.
+    pub add: Run,
+    /// Multiplications, and additions that need them.
+    pub multiply_add: Run,
+    /// Both in one instruction, where there is such.
+    pub fma: Option<Run>,
+}
+
+impl Runs {
+    /// The loop of an arithmetic; none when there is no such.
+    pub const fn of(self, arithmetic: Arithmetic) -> Option<Run> {
+        match arithmetic {
+            Arithmetic::Add => Some(self.add),
+            Arithmetic::MultiplyAdd => Some(self.multiply_add),
+            Arithmetic::Fma => self.fma,
+            Arithmetic::Gemm => None,
+        }
+    }
+}
+
 /// A loop of arithmetic.
 #[derive(Clone, Copy, Debug)]
 pub struct Loop {

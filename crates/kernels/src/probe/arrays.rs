@@ -5,7 +5,7 @@
 //! all of them, and then every element is checked.
 
 use super::region::Region;
-use nearfar_core::node::Operation;
+use nearfar_core::node::{Isa, Operation, Stores};
 use nearfar_core::random_numbers::mix;
 
 /// Elements that every part is a multiple of: eight 512-bit vectors, what one round of the widest kernel does.
@@ -46,6 +46,53 @@ pub struct Part {
 /// # Safety
 /// The processor has the instructions, and no other thread uses the part meanwhile.
 pub type Kernel = unsafe fn(&Part, f64) -> f64;
+
+/// The kernels that write, with one kind of store.
+#[derive(Clone, Copy, Debug)]
+pub struct Writers {
+    /// a = s.
+    pub write: Kernel,
+    /// a = b.
+    pub copy: Kernel,
+    /// a = s b.
+    pub scale: Kernel,
+    /// a = b + c.
+    pub add: Kernel,
+    /// a = b + s c.
+    pub triad: Kernel,
+}
+
+/// The kernels of one instruction set.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernels {
+    /// The instruction set.
+    pub isa: Isa,
+    /// Stores nothing.
+    pub read: Kernel,
+    /// With ordinary stores.
+    pub ordinary: Writers,
+    /// With non-temporal stores, where there are such.
+    pub streaming: Option<Writers>,
+}
+
+impl Kernels {
+    /// The kernel of an operation and a kind of store; none when there is no such.
+    pub fn of(&self, operation: Operation, stores: Stores) -> Option<Kernel> {
+        let writers = match stores {
+            Stores::None => return (operation == Operation::Read).then_some(self.read),
+            Stores::Ordinary => self.ordinary,
+            Stores::NonTemporal => self.streaming?,
+        };
+        match operation {
+            Operation::Read => None,
+            Operation::Write => Some(writers.write),
+            Operation::Copy => Some(writers.copy),
+            Operation::Scale => Some(writers.scale),
+            Operation::Add => Some(writers.add),
+            Operation::Triad => Some(writers.triad),
+        }
+    }
+}
 
 /// Elements of an array of about `bytes`: rounded down to whole units, at least one.
 pub const fn elements(bytes: u64) -> usize {

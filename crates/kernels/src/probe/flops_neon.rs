@@ -3,7 +3,7 @@
 //! Every chain begins at 0 and adds 1 per round (the sum times 1 plus 1 where there is a multiplication), so each ends at exactly the
 //! number of rounds. 28 chains suffice up to a product of latency and pipes of 28.
 
-use super::arithmetic_loop::{Loop, Run, Sums};
+use super::arithmetic_loop::{Loop, Runs, Sums};
 use nearfar_core::node::{Arithmetic, Isa, Precision};
 use std::arch::asm;
 
@@ -49,19 +49,6 @@ macro_rules! arithmetic {
     };
 }
 
-macro_rules! table {
-    () => {
-        pub fn of(arithmetic: Arithmetic) -> Option<Run> {
-            match arithmetic {
-                Arithmetic::Add => Some(add),
-                Arithmetic::MultiplyAdd => Some(multiply_add),
-                Arithmetic::Fma => Some(fma),
-                Arithmetic::Gemm => None,
-            }
-        }
-    };
-}
-
 macro_rules! vectors {
     ($module:ident, $t:literal) => {
         mod $module {
@@ -75,7 +62,7 @@ macro_rules! vectors {
                 ]
             );
             arithmetic!(fma, [concat!("fmla v\\k\\()", $t, ", v31", $t, ", v31", $t)]);
-            table!();
+            pub const ALL: Runs = Runs { add, multiply_add, fma: Some(fma) };
         }
     };
 }
@@ -90,7 +77,7 @@ macro_rules! scalars {
                 [concat!("fmul ", $r, "\\k, ", $r, "\\k, ", $r, "31"), concat!("fadd ", $r, "\\k, ", $r, "\\k, ", $r, "31")]
             );
             arithmetic!(fma, [concat!("fmadd ", $r, "\\k, ", $r, "31, ", $r, "31, ", $r, "\\k")]);
-            table!();
+            pub const ALL: Runs = Runs { add, multiply_add, fma: Some(fma) };
         }
     };
 }
@@ -103,14 +90,14 @@ scalars!(scalar32, "s");
 /// The loop; none for instructions of other processors.
 pub fn find(precision: Precision, isa: Isa, arithmetic: Arithmetic) -> Option<Loop> {
     let double = precision == Precision::F64;
-    let (run, lanes) = match (isa, double) {
-        (Isa::Neon, true) => (neon64::of(arithmetic), 2),
-        (Isa::Neon, false) => (neon32::of(arithmetic), 4),
-        (Isa::Scalar, true) => (scalar64::of(arithmetic), 1),
-        (Isa::Scalar, false) => (scalar32::of(arithmetic), 1),
+    let (runs, lanes) = match (isa, double) {
+        (Isa::Neon, true) => (neon64::ALL, 2),
+        (Isa::Neon, false) => (neon32::ALL, 4),
+        (Isa::Scalar, true) => (scalar64::ALL, 1),
+        (Isa::Scalar, false) => (scalar32::ALL, 1),
         _ => return None,
     };
-    Some(Loop { run: run?, lanes, chains: CHAINS })
+    Some(Loop { run: runs.of(arithmetic)?, lanes, chains: CHAINS })
 }
 
 /// Additions per round of [`additions`].

@@ -3,7 +3,7 @@
 //! Every chain begins at 0 and adds 1 per round (the sum times 1 plus 1 where there is a multiplication), so each ends at exactly the
 //! number of rounds. 14 chains (28 with the 32 registers of AVX-512) suffice up to a product of latency and ports of 14 (28).
 
-use super::arithmetic_loop::{Loop, Run, Sums};
+use super::arithmetic_loop::{Loop, Runs, Sums};
 use nearfar_core::node::{Arithmetic, Isa, Precision};
 use std::arch::asm;
 
@@ -82,13 +82,7 @@ macro_rules! sse {
                     ".purgem nearfar_pair"
                 ]
             );
-            pub fn of(arithmetic: Arithmetic) -> Option<Run> {
-                match arithmetic {
-                    Arithmetic::Add => Some(add),
-                    Arithmetic::MultiplyAdd => Some(multiply_add),
-                    Arithmetic::Fma | Arithmetic::Gemm => None,
-                }
-            }
+            pub const ALL: Runs = Runs { add, multiply_add, fma: None };
         }
     };
     (@one $name:ident, $body:tt) => {
@@ -132,14 +126,7 @@ macro_rules! avx {
                 @one fma, $v, $one, $k, $zero,
                 [concat!(".irp k,", $k), concat!("vfmadd213", $t, " ", $v, "\\k, ", $v, $one, ", ", $v, $one), ".endr"]
             );
-            pub fn of(arithmetic: Arithmetic) -> Option<Run> {
-                match arithmetic {
-                    Arithmetic::Add => Some(add),
-                    Arithmetic::MultiplyAdd => Some(multiply_add),
-                    Arithmetic::Fma => Some(fma),
-                    Arithmetic::Gemm => None,
-                }
-            }
+            pub const ALL: Runs = Runs { add, multiply_add, fma: Some(fma) };
         }
     };
     (@one $name:ident, $v:literal, $one:literal, $k:literal, $zero:literal, $body:tt) => {
@@ -187,19 +174,16 @@ pub fn find(precision: Precision, isa: Isa, arithmetic: Arithmetic) -> Option<Lo
     let double = precision == Precision::F64;
     let is_fused = arithmetic == Arithmetic::Fma;
     let has_fma = is_x86_feature_detected!("fma");
-    let (run, bytes, chains) = match isa {
-        Isa::Scalar if is_fused && has_fma => (if double { fused64::of(arithmetic) } else { fused32::of(arithmetic) }, 0, CHAINS),
-        Isa::Scalar => (if double { scalar64::of(arithmetic) } else { scalar32::of(arithmetic) }, 0, CHAINS),
-        Isa::Sse2 => (if double { sse64::of(arithmetic) } else { sse32::of(arithmetic) }, 16, CHAINS),
-        Isa::Avx2 if is_x86_feature_detected!("avx") && (has_fma || !is_fused) => {
-            (if double { avx64::of(arithmetic) } else { avx32::of(arithmetic) }, 32, CHAINS)
-        }
-        Isa::Avx512 if is_x86_feature_detected!("avx512f") => {
-            (if double { wide64::of(arithmetic) } else { wide32::of(arithmetic) }, 64, CHAINS_512)
-        }
+    let of_two = |double_runs: Runs, single_runs: Runs| if double { double_runs } else { single_runs };
+    let (runs, bytes, chains) = match isa {
+        Isa::Scalar if is_fused && has_fma => (of_two(fused64::ALL, fused32::ALL), 0, CHAINS),
+        Isa::Scalar => (of_two(scalar64::ALL, scalar32::ALL), 0, CHAINS),
+        Isa::Sse2 => (of_two(sse64::ALL, sse32::ALL), 16, CHAINS),
+        Isa::Avx2 if is_x86_feature_detected!("avx") && (has_fma || !is_fused) => (of_two(avx64::ALL, avx32::ALL), 32, CHAINS),
+        Isa::Avx512 if is_x86_feature_detected!("avx512f") => (of_two(wide64::ALL, wide32::ALL), 64, CHAINS_512),
         _ => return None,
     };
-    Some(Loop { run: run?, lanes: (bytes / if double { 8 } else { 4 }).max(1), chains })
+    Some(Loop { run: runs.of(arithmetic)?, lanes: (bytes / if double { 8 } else { 4 }).max(1), chains })
 }
 
 /// Additions per round of [`additions`].

@@ -1,35 +1,26 @@
 //! Which bandwidth kernels this processor has, and the fastest of them.
 
-use super::arrays::Kernel;
-use super::simd_portable::portable;
-use nearfar_core::node::{Isa, Operation, Stores};
-
-/// The kernels of one instruction set.
-#[derive(Clone, Copy, Debug)]
-pub struct Kernels {
-    /// The instruction set.
-    pub isa: Isa,
-    /// The kernel of an operation and a kind of store; none when there is no such.
-    pub of: fn(Operation, Stores) -> Option<Kernel>,
-}
+use super::arrays::Kernels;
+use super::simd_portable::PORTABLE;
+use nearfar_core::node::Isa;
 
 /// All that this processor can run, the widest first.
 pub fn all() -> Vec<Kernels> {
     let mut sets = Vec::new();
     #[cfg(target_arch = "x86_64")]
     {
-        use super::simd_x86::{avx2, avx512, sse2};
+        use super::simd_x86::{AVX2, AVX512, SSE2};
         if is_x86_feature_detected!("avx512f") {
-            sets.push(Kernels { isa: Isa::Avx512, of: avx512 });
+            sets.push(AVX512);
         }
         if is_x86_feature_detected!("avx2") {
-            sets.push(Kernels { isa: Isa::Avx2, of: avx2 });
+            sets.push(AVX2);
         }
-        sets.push(Kernels { isa: Isa::Sse2, of: sse2 });
+        sets.push(SSE2);
     }
     #[cfg(target_arch = "aarch64")]
-    sets.push(Kernels { isa: Isa::Neon, of: super::simd_neon::neon });
-    sets.push(Kernels { isa: Isa::Scalar, of: portable });
+    sets.push(super::simd_neon::NEON);
+    sets.push(PORTABLE);
     sets
 }
 
@@ -48,7 +39,7 @@ mod tests {
     use super::super::arrays::{Arrays, UNIT, region_bytes, scalar};
     use super::super::region::Region;
     use super::*;
-    use nearfar_core::node::Pages;
+    use nearfar_core::node::{Operation, Pages, Stores};
 
     #[test]
     fn every_kernel_of_every_set_leaves_exactly_what_it_should() {
@@ -61,7 +52,7 @@ mod tests {
             for set in all() {
                 for operation in Operation::ALL {
                     for stores in [Stores::Ordinary, Stores::NonTemporal, Stores::None] {
-                        let Some(kernel) = (set.of)(operation, stores) else { continue };
+                        let Some(kernel) = set.of(operation, stores) else { continue };
                         part.prepare(operation, 5, true);
                         let sum = kernel(&part, scalar(5));
                         assert_eq!(part.wrong(operation, 5, true), 0, "{:?} {operation:?} {stores:?}", set.isa);
@@ -76,11 +67,11 @@ mod tests {
     #[test]
     fn every_set_has_every_operation() {
         for set in all() {
-            assert!((set.of)(Operation::Read, Stores::None).is_some());
-            assert!((set.of)(Operation::Read, Stores::Ordinary).is_none());
+            assert!(set.of(Operation::Read, Stores::None).is_some());
+            assert!(set.of(Operation::Read, Stores::Ordinary).is_none());
             for operation in &Operation::ALL[1..] {
-                assert!((set.of)(*operation, Stores::Ordinary).is_some(), "{:?} {operation:?}", set.isa);
-                assert!((set.of)(*operation, Stores::None).is_none());
+                assert!(set.of(*operation, Stores::Ordinary).is_some(), "{:?} {operation:?}", set.isa);
+                assert!(set.of(*operation, Stores::None).is_none());
             }
         }
     }

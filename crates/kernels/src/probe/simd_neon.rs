@@ -2,8 +2,8 @@
 //!
 //! STNP is only a hint: whether the line is read before it is written is up to the core.
 
-use super::arrays::{Kernel, Part};
-use nearfar_core::node::{Operation, Stores};
+use super::arrays::{Kernels, Part, Writers};
+use nearfar_core::node::Isa;
 use std::arch::asm;
 
 /// One kernel; x0, x1, x2 walk over a, b, c, x3 counts bytes, d16 is the number s, x5 the address of two sums. A round does 128 bytes.
@@ -68,16 +68,7 @@ macro_rules! stores {
             stores!(@two $store, add, [".irp k,0,1,2,3,4,5,6,7", "fadd v\\k\\().2d, v\\k\\().2d, v2\\k\\().2d", ".endr"]);
             stores!(@two $store, triad, [".irp k,0,1,2,3,4,5,6,7", "fmla v\\k\\().2d, v2\\k\\().2d, v16.2d", ".endr"]);
 
-            pub fn of(operation: Operation) -> Option<Kernel> {
-                match operation {
-                    Operation::Read => None,
-                    Operation::Write => Some(write),
-                    Operation::Copy => Some(copy),
-                    Operation::Scale => Some(scale),
-                    Operation::Add => Some(add),
-                    Operation::Triad => Some(triad),
-                }
-            }
+            pub const ALL: Writers = Writers { write, copy, scale, add, triad };
         }
     };
     // b in v0 to v7.
@@ -108,19 +99,14 @@ macro_rules! stores {
     };
 }
 
-/// The kernel of an operation; none for a store that the operation does not have.
-pub fn neon(operation: Operation, stores: Stores) -> Option<Kernel> {
-    kernel!(
-        read,
-        [".irp k,0,1,2,3,4,5,6,7", "movi v\\k\\().2d, #0", ".endr"],
-        [".irp k,0,1,2,3,4,5,6,7", "ldr q2\\k, [x1, #16*\\k]", "fadd v\\k\\().2d, v\\k\\().2d, v2\\k\\().2d", ".endr"],
-        [".irp k,1,2,3,4,5,6,7", "fadd v0.2d, v0.2d, v\\k\\().2d", ".endr", "str q0, [x5]"]
-    );
-    stores!(ordinary, "stp");
-    stores!(streaming, "stnp");
-    match stores {
-        Stores::None => (operation == Operation::Read).then_some(read),
-        Stores::Ordinary => ordinary::of(operation),
-        Stores::NonTemporal => streaming::of(operation),
-    }
-}
+kernel!(
+    read,
+    [".irp k,0,1,2,3,4,5,6,7", "movi v\\k\\().2d, #0", ".endr"],
+    [".irp k,0,1,2,3,4,5,6,7", "ldr q2\\k, [x1, #16*\\k]", "fadd v\\k\\().2d, v\\k\\().2d, v2\\k\\().2d", ".endr"],
+    [".irp k,1,2,3,4,5,6,7", "fadd v0.2d, v0.2d, v\\k\\().2d", ".endr", "str q0, [x5]"]
+);
+stores!(ordinary, "stp");
+stores!(streaming, "stnp");
+
+/// The kernels.
+pub const NEON: Kernels = Kernels { isa: Isa::Neon, read, ordinary: ordinary::ALL, streaming: Some(streaming::ALL) };

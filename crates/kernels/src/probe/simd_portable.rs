@@ -3,8 +3,8 @@
 //! Blocks pass through `black_box`, so that the compiler knows neither their place nor their length and keeps every one. It may copy a
 //! block of 4 KiB by memcpy, which is then what this architecture's library does. There are no non-temporal stores.
 
-use super::arrays::{Kernel, Part, UNIT};
-use nearfar_core::node::{Operation, Stores};
+use super::arrays::{Kernels, Part, UNIT, Writers};
+use nearfar_core::node::Isa;
 use std::hint::black_box;
 
 /// Elements between two places where the compiler must forget what it knows.
@@ -42,40 +42,32 @@ macro_rules! kernel {
     };
 }
 
-/// The kernel of an operation; none for a store that is not to be had.
-pub fn portable(operation: Operation, stores: Stores) -> Option<Kernel> {
-    kernel!(read, |_, b, _, _| {
-        let mut lanes = [0.0; 8];
-        b.chunks_exact(8).for_each(|b| lanes.iter_mut().zip(b).for_each(|(lane, b)| *lane += b));
-        lanes.iter().sum()
-    });
-    kernel!(write, |a, _, _, s| {
-        a.fill(s);
-        0.0
-    });
-    kernel!(copy, |a, b, _, _| {
-        a.copy_from_slice(b);
-        0.0
-    });
-    kernel!(scale, |a, b, _, s| {
-        a.iter_mut().zip(b).for_each(|(a, b)| *a = s * b);
-        0.0
-    });
-    kernel!(add, |a, b, c, _| {
-        a.iter_mut().zip(b).zip(c).for_each(|((a, b), c)| *a = b + c);
-        0.0
-    });
-    kernel!(triad, |a, b, c, s| {
-        a.iter_mut().zip(b).zip(c).for_each(|((a, b), c)| *a = b + s * c);
-        0.0
-    });
-    match (operation, stores) {
-        (Operation::Read, Stores::None) => Some(read),
-        (Operation::Write, Stores::Ordinary) => Some(write),
-        (Operation::Copy, Stores::Ordinary) => Some(copy),
-        (Operation::Scale, Stores::Ordinary) => Some(scale),
-        (Operation::Add, Stores::Ordinary) => Some(add),
-        (Operation::Triad, Stores::Ordinary) => Some(triad),
-        _ => None,
-    }
-}
+kernel!(read, |_, b, _, _| {
+    let mut lanes = [0.0; 8];
+    b.chunks_exact(8).for_each(|b| lanes.iter_mut().zip(b).for_each(|(lane, b)| *lane += b));
+    lanes.iter().sum()
+});
+kernel!(write, |a, _, _, s| {
+    a.fill(s);
+    0.0
+});
+kernel!(copy, |a, b, _, _| {
+    a.copy_from_slice(b);
+    0.0
+});
+kernel!(scale, |a, b, _, s| {
+    a.iter_mut().zip(b).for_each(|(a, b)| *a = s * b);
+    0.0
+});
+kernel!(add, |a, b, c, _| {
+    a.iter_mut().zip(b).zip(c).for_each(|((a, b), c)| *a = b + c);
+    0.0
+});
+kernel!(triad, |a, b, c, s| {
+    a.iter_mut().zip(b).zip(c).for_each(|((a, b), c)| *a = b + s * c);
+    0.0
+});
+
+/// These kernels.
+pub const PORTABLE: Kernels =
+    Kernels { isa: Isa::Scalar, read, ordinary: Writers { write, copy, scale, add, triad }, streaming: None };

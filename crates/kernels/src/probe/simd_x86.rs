@@ -3,8 +3,8 @@
 //! Each round does eight vectors of each array, so that loop overhead vanishes behind the first-level cache. Non-temporal kernels end
 //! with a fence: the time is that until the data are on their way.
 
-use super::arrays::{Kernel, Part};
-use nearfar_core::node::{Operation, Stores};
+use super::arrays::{Kernels, Part, Writers};
+use nearfar_core::node::Isa;
 use std::arch::asm;
 
 /// One kernel: `before` the loop, `each` for the eight vectors numbered `\k`, `after` the loop. Registers: rdi, rsi, rdx are a, b, c; rcx
@@ -50,9 +50,9 @@ macro_rules! kernel {
 
 /// The kernels of one width of AVX vectors.
 macro_rules! avx {
-    ($set:ident, $v:literal, $w:literal) => {
-        /// The kernel of an operation; none for a store that the operation does not have.
-        pub fn $set(operation: Operation, stores: Stores) -> Option<Kernel> {
+    ($set:ident, $isa:expr, $v:literal, $w:literal) => {
+        /// The kernels with vectors of this width.
+        pub const $set: Kernels = {
             kernel!(
                 read,
                 $w,
@@ -66,14 +66,10 @@ macro_rules! avx {
                     "vzeroupper"
                 ]
             );
-            avx!(@stores ordinary, $v, $w, "vmovapd", "vzeroupper");
-            avx!(@stores streaming, $v, $w, "vmovntpd", "sfence");
-            match stores {
-                Stores::None => (operation == Operation::Read).then_some(read),
-                Stores::Ordinary => ordinary::of(operation),
-                Stores::NonTemporal => streaming::of(operation),
-            }
-        }
+    avx!(@stores ordinary, $v, $w, "vmovapd", "vzeroupper");
+    avx!(@stores streaming, $v, $w, "vmovntpd", "sfence");
+            Kernels { isa: $isa, read, ordinary: ordinary::ALL, streaming: Some(streaming::ALL) }
+        };
     };
     (@stores $module:ident, $v:literal, $w:literal, $store:literal, $end:literal) => {
         mod $module {
@@ -128,7 +124,7 @@ macro_rules! avx {
                 ],
                 [$end, "vzeroupper"]
             );
-            table!();
+            pub const ALL: Writers = Writers { write, copy, scale, add, triad };
         }
     };
 }
@@ -183,28 +179,13 @@ macro_rules! sse {
                 ],
                 [$end]
             );
-            table!();
+            pub const ALL: Writers = Writers { write, copy, scale, add, triad };
         }
     };
 }
 
-macro_rules! table {
-    () => {
-        pub fn of(operation: Operation) -> Option<Kernel> {
-            match operation {
-                Operation::Read => None,
-                Operation::Write => Some(write),
-                Operation::Copy => Some(copy),
-                Operation::Scale => Some(scale),
-                Operation::Add => Some(add),
-                Operation::Triad => Some(triad),
-            }
-        }
-    };
-}
-
-/// The kernel of an operation; none for a store that the operation does not have.
-pub fn sse2(operation: Operation, stores: Stores) -> Option<Kernel> {
+/// The kernels with SSE2.
+pub const SSE2: Kernels = {
     kernel!(
         read,
         "16",
@@ -214,12 +195,8 @@ pub fn sse2(operation: Operation, stores: Stores) -> Option<Kernel> {
     );
     sse!(ordinary, "movapd", "");
     sse!(streaming, "movntpd", "sfence");
-    match stores {
-        Stores::None => (operation == Operation::Read).then_some(read),
-        Stores::Ordinary => ordinary::of(operation),
-        Stores::NonTemporal => streaming::of(operation),
-    }
-}
+    Kernels { isa: Isa::Sse2, read, ordinary: ordinary::ALL, streaming: Some(streaming::ALL) }
+};
 
-avx!(avx2, "ymm", "32");
-avx!(avx512, "zmm", "64");
+avx!(AVX2, Isa::Avx2, "ymm", "32");
+avx!(AVX512, Isa::Avx512, "zmm", "64");

@@ -5,10 +5,10 @@
 //! after each repetition, every element after the last, exactly; sums of reads every time; arrays at least four times the last-level
 //! cache; pages where they should be. Caches: each thread sweeps arrays of its own many times between two looks at the clock.
 
-use super::arrays::{self, Arrays, Kernel, equal, scalar};
+use super::arrays::{self, Arrays, Kernel, Kernels, equal, scalar};
 use super::error::Error;
 use super::region::{Proof, Region};
-use super::simd::{self, Kernels};
+use super::simd;
 use super::team::{self, Span};
 use crate::spin_barrier::SpinBarrier;
 use nearfar_core::node::{Bandwidth, Figure, Memory, Missing, Operation, Pages, Scaling, ScalingPoint, Stores};
@@ -78,7 +78,7 @@ fn bandwidth_with(kernels: &Kernels, setting: &StreamSetting) -> Result<Measured
     let mut measured = Measured::default();
     let mut steps = Vec::new();
     for &(operation, stores) in setting.rows {
-        match (kernels.of)(operation, stores) {
+        match kernels.of(operation, stores) {
             Some(kernel) => steps.push(Step { operation, stores, kernel, threads: setting.cpus.len() }),
             None => measured.missing.push(Missing {
                 what: format!("bandwidth of {} with {stores:?} stores", operation.name()),
@@ -110,7 +110,7 @@ fn bandwidth_with(kernels: &Kernels, setting: &StreamSetting) -> Result<Measured
 pub fn scaling(setting: &ScalingSetting) -> Result<Scaling, Error> {
     let all = setting.stream.cpus.len();
     let &(operation, stores) = setting.stream.rows.first().ok_or(Error::Setting("no operation was named"))?;
-    let kernel = (simd::fastest().of)(operation, stores).ok_or(Error::Setting("not available on this architecture"))?;
+    let kernel = simd::fastest().of(operation, stores).ok_or(Error::Setting("not available on this architecture"))?;
     let mut counts: Vec<usize> = setting.threads.iter().map(|&threads| threads as usize).collect();
     if counts.is_empty() {
         counts = std::iter::successors(Some(1), |threads| Some(threads * 2)).take_while(|&threads| threads < all).collect();
@@ -285,9 +285,10 @@ impl Orders {
 
 #[cfg(test)]
 mod tests {
-    use super::super::arrays::Part;
+    use super::super::arrays::{Part, Writers};
+    use super::super::simd_portable::PORTABLE;
     use super::*;
-    use nearfar_core::node::{Isa, Validity};
+    use nearfar_core::node::Validity;
 
     const TRIAD: [(Operation, Stores); 1] = [(Operation::Triad, Stores::Ordinary)];
 
@@ -309,11 +310,11 @@ mod tests {
     unsafe fn half_a_triad(part: &Part, s: f64) -> f64 {
         let half = Part { len: part.len / 2, ..*part };
         // SAFETY: a shorter part of what the caller gave; SSE2 or nothing special is what every processor here has.
-        unsafe { ((simd::all().last().expect("portable").of)(Operation::Triad, Stores::Ordinary).expect("triad"))(&half, s) }
+        unsafe { (PORTABLE.ordinary.triad)(&half, s) }
     }
 
-    fn broken(operation: Operation, _: Stores) -> Option<Kernel> {
-        (operation == Operation::Triad).then_some(half_a_triad)
+    const fn with(ordinary: Writers) -> Kernels {
+        Kernels { ordinary, ..PORTABLE }
     }
 
     #[test]
@@ -321,7 +322,8 @@ mod tests {
         let cpus = team::own_cpus();
         for budget in [0, 5, 100] {
             let setting = StreamSetting { budget: Duration::from_millis(budget), ..setting(&cpus, &TRIAD) };
-            let measured = bandwidth_with(&Kernels { isa: Isa::Scalar, of: broken }, &setting).expect("measured");
+            let measured =
+                bandwidth_with(&with(Writers { triad: half_a_triad, ..PORTABLE.ordinary }), &setting).expect("measured");
             let rate = &measured.rows[0].rate;
             assert!(rate.validity == Validity::Invalid && rate.why.contains("results of triad are wrong"), "{rate:?}");
         }
@@ -335,11 +337,11 @@ mod tests {
                 return 0.0;
             }
             // SAFETY: passed on; the last set needs nothing special of the processor.
-            unsafe { ((simd::all().last().expect("portable").of)(Operation::Copy, Stores::Ordinary).expect("copy"))(part, s) }
+            unsafe { (PORTABLE.ordinary.copy)(part, s) }
         }
         let cpus = [team::own_cpus()[0]];
         let rows = [(Operation::Copy, Stores::Ordinary)];
-        let kernels = Kernels { isa: Isa::Scalar, of: |_, _| Some(tired) };
+        let kernels = with(Writers { copy: tired, ..PORTABLE.ordinary });
         let measured = bandwidth_with(&kernels, &setting(&cpus, &rows)).expect("measured");
         assert!(measured.rows[0].rate.why.contains("results of copy are wrong"), "{measured:?}");
     }

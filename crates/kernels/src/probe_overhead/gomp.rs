@@ -6,6 +6,7 @@
 use super::CONSTRUCTS;
 use super::epcc::{self, Effort, Samples};
 use crate::spin_barrier::Padded;
+use serde::{Deserialize, Serialize};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -18,6 +19,29 @@ pub struct Loaded {
     barrier: unsafe extern "C" fn(),
     thread_num: unsafe extern "C" fn() -> c_int,
     path: String,
+}
+
+/// What was measured of a runtime.
+#[derive(Debug, Deserialize, Serialize)]
+pub struct RuntimeOverheads {
+    /// The file that it was loaded from.
+    pub library: String,
+    /// By number of threads, then by construct.
+    pub rows: Vec<ConstructOverhead>,
+}
+
+/// The overhead of one construct with one number of threads.
+#[derive(Debug, Deserialize, Serialize)]
+pub struct ConstructOverhead {
+    /// One of [`CONSTRUCTS`], or `all` where there is a problem.
+    pub construct: String,
+    /// Threads.
+    pub threads: usize,
+    /// Why the runtime does not work with so many threads; there are no samples then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// Nanoseconds per construct; see [`figure`](super::figure).
+    pub samples: Samples,
 }
 
 /// Loads the runtime `name`, a file name that the loader finds, or a path.
@@ -130,9 +154,13 @@ extern "C" fn body(region: *mut c_void) {
 }
 
 impl Loaded {
-    /// The file that it was loaded from.
-    pub fn path(&self) -> &str {
-        &self.path
+    /// Overheads of all constructs for each number of threads.
+    pub fn measure(&self, counts: &[usize], effort: Effort) -> RuntimeOverheads {
+        let rows = counts.iter().flat_map(|&threads| match self.problem(threads) {
+            Some(why) => vec![ConstructOverhead { construct: "all".into(), threads, problem: Some(why), samples: Vec::new() }],
+            None => self.overheads(threads, effort),
+        });
+        RuntimeOverheads { library: self.path.clone(), rows: rows.collect() }
     }
 
     fn region(&self, work: Work, threads: usize, repetitions: u64, spins: u64) -> Region<'_> {
@@ -146,7 +174,7 @@ impl Loaded {
     }
 
     /// Why figures of `threads` threads would be of something else; `None` when barriers hold and sums are right.
-    pub fn problem(&self, threads: usize) -> Option<String> {
+    fn problem(&self, threads: usize) -> Option<String> {
         const ROUNDS: u64 = 200;
         let check = self.region(Work::CheckBarriers, threads, ROUNDS, 0);
         self.run(&check);
@@ -164,11 +192,11 @@ impl Loaded {
     }
 
     /// Overheads of each of [`CONSTRUCTS`] with `threads` threads.
-    pub fn overheads(&self, threads: usize, effort: Effort) -> Vec<(&'static str, Samples)> {
+    fn overheads(&self, threads: usize, effort: Effort) -> Vec<ConstructOverhead> {
         let spins = epcc::spins_of_delay();
-        let measure = |construct| {
+        let measure = |construct: &str| {
             let samples = epcc::overheads(effort, spins, |repetitions| self.timed(construct, threads, repetitions, spins));
-            (construct, samples)
+            ConstructOverhead { construct: construct.to_owned(), threads, problem: None, samples }
         };
         CONSTRUCTS.map(measure).into()
     }

@@ -12,7 +12,7 @@ mod own;
 mod gomp;
 
 pub use epcc::{Effort, Samples, figure};
-pub use gomp::{Loaded, load};
+pub use gomp::{ConstructOverhead, Loaded, RuntimeOverheads, load};
 pub use own::own;
 
 /// Constructs that are measured, by their names in files.

@@ -1,0 +1,158 @@
+//! All workloads in one table: their data is right, and digests and operations depend on nothing but what they may. Put a workload
+//! here as a row, and what only its algorithm has into its file.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use Verified::{Right, Skipped};
+use nearfar_kernels::buffer::Placement;
+use nearfar_kernels::latency::Pages;
+use nearfar_kernels::report::{Report, Verified};
+use nearfar_kernels::sweep_order::Order;
+use nearfar_kernels::thread_team::{Error, Setting};
+use nearfar_kernels::{btree, chase, churn, columns, compute, fft, gemm, join, latency, lu, objects};
+use nearfar_kernels::{random_updates, sort, sweep, touch, triad, trisolve};
+
+type Workload = fn(&Setting) -> Result<Report, Error>;
+
+struct Row {
+    name: &'static str,
+    run: Workload,
+    data_bytes: usize,
+    /// Of each whole repetition, with 1 to 3 threads alike.
+    operations: u64,
+    /// Numbers of threads that come to one digest. Others have one of their own.
+    same_digest: &'static [usize],
+    /// Whether its data can be placed in files.
+    in_files: bool,
+    /// What is said of the data when all repetitions were whole.
+    whole: Verified,
+    cut: Cut,
+}
+
+/// What follows from a time limit that is over at once.
+enum Cut {
+    /// No further repetition, and this is said of the data.
+    Ends(Verified),
+    /// All repetitions are cut off, and the data is right.
+    Continues,
+    /// Repetitions are whole.
+    None,
+}
+
+/// For workloads that are told how many operations to do.
+const OPS: u64 = 12_000;
+const STRIDED: Order = Order::Strided(8192);
+const PAGES: Pages = Pages { working_bytes: 1 << 20, stride: 1 << 14 };
+
+const fn row(name: &'static str, run: Workload, data_bytes: usize, operations: u64) -> Row {
+    Row { name, run, data_bytes, operations, same_digest: &[1, 2, 3], in_files: true, whole: Right, cut: Cut::Ends(Right) }
+}
+
+/// Threads take parts of their own, or random numbers.
+const fn own(row: Row) -> Row {
+    Row { same_digest: &[], ..row }
+}
+
+/// Timed by the clock.
+const fn clocked(name: &'static str, run: Workload, data_bytes: usize) -> Row {
+    Row { cut: Cut::Continues, ..row(name, run, data_bytes, OPS) }
+}
+
+/// Three threads have streams of other lengths, and leave other rests unvisited.
+const fn swept(name: &'static str, run: Workload, pieces: u64) -> Row {
+    Row { same_digest: &[1, 2], ..row(name, run, 3 << 20, pieces) }
+}
+
+/// Results that are not verified where a repetition was cut off.
+const fn whole_only(row: Row) -> Row {
+    Row { cut: Cut::Ends(Skipped), ..row }
+}
+
+const ROWS: &[Row] = &[
+    row("triad", triad::triad, 3 << 20, 1 << 17),
+    swept("strided", |setting| sweep::sweep(setting, STRIDED, false), 384),
+    swept("strided-update", |setting| sweep::sweep(setting, STRIDED, true), 384),
+    swept("reverse", |setting| sweep::sweep(setting, Order::Reverse, false), 768),
+    swept("reverse-update", |setting| sweep::sweep(setting, Order::Reverse, true), 768),
+    swept("streams", |setting| sweep::sweep(setting, Order::Streams(8), false), 3 << 14),
+    swept("streams-update", |setting| sweep::sweep(setting, Order::Streams(8), true), 3 << 14),
+    row("columns", columns::columns, 2 << 20, 360 * 360),
+    // Three by three tiles of 96 by 96 values.
+    whole_only(row("gemm", |setting| gemm::gemm(setting, 360_000), 1_080_000, 2 * 288 * 288 * 288)),
+    whole_only(Row { same_digest: &[1, 2, 3, 100], ..row("fft", fft::fft, 3 << 20, 3 << 17) }),
+    // n (n - 1) / 2 + n (n - 1) (2 n - 1) / 3, for n of 320.
+    whole_only(row("lu", lu::lu, 1 << 20, 320 * 319 / 2 + 320 * 319 * 639 / 3)),
+    // Rows of 168 bytes, and a word more per thread.
+    own(row("trisolve", trisolve::trisolve, 18_000 * 168 + 3 * 8, 2 * 18_000)),
+    row("sort", sort::sort, 1 << 20, 1 << 17),
+    // Six rows in every 18 words.
+    own(row("join", join::join, 2 << 20, (2 << 20) / 144 * 6)),
+    own(row("compute", |setting| compute::compute(setting, OPS), 0, OPS)),
+    own(clocked("random", |setting| random_updates::random_updates(setting, OPS), 1 << 20)),
+    own(clocked("chase-64", |setting| chase::chase(setting, 64, OPS), 1 << 20)),
+    own(clocked("chase-4096", |setting| chase::chase(setting, 4096, OPS), 1 << 20)),
+    own(clocked("objects", |setting| objects::objects(setting, OPS), 2 << 20)),
+    clocked("btree", |setting| btree::btree(setting, OPS), 4 << 20),
+    clocked("latency", |setting| latency::latency(setting, PAGES, OPS), 4 << 20),
+    Row { in_files: false, ..own(clocked("churn", |setting| churn::churn(setting, OPS), 8 << 20)) },
+    Row { whole: Skipped, cut: Cut::None, ..row("touch", touch::touch, 1 << 20, 256) },
+];
+
+impl Row {
+    fn report(&self, setting: &Setting) -> Report {
+        (self.run)(setting).unwrap_or_else(|error| panic!("{}: {error}", self.name))
+    }
+
+    /// Threads and placements to run with.
+    fn variants(&self) -> Vec<(usize, Placement)> {
+        let more = self.same_digest.iter().copied().filter(|&threads| threads > 3);
+        // Twice with two threads: what can be on the heap only has nothing else to be compared with.
+        let mut all: Vec<_> = [1, 2, 2, 3].into_iter().chain(more).map(|threads| (threads, Placement::Heap)).collect();
+        if self.in_files {
+            let path = std::env::temp_dir().join(format!("nearfar-{}-{}", self.name, std::process::id()));
+            all.extend([(2, Placement::MappedFile(path.clone())), (3, Placement::AdvisedFile(path))]);
+        }
+        all
+    }
+}
+
+#[test]
+fn digests_and_operations_depend_on_nothing_but_what_they_may() {
+    // Even and odd: a Fourier transform goes forth and back by turns.
+    for (row, repetitions) in ROWS.iter().flat_map(|row| [(row, 2), (row, 3)]) {
+        let mut digests = BTreeMap::new();
+        for (threads, placement) in row.variants() {
+            let how = format!("{}: {repetitions} repetitions, {threads} threads, {}", row.name, placement.name());
+            let report = row.report(&Setting { placement, ..Setting::new(row.data_bytes, threads, repetitions) });
+            assert_eq!((report.verified, report.repetitions.len()), (row.whole, repetitions), "{how}");
+            for repetition in &report.repetitions {
+                assert_eq!((repetition.complete, repetition.operations), (true, row.operations), "{how}");
+            }
+            let group = if row.same_digest.contains(&threads) { 0 } else { threads };
+            assert_eq!(report.checksum, *digests.entry(group).or_insert(report.checksum), "digest of {how}");
+        }
+    }
+}
+
+#[test]
+fn a_time_limit_ends_repetitions_and_is_said() {
+    for row in ROWS {
+        let (count, verified) = match row.cut {
+            Cut::Ends(verified) => (1, verified),
+            Cut::Continues => (3, Right),
+            Cut::None => continue,
+        };
+        let report = row.report(&Setting { limit: Some(Duration::ZERO), ..Setting::new(row.data_bytes, 2, 3) });
+        assert_eq!((report.verified, report.repetitions.len()), (verified, count), "{}", row.name);
+        for repetition in &report.repetitions {
+            assert!(!repetition.complete && repetition.operations < row.operations, "{}: {repetition:?}", row.name);
+        }
+    }
+}
+
+#[test]
+fn triad_counts_every_byte_of_its_data() {
+    let report = triad::triad(&Setting::new(3 << 20, 1, 1)).expect("triad");
+    assert_eq!(report.repetitions[0].bytes, report.data_bytes as u64);
+}
