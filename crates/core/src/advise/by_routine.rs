@@ -95,7 +95,7 @@ mod tests {
     use super::super::machine::{Far, Machine, Paged, Tier};
     use super::super::unknowns::Unknowns;
     use super::*;
-    use crate::profile::summary::{Estimate, Pattern, Routine};
+    use crate::profile::summary::{Pattern, Routine};
     use proptest::prelude::*;
 
     const BINS: usize = 8;
@@ -106,8 +106,7 @@ mod tests {
             module: "app".into(),
             self_s: time.iter().sum(),
             time,
-            traffic: Estimate::default(),
-            flops_per_access_byte: None,
+            ..Routine::default()
         }
     }
 
