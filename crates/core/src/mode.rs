@@ -1,6 +1,6 @@
 //! The three modes, as the user names them. What a mode does is decided by one `match` in `tiers`, not here.
 
-use crate::error::Error;
+use crate::error::{Error, MODE};
 use crate::units::Percent;
 use std::fmt;
 use std::str::FromStr;
@@ -33,7 +33,7 @@ impl FromStr for Mode {
 
     /// The share of hybrid may also be written in percent: `hybrid=25%`.
     fn from_str(text: &str) -> Result<Self, Error> {
-        let refuse = |why| Error::Mode { input: text.to_owned(), why };
+        let refuse = |why| MODE.refuse(text, why);
         match text.trim() {
             "cache" => return Ok(Mode::Cache),
             "flat" => return Ok(Mode::Flat),

@@ -101,13 +101,7 @@ mod tests {
     const BINS: usize = 8;
 
     fn routine(function: &str, time: Vec<f64>) -> Routine {
-        Routine {
-            function: function.into(),
-            module: "app".into(),
-            self_s: time.iter().sum(),
-            time,
-            ..Routine::default()
-        }
+        Routine { function: function.into(), module: "app".into(), self_s: time.iter().sum(), time, ..Routine::default() }
     }
 
     /// Routine "one" goes through group 0 and "two" through group 1; in turns, or one after the other.
