@@ -17,17 +17,6 @@ pub enum Mode {
     Hybrid(f64),
 }
 
-impl Mode {
-    /// The share of near that is cache, 0 to 1.
-    pub const fn cache_share(self) -> f64 {
-        match self {
-            Mode::Cache => 1.0,
-            Mode::Flat => 0.0,
-            Mode::Hybrid(share) => share,
-        }
-    }
-}
-
 impl FromStr for Mode {
     type Err = Error;
 

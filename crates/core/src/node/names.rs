@@ -1,6 +1,8 @@
 //! The words that tables, charts and reports use for the choices of a row.
 
-use super::{Arithmetic, Chase, FarAccess, Injection, Isa, MemoryKind, Operation, Pages, Precision, Runtime, Stores};
+use super::{
+    Arithmetic, Chase, FarAccess, Injection, Isa, MemoryKind, Mpi, Operation, Pages, Precision, Runtime, Stores, Threading, words,
+};
 
 macro_rules! names {
     ($($choice:ident { $($variant:ident: $words:literal),+ })+) => {
@@ -36,5 +38,20 @@ impl Runtime {
             Self::Own => "nearfar's own".to_owned(),
             Self::OpenMp(file) => format!("OpenMP ({file})"),
         }
+    }
+}
+
+impl Threading {
+    /// "barrier of 8 threads, OpenMP": the path of a runtime differs between machines that are otherwise alike.
+    pub(super) fn title(&self) -> String {
+        let runtime = if self.runtime == Runtime::Own { "own threads" } else { "OpenMP" };
+        format!("{} of {} threads, {runtime}", self.construct, self.threads)
+    }
+}
+
+impl Mpi {
+    /// "MPI ping-pong latency, 8 B of 2 ranks".
+    pub(super) fn title(&self) -> String {
+        format!("MPI {}, {} of {} ranks", self.what, words::size(self.bytes), self.ranks)
     }
 }
