@@ -2,7 +2,7 @@
 //!
 //! Operations are counted from 0 in each process, and a retry counts as an operation of its own.
 
-use crate::error::Error;
+use crate::error::{Error, FAULTS};
 use crate::units::{Bytes, Nanos};
 use std::fmt;
 use std::str::FromStr;
@@ -167,7 +167,7 @@ impl FromStr for Faults {
         let mut faults = Self::default();
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             let (key, value) = word.split_once('=').map_or((word, None), |(key, value)| (key, Some(value)));
-            faults.set(key, value).map_err(|why| Error::Faults { input: text.to_owned(), why })?;
+            faults.set(key, value).map_err(|why| FAULTS.refuse(text, why))?;
         }
         Ok(faults)
     }

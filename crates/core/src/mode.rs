@@ -1,6 +1,6 @@
 //! The three modes, as the user names them. What a mode does is decided by one `match` in `tiers`, not here.
 
-use crate::error::Error;
+use crate::error::{Error, MODE};
 use crate::units::Percent;
 use std::fmt;
 use std::str::FromStr;
@@ -17,23 +17,12 @@ pub enum Mode {
     Hybrid(f64),
 }
 
-impl Mode {
-    /// The share of near that is cache, 0 to 1.
-    pub const fn cache_share(self) -> f64 {
-        match self {
-            Mode::Cache => 1.0,
-            Mode::Flat => 0.0,
-            Mode::Hybrid(share) => share,
-        }
-    }
-}
-
 impl FromStr for Mode {
     type Err = Error;
 
     /// The share of hybrid may also be written in percent: `hybrid=25%`.
     fn from_str(text: &str) -> Result<Self, Error> {
-        let refuse = |why| Error::Mode { input: text.to_owned(), why };
+        let refuse = |why| MODE.refuse(text, why);
         match text.trim() {
             "cache" => return Ok(Mode::Cache),
             "flat" => return Ok(Mode::Flat),

@@ -5,8 +5,12 @@
 //! nothing by the quick way (see there).
 
 use crate::addr::{Extent, PAGE, round_up};
-use crate::error::Error;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// A range was given back that is free already, in part or whole, or that the allocator does not own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("range {:#x}..{:#x} is not in use (bytes): it was freed twice or never belonged here", .0.start, .0.end)]
+pub struct NotTaken(pub Extent);
 
 /// The free ranges of one address interval.
 #[derive(Clone, Debug)]
@@ -73,12 +77,12 @@ impl Ranges {
     /// Gives `extent` back; it may be any part of what was taken, or several neighbours at once.
     ///
     /// # Errors
-    /// [`Error::NotTaken`], and nothing changes, when a part of it is free already or outside the interval, or when it is
+    /// [`NotTaken`], and nothing changes, when a part of it is free already or outside the interval, or when it is
     /// empty or not made of whole pages.
-    pub fn give(&mut self, extent: Extent) -> Result<(), Error> {
+    pub fn give(&mut self, extent: Extent) -> Result<(), NotTaken> {
         let owned = self.whole.start <= extent.start && extent.end <= self.whole.end;
         if extent.is_empty() || !whole_pages(&extent) || !owned || self.any_free(&extent) {
-            return Err(Error::NotTaken { start: extent.start, end: extent.end });
+            return Err(NotTaken(extent));
         }
         let mut merged = extent;
         if let Some((&start, &length)) = self.by_start.range(..extent.start).next_back()

@@ -2,7 +2,7 @@
 //!
 //! Printing a spec gives text that parses back to the same spec, so that run files can hold it.
 
-use crate::error::Error;
+use crate::error::{Error, FAR, NEAR};
 use crate::units::{Bytes, BytesPerSec, Nanos, Percent};
 use std::fmt;
 use std::str::FromStr;
@@ -58,13 +58,12 @@ impl FromStr for NearSpec {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let text = text.trim();
-        let refuse = |why: String| Error::Near { input: text.to_owned(), why };
         if let Some(rest) = text.strip_prefix("node:") {
             let (list, limit) = match rest.split_once(':') {
-                Some((list, limit)) => (list, Some(limit.parse::<Bytes>().map_err(|e| refuse(e.to_string()))?.0)),
+                Some((list, limit)) => (list, Some(limit.parse::<Bytes>().map_err(|e| NEAR.refuse(text, e.to_string()))?.0)),
                 None => (rest, None),
             };
-            return Ok(NearSpec::Node { nodes: node_list(list).map_err(|why| refuse(why.to_owned()))?, limit });
+            return Ok(NearSpec::Node { nodes: node_list(list).map_err(|why| NEAR.refuse(text, why))?, limit });
         }
         if text.ends_with('%') {
             return Ok(NearSpec::Percent(text.parse::<Percent>()?.get()));
@@ -77,18 +76,17 @@ impl FromStr for FarSpec {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let refuse = |why: String| Error::Far { input: text.to_owned(), why };
         if text.trim().is_empty() {
-            return Err(refuse("it is empty".to_owned()));
+            return Err(FAR.refuse(text, "it is empty"));
         }
         if text.contains('\0') {
-            return Err(refuse("a path cannot contain a NUL character".to_owned()));
+            return Err(FAR.refuse(text, "a path cannot contain a NUL character"));
         }
         if let Some(list) = text.strip_prefix("node:") {
-            return Ok(FarSpec::Node { nodes: node_list(list).map_err(|why| refuse(why.to_owned()))? });
+            return Ok(FarSpec::Node { nodes: node_list(list).map_err(|why| FAR.refuse(text, why))? });
         }
         match text.strip_prefix("emu:") {
-            Some(keys) => emulated(keys).map_err(refuse),
+            Some(keys) => emulated(keys).map_err(|why| FAR.refuse(text, why)),
             None => Ok(FarSpec::Path(text.to_owned())),
         }
     }

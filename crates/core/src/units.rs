@@ -4,7 +4,7 @@
 //! Memory comes in powers of two, and two meanings of one letter would be a trap. Letters may be in either case.
 //! Arithmetic is exact: fractions are decimal and rounded down to whole units.
 
-use crate::error::Error;
+use crate::error::{DURATION, Error, PERCENT, RATE, SIZE};
 use std::fmt;
 use std::str::FromStr;
 
@@ -28,14 +28,13 @@ impl Bytes {
     /// Parses an amount (`800M`) or a share of `base` bytes (`50%`), rounded down.
     ///
     /// # Errors
-    /// [`Error::Size`] or [`Error::Percent`] when `text` is neither, or when the result is less than one byte.
+    /// `text` is neither, or the result is less than one byte.
     pub fn parse_of(text: &str, base: Bytes) -> Result<Bytes, Error> {
         if !text.trim().ends_with('%') {
             return text.parse();
         }
         let share = text.parse::<Percent>()?.of(base);
-        let none = || Error::Percent { input: text.to_owned(), why: "it comes to less than one byte" };
-        if share.0 == 0 { Err(none()) } else { Ok(share) }
+        if share.0 == 0 { Err(PERCENT.refuse(text, "it comes to less than one byte")) } else { Ok(share) }
     }
 }
 
@@ -43,7 +42,7 @@ impl FromStr for Bytes {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let refuse = |why| Error::Size { input: text.to_owned(), why };
+        let refuse = |why| SIZE.refuse(text, why);
         if text.trim().ends_with('%') {
             return Err(refuse("a percentage is not accepted here"));
         }
@@ -75,7 +74,7 @@ impl FromStr for Percent {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let refuse = |why| Error::Percent { input: text.to_owned(), why };
+        let refuse = |why| PERCENT.refuse(text, why);
         let digits = text.trim().strip_suffix('%').ok_or_else(|| refuse("the % is missing"))?;
         // Parsed in millionths of a percent, so that only plain decimals pass and not all that f64 would take (inf, 1e3).
         let millionths = scaled(digits, |suffix| suffix.is_empty().then_some(1_000_000)).map_err(refuse)?;
@@ -93,7 +92,7 @@ impl FromStr for BytesPerSec {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let refuse = |why| Error::Rate { input: text.to_owned(), why };
+        let refuse = |why| RATE.refuse(text, why);
         let trimmed = text.trim();
         let amount = trimmed.strip_suffix("/s").unwrap_or(trimmed);
         match scaled(amount, size_scale).map_err(refuse)? {
@@ -108,7 +107,7 @@ impl FromStr for Nanos {
 
     /// `0` needs no unit; everything else does.
     fn from_str(text: &str) -> Result<Self, Error> {
-        let refuse = |why| Error::Duration { input: text.to_owned(), why };
+        let refuse = |why| DURATION.refuse(text, why);
         if text.trim() == "0" {
             return Ok(Nanos(0));
         }

@@ -85,7 +85,7 @@ pub fn misses(summary: &Summary) -> Option<String> {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use nearfar_core::profile::record::{Kind, Method};
+    use nearfar_core::profile::record::Method;
     use nearfar_core::profile::summary::{Curve, Estimate, FORMAT, NamedFrame, Pattern, Routine};
 
     /// A group of 1 MiB with so much traffic in each of two bins.
@@ -93,9 +93,6 @@ pub mod tests {
         let frame = NamedFrame { module: "a.out".into(), function: "main".into(), line: "a.c:3".into(), ..NamedFrame::default() };
         ObjectGroup {
             name: name.into(),
-            kind: Kind::Heap,
-            symbol: String::new(),
-            handed_on: Vec::new(),
             frames: vec![frame],
             count: 1,
             least: 1 << 20,
@@ -109,14 +106,10 @@ pub mod tests {
             traffic: vec![traffic, traffic],
             lines_per_visit: Estimate::exact(64.0),
             pattern: Pattern::Stream,
-            misses: Curve::default(),
-            page_visits: Estimate::default(),
             routines: vec![("main".into(), 1.0)],
-            busy_s: 0.0,
             looks: 100,
             touches: 90,
-            samples: 0,
-            load_cycles: 0.0,
+            ..ObjectGroup::default()
         }
     }
 
@@ -146,9 +139,8 @@ pub mod tests {
             routines: vec![routine],
             misses: Curve { points: vec![(0.0, 1.0), (1e6, 0.5), (9e6, 0.0)] },
             overhead: 0.02,
-            samples: 0,
-            samples_lost: 0,
             notes: vec!["a note".into()],
+            ..Summary::default()
         }
     }
 

@@ -95,20 +95,13 @@ mod tests {
     use super::super::machine::{Far, Machine, Paged, Tier};
     use super::super::unknowns::Unknowns;
     use super::*;
-    use crate::profile::summary::{Estimate, Pattern, Routine};
+    use crate::profile::summary::{Pattern, Routine};
     use proptest::prelude::*;
 
     const BINS: usize = 8;
 
     fn routine(function: &str, time: Vec<f64>) -> Routine {
-        Routine {
-            function: function.into(),
-            module: "app".into(),
-            self_s: time.iter().sum(),
-            time,
-            traffic: Estimate::default(),
-            flops_per_access_byte: None,
-        }
+        Routine { function: function.into(), module: "app".into(), self_s: time.iter().sum(), time, ..Routine::default() }
     }
 
     /// Routine "one" goes through group 0 and "two" through group 1; in turns, or one after the other.

@@ -314,17 +314,13 @@ impl Demand {
 pub(crate) mod tests {
     use super::*;
     use crate::profile::record::Method;
-    use crate::profile::summary::{Estimate, FORMAT};
+    use crate::profile::summary::{Estimate, FORMAT, Routine};
 
     /// `sweeps` times through `bytes` in order, reading; all of it alive in all bins.
     pub fn swept(name: &str, bytes: f64, sweeps: f64, bins: usize) -> ObjectGroup {
         let traffic = bytes * sweeps;
         ObjectGroup {
             name: name.into(),
-            kind: Kind::Heap,
-            symbol: String::new(),
-            handed_on: Vec::new(),
-            frames: Vec::new(),
             count: 1,
             least: bytes as u64,
             most: bytes as u64,
@@ -333,18 +329,15 @@ pub(crate) mod tests {
             lifetime_s: 1.0,
             footprint: Estimate::exact(bytes),
             read: Estimate { value: traffic, low: 0.95 * traffic, high: 1.05 * traffic },
-            written: Estimate::exact(0.0),
             traffic: vec![traffic / bins as f64; bins],
             lines_per_visit: Estimate::exact(64.0),
             pattern: Pattern::Stream,
             misses: Curve { points: vec![(0.0, 1.0), (bytes * 0.99, 1.0), (bytes, 0.0)] },
             page_visits: Estimate::exact(traffic / PAGE),
             routines: vec![("work".into(), 1.0)],
-            busy_s: 0.0,
             looks: 100,
             touches: 90,
-            samples: 0,
-            load_cycles: 0.0,
+            ..ObjectGroup::default()
         }
     }
 
@@ -363,12 +356,7 @@ pub(crate) mod tests {
             least: 4096,
             peak_bytes: objects.iter().map(|group| group.peak_bytes).sum(),
             objects,
-            routines: Vec::new(),
-            misses: Curve::default(),
-            overhead: 0.0,
-            samples: 0,
-            samples_lost: 0,
-            notes: Vec::new(),
+            ..Summary::default()
         }
     }
 
@@ -476,13 +464,12 @@ pub(crate) mod tests {
             group.routines = vec![(name.into(), 1.0)];
         }
         let mut summary = summary(8.0, 8, groups);
-        let routine = |function: &str, seconds: f64| crate::profile::summary::Routine {
+        let routine = |function: &str, seconds: f64| Routine {
             function: function.into(),
             module: "app".into(),
             self_s: seconds,
             time: vec![seconds / 8.0; 8],
-            traffic: Estimate::default(),
-            flops_per_access_byte: None,
+            ..Routine::default()
         };
         summary.routines = vec![routine("one", 2.0), routine("two", 1.0), routine("computes", 5.0)];
         let demands = Demands::of(&summary);

@@ -238,16 +238,10 @@ fn compute(this: &Node, other: &Node, ratios: &mut Vec<Ratio>) {
 }
 
 fn threading(this: &Node, other: &Node, ratios: &mut Vec<Ratio>) {
-    let own = |runtime: &super::Runtime| *runtime == super::Runtime::Own;
     for there in other.threading.iter().filter(|row| row.overhead.is_usable()) {
         let mut rows = this.threading.iter().filter(|row| row.overhead.is_usable());
-        let same = rows.find(|row| {
-            row.construct == there.construct && row.threads == there.threads && own(&row.runtime) == own(&there.runtime)
-        });
-        if let Some(here) = same {
-            let runtime = if own(&here.runtime) { "own threads" } else { "OpenMP" };
-            let what = format!("{} of {} threads, {runtime}", here.construct, here.threads);
-            ratios.push(Ratio::of(what, Measure::Time, &here.overhead, &there.overhead));
+        if let Some(here) = rows.find(|row| row.title() == there.title()) {
+            ratios.push(Ratio::of(here.title(), Measure::Time, &here.overhead, &there.overhead));
         }
     }
 }
@@ -278,8 +272,7 @@ fn mpi(this: &Node, other: &Node, ratios: &mut Vec<Ratio>) {
             (&row.what, row.bytes, row.ranks, &row.unit) == (&there.what, there.bytes, there.ranks, &there.unit)
         };
         if let Some(here) = rows.find(same) {
-            let what = format!("MPI {}, {} of {} ranks", here.what, words::size(here.bytes), here.ranks);
-            ratios.push(Ratio::of(what, measure_of(&here.unit), &here.value, &there.value));
+            ratios.push(Ratio::of(here.title(), measure_of(&here.unit), &here.value, &there.value));
         }
     }
 }

@@ -7,7 +7,7 @@
 //! B lacks, or has only as INVALID, is worse in B, unless B has no row of that table: that part was not measured then.
 
 use super::compare::{Measure, measure_of};
-use super::{Figure, Finding, Node, Runtime, Subject, Validity, words};
+use super::{Figure, Finding, Node, Subject, Validity, words};
 
 /// One of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,10 +171,7 @@ fn rows(node: &Node) -> Vec<Row<'_>> {
         add("compute", what, String::new(), Measure::Flops, &row.rate);
     }
     for row in &node.threading {
-        // The path of a runtime differs between machines that are otherwise alike.
-        let runtime = if row.runtime == Runtime::Own { "own threads" } else { "OpenMP" };
-        let what = format!("{} of {} threads, {runtime}", row.construct, row.threads);
-        add("threading", what, String::new(), Measure::Time, &row.overhead);
+        add("threading", row.title(), String::new(), Measure::Time, &row.overhead);
     }
     for (index, tier) in node.far.iter().enumerate() {
         for point in &tier.points {
@@ -194,8 +191,7 @@ fn rows(node: &Node) -> Vec<Row<'_>> {
         add("energy", what, String::new(), Measure::Energy, &row.joules);
     }
     for row in &node.mpi {
-        let what = format!("MPI {}, {} of {} ranks", row.what, words::size(row.bytes), row.ranks);
-        add("mpi", what, String::new(), measure_of(&row.unit), &row.value);
+        add("mpi", row.title(), String::new(), measure_of(&row.unit), &row.value);
     }
     rows.retain(|(row, _)| row.figure.is_known() || !row.figure.is_valid());
     distinct(rows)

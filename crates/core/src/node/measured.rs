@@ -55,18 +55,6 @@ impl Operation {
     pub const fn writes(self) -> usize {
         if matches!(self, Self::Read) { 0 } else { 1 }
     }
-
-    /// The word in tables and files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Copy => "copy",
-            Self::Scale => "scale",
-            Self::Add => "add",
-            Self::Triad => "triad",
-        }
-    }
 }
 
 /// How results are stored.
@@ -330,18 +318,6 @@ pub enum FarAccess {
     RandomRead,
     /// Writes at random.
     RandomWrite,
-}
-
-impl FarAccess {
-    /// The word in tables and files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::SequentialRead => "sequential read",
-            Self::SequentialWrite => "sequential write",
-            Self::RandomRead => "random read",
-            Self::RandomWrite => "random write",
-        }
-    }
 }
 
 /// A far tier: a file system, a device or emulated memory.

@@ -11,8 +11,8 @@ mod finding;
 mod firmware;
 mod measured;
 mod topology;
-mod names;
 pub mod words;
+mod names;
 mod role;
 mod compare;
 mod diff;
@@ -93,6 +93,24 @@ pub struct Missing {
     pub why: String,
 }
 
+/// All figures of all tables, by `iter` or `iter_mut`.
+macro_rules! figures {
+    ($node:ident, $iter:ident $(, $mut:tt)?) => {{
+        let bandwidth = $node.bandwidth.$iter().map(|row| &$($mut)? row.rate);
+        let scaling = $node.scaling.$iter().flat_map(|row| &$($mut)? row.points).map(|point| &$($mut)? point.rate);
+        let latency = $node.latency.$iter().map(|row| &$($mut)? row.time);
+        let loaded = $node.loaded.$iter().flat_map(|row| &$($mut)? row.points);
+        let loaded = loaded.flat_map(|point| [&$($mut)? point.time, &$($mut)? point.rate]);
+        let compute = $node.compute.$iter().map(|row| &$($mut)? row.rate);
+        let threading = $node.threading.$iter().map(|row| &$($mut)? row.overhead);
+        let far = $node.far.$iter().flat_map(|tier| &$($mut)? tier.points);
+        let far = far.flat_map(|point| [&$($mut)? point.rate, &$($mut)? point.time]);
+        let energy = $node.energy.$iter().map(|row| &$($mut)? row.joules);
+        let mpi = $node.mpi.$iter().map(|row| &$($mut)? row.value);
+        bandwidth.chain(scaling).chain(latency).chain(loaded).chain(compute).chain(threading).chain(far).chain(energy).chain(mpi)
+    }};
+}
+
 impl Node {
     /// The best valid bandwidth from `memory`, all CPUs of any node together, counted as the program sees it.
     pub fn best_bandwidth(&self, memory: Memory) -> Option<&Bandwidth> {
@@ -113,37 +131,13 @@ impl Node {
         rows.max_by(|a, b| a.rate.median.total_cmp(&b.rate.median))
     }
 
-    /// True when any row is invalid.
-    pub fn has_invalid(&self) -> bool {
-        self.figures().any(|figure| figure.validity == Validity::Invalid)
-    }
-
     /// Every figure, to be changed.
     pub fn figures_mut(&mut self) -> impl Iterator<Item = &mut Figure> {
-        let bandwidth = self.bandwidth.iter_mut().map(|row| &mut row.rate);
-        let scaling = self.scaling.iter_mut().flat_map(|row| &mut row.points).map(|point| &mut point.rate);
-        let latency = self.latency.iter_mut().map(|row| &mut row.time);
-        let loaded = self.loaded.iter_mut().flat_map(|row| &mut row.points);
-        let loaded = loaded.flat_map(|point| [&mut point.time, &mut point.rate]);
-        let compute = self.compute.iter_mut().map(|row| &mut row.rate);
-        let threading = self.threading.iter_mut().map(|row| &mut row.overhead);
-        let far = self.far.iter_mut().flat_map(|tier| &mut tier.points).flat_map(|point| [&mut point.rate, &mut point.time]);
-        let energy = self.energy.iter_mut().map(|row| &mut row.joules);
-        let mpi = self.mpi.iter_mut().map(|row| &mut row.value);
-        bandwidth.chain(scaling).chain(latency).chain(loaded).chain(compute).chain(threading).chain(far).chain(energy).chain(mpi)
+        figures!(self, iter_mut, mut)
     }
 
     /// Every figure.
     pub fn figures(&self) -> impl Iterator<Item = &Figure> {
-        let bandwidth = self.bandwidth.iter().map(|row| &row.rate);
-        let scaling = self.scaling.iter().flat_map(|row| &row.points).map(|point| &point.rate);
-        let latency = self.latency.iter().map(|row| &row.time);
-        let loaded = self.loaded.iter().flat_map(|row| &row.points).flat_map(|point| [&point.time, &point.rate]);
-        let compute = self.compute.iter().map(|row| &row.rate);
-        let threading = self.threading.iter().map(|row| &row.overhead);
-        let far = self.far.iter().flat_map(|tier| &tier.points).flat_map(|point| [&point.rate, &point.time]);
-        let energy = self.energy.iter().map(|row| &row.joules);
-        let mpi = self.mpi.iter().map(|row| &row.value);
-        bandwidth.chain(scaling).chain(latency).chain(loaded).chain(compute).chain(threading).chain(far).chain(energy).chain(mpi)
+        figures!(self, iter)
     }
 }

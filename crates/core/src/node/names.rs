@@ -1,95 +1,33 @@
 //! The words that tables, charts and reports use for the choices of a row.
 
-use super::{Arithmetic, Chase, Injection, Isa, MemoryKind, Pages, Precision, Runtime, Stores};
+use super::{
+    Arithmetic, Chase, FarAccess, Injection, Isa, MemoryKind, Mpi, Operation, Pages, Precision, Runtime, Stores, Threading, words,
+};
 
-impl MemoryKind {
-    /// The word in tables; empty when not known.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unknown => "",
-            Self::Dram => "DRAM",
-            Self::Hbm => "HBM",
-            Self::Cxl => "CXL",
-            Self::Pmem => "PMem",
-            Self::Gpu => "GPU memory",
-        }
-    }
+macro_rules! names {
+    ($($choice:ident { $($variant:ident: $words:literal),+ })+) => {
+        $(impl $choice {
+            /// The words in tables; empty when not known.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $words),+ }
+            }
+        })+
+    };
 }
 
-impl Stores {
-    /// The words in tables: "ordinary stores", "non-temporal stores", "no stores".
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ordinary => "ordinary stores",
-            Self::NonTemporal => "non-temporal stores",
-            Self::None => "no stores",
-        }
-    }
-}
-
-impl Chase {
-    /// The words in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::PageLocal => "page-local",
-            Self::Random => "random",
-        }
-    }
-}
-
-impl Pages {
-    /// The words in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Small => "small pages",
-            Self::Huge => "huge pages",
-            Self::Mixed => "small and huge pages",
-        }
-    }
-}
-
-impl Injection {
-    /// The words in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Reads => "reads",
-            Self::ReadsAndWrites => "two reads for each write",
-        }
-    }
-}
-
-impl Precision {
-    /// "f32", "f64".
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-        }
-    }
-}
-
-impl Isa {
-    /// The words in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Scalar => "scalar",
-            Self::Sse2 => "SSE2",
-            Self::Avx2 => "AVX2",
-            Self::Avx512 => "AVX-512",
-            Self::Neon => "NEON",
-        }
-    }
-}
-
-impl Arithmetic {
-    /// The words in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Add => "add",
-            Self::MultiplyAdd => "multiply and add",
-            Self::Fma => "FMA",
-            Self::Gemm => "matrix product",
-        }
+names! {
+    MemoryKind { Unknown: "", Dram: "DRAM", Hbm: "HBM", Cxl: "CXL", Pmem: "PMem", Gpu: "GPU memory" }
+    Operation { Read: "read", Write: "write", Copy: "copy", Scale: "scale", Add: "add", Triad: "triad" }
+    Stores { Ordinary: "ordinary stores", NonTemporal: "non-temporal stores", None: "no stores" }
+    Chase { PageLocal: "page-local", Random: "random" }
+    Pages { Small: "small pages", Huge: "huge pages", Mixed: "small and huge pages" }
+    Injection { Reads: "reads", ReadsAndWrites: "two reads for each write" }
+    Precision { F32: "f32", F64: "f64" }
+    Isa { Scalar: "scalar", Sse2: "SSE2", Avx2: "AVX2", Avx512: "AVX-512", Neon: "NEON" }
+    Arithmetic { Add: "add", MultiplyAdd: "multiply and add", Fma: "FMA", Gemm: "matrix product" }
+    FarAccess {
+        SequentialRead: "sequential read", SequentialWrite: "sequential write",
+        RandomRead: "random read", RandomWrite: "random write"
     }
 }
 
@@ -100,5 +38,20 @@ impl Runtime {
             Self::Own => "nearfar's own".to_owned(),
             Self::OpenMp(file) => format!("OpenMP ({file})"),
         }
+    }
+}
+
+impl Threading {
+    /// "barrier of 8 threads, OpenMP": the path of a runtime differs between machines that are otherwise alike.
+    pub(super) fn title(&self) -> String {
+        let runtime = if self.runtime == Runtime::Own { "own threads" } else { "OpenMP" };
+        format!("{} of {} threads, {runtime}", self.construct, self.threads)
+    }
+}
+
+impl Mpi {
+    /// "MPI ping-pong latency, 8 B of 2 ranks".
+    pub(super) fn title(&self) -> String {
+        format!("MPI {}, {} of {} ranks", self.what, words::size(self.bytes), self.ranks)
     }
 }

@@ -1,7 +1,7 @@
 //! What `--place` says, as text: `all`, `size:1M..5M,10M..`, `plan:FILE`, `calls`. Opens nothing; printing gives text that parses back.
 
 use super::{MAX_SIZE_RANGES, Placement, Policy, SizeRange};
-use crate::error::Error;
+use crate::error::{Error, PLACE};
 use crate::units::Bytes;
 use std::fmt;
 use std::str::FromStr;
@@ -47,28 +47,29 @@ impl FromStr for Choice {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let refuse = |why: String| Error::Place { input: text.to_owned(), why };
         if let Some(list) = text.strip_prefix("size:") {
-            let ranges = list.split(',').map(range).collect::<Result<Vec<_>, _>>().map_err(refuse)?;
+            let ranges = list.split(',').map(range).collect::<Result<Vec<_>, _>>().map_err(|why| PLACE.refuse(text, why))?;
             if ranges.len() > MAX_SIZE_RANGES {
-                return Err(refuse(format!("there are {} ranges, and at most {MAX_SIZE_RANGES} are possible", ranges.len())));
+                return Err(
+                    PLACE.refuse(text, format!("there are {} ranges, and at most {MAX_SIZE_RANGES} are possible", ranges.len()))
+                );
             }
             return Ok(Self::Sizes(ranges));
         }
         if let Some(file) = text.strip_prefix("plan:") {
             return match file {
-                "" => Err(refuse("the file of the plan is missing".to_owned())),
-                _ if file.contains('\0') => Err(refuse("a path cannot contain a NUL character".to_owned())),
+                "" => Err(PLACE.refuse(text, "the file of the plan is missing")),
+                _ if file.contains('\0') => Err(PLACE.refuse(text, "a path cannot contain a NUL character")),
                 _ => Ok(Self::Plan(file.to_owned())),
             };
         }
         match text.trim() {
             "all" => Ok(Self::All),
             "calls" => Ok(Self::Calls),
-            "" => Err(refuse("it is empty".to_owned())),
-            "size" => Err(refuse("the sizes are missing".to_owned())),
-            "plan" => Err(refuse("the file of the plan is missing".to_owned())),
-            _ => Err(refuse("there is no such policy".to_owned())),
+            "" => Err(PLACE.refuse(text, "it is empty")),
+            "size" => Err(PLACE.refuse(text, "the sizes are missing")),
+            "plan" => Err(PLACE.refuse(text, "the file of the plan is missing")),
+            _ => Err(PLACE.refuse(text, "there is no such policy")),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! no state. The measure of everything cleverer (`--grain`), and what a recorder of visits wants, who must see each one.
 
 use crate::addr::{BLOCK, BLOCK_PAGES, CHUNK_PAGES, PAGE};
-use crate::error::Error;
+use crate::error::{Error, SIZE};
 use crate::policy::{Fault, Fetch, Found, Prefetch, Room, Run, View};
 use crate::units::Bytes;
 use std::fmt;
@@ -47,7 +47,7 @@ impl FromStr for Grain {
         }
         let known = |bytes: &u64| bytes.is_power_of_two() && (PAGE as u64..=BLOCK as u64).contains(bytes);
         let bytes = text.parse::<Bytes>().ok().map(|bytes| bytes.0).filter(known);
-        let bytes = bytes.ok_or(Error::Size { input: text.to_owned(), why: "write auto, or a power of two from 4K to 2M" })?;
+        let bytes = bytes.ok_or_else(|| SIZE.refuse(text, "write auto, or a power of two from 4K to 2M"))?;
         Ok(Self::Pages((bytes / PAGE as u64) as u32))
     }
 }

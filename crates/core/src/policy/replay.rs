@@ -5,7 +5,7 @@
 //! The whole trace is in memory; prefetch and time are left out.
 
 use crate::policy::units::UnitMap;
-use crate::policy::{Arrival, Evict, Unit, evict_by_name};
+use crate::policy::{Arrival, Evict, Unit};
 use std::collections::{BTreeSet, VecDeque};
 
 /// What is done to a unit.
@@ -337,32 +337,5 @@ pub fn lru(trace: &[Access], capacity: u64) -> Tally {
     near.tally()
 }
 
-/// One line of [`table`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct Row {
-    /// Capacity in pages, limbo included.
-    pub capacity: u64,
-    /// Name of the policy; `belady` and `lru (sees hits)` are the yardsticks.
-    pub policy: &'static str,
-    /// What it did.
-    pub tally: Tally,
-}
-
-/// Share of near that is limbo in [`table`]: one part in this many.
+/// Share of near that is limbo: one part in this many.
 pub const LIMBO_SHARE: u64 = 32;
-
-/// Replays `trace` for each capacity (pages) and each policy by name (unknown names are left out), and adds the yardsticks.
-pub fn table(trace: &[Access], capacities: &[u64], policies: &[&str]) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for &capacity in capacities {
-        for name in policies {
-            if let Some(mut policy) = evict_by_name(name, capacity) {
-                let tally = replay(trace, capacity, capacity / LIMBO_SHARE, policy.as_mut());
-                rows.push(Row { capacity, policy: policy.name(), tally });
-            }
-        }
-        rows.push(Row { capacity, policy: "lru (sees hits)", tally: lru(trace, capacity) });
-        rows.push(Row { capacity, policy: "belady", tally: belady(trace, capacity) });
-    }
-    rows
-}

@@ -10,8 +10,6 @@ mod limits;
 mod stride_grid;
 mod track;
 #[cfg(test)]
-mod sim;
-#[cfg(test)]
 mod tests;
 
 use crate::addr::{BLOCK_PAGES, CHUNK_PAGES, PAGE};

@@ -7,6 +7,9 @@
 //! view, what was fetched ahead, and limbo, from which pages come back without a read.
 //! Left out: threads that wait beside each other, huge pages, what an eviction costs the program.
 
+#[cfg(test)]
+mod tests;
+
 use crate::addr::{BLOCK_PAGES, CHUNK_PAGES, PAGE};
 use crate::policy::replay::LIMBO_SHARE;
 use crate::policy::step::Step;
@@ -39,8 +42,16 @@ pub struct Timed {
     pub faults: u64,
     /// Those that waited for a read that they began.
     pub demand: u64,
+    /// Those that waited for a read that had been begun ahead of them.
+    pub late: u64,
+    /// Those that found what had been read ahead.
+    pub staged: u64,
     /// Pages read.
     pub pages_in: u64,
+    /// Of these, read ahead of demand.
+    pub ahead: u64,
+    /// Pages that were brought and left near, or were there at the end, without a visit that the steps tell of.
+    pub useless: u64,
     /// Pages written.
     pub pages_out: u64,
 }
@@ -63,6 +74,8 @@ enum Page {
 struct Block {
     pages: [Page; BLOCK_PAGES],
     dirty: [bool; BLOCK_PAGES],
+    /// It was visited since it came to near.
+    used: [bool; BLOCK_PAGES],
     /// It is evicted as one.
     whole: bool,
 }
@@ -77,7 +90,8 @@ struct Blocks(HashMap<u64, Box<Block>>);
 
 impl Blocks {
     fn of(&mut self, page: u64) -> &mut Block {
-        let fresh = || Box::new(Block { pages: [Page::Empty; BLOCK_PAGES], dirty: [false; BLOCK_PAGES], whole: false });
+        let none = [false; BLOCK_PAGES];
+        let fresh = || Box::new(Block { pages: [Page::Empty; BLOCK_PAGES], dirty: none, used: none, whole: false });
         self.0.entry(page / BLOCK_PAGES as u64).or_insert_with(fresh)
     }
 }
@@ -106,7 +120,8 @@ impl View for Blocks {
     }
 }
 
-struct Sim<'a> {
+/// The program, near and the device at one moment.
+pub(super) struct Sim<'a> {
     costs: Costs,
     near: u64,
     evict: &'a mut dyn Evict,
@@ -116,24 +131,24 @@ struct Sim<'a> {
     staged: VecDeque<u32>,
     limbo: VecDeque<(u64, u64)>,
     view_pages: u64,
-    staged_pages: u64,
+    pub(super) staged_pages: u64,
     limbo_pages: u64,
     stamp: u64,
     now: f64,
     device_free: f64,
     pending: f64,
-    timed: Timed,
+    pub(super) timed: Timed,
 }
 
 /// Replays `steps` with a near of `near` pages.
 pub fn timed(steps: &[Step], near: u64, evict: &mut dyn Evict, fetch: &mut dyn Prefetch, costs: &Costs) -> Timed {
     let mut sim = start(near, evict, fetch, costs);
     sim.follow(steps);
-    sim.timed.seconds = sim.now / 1e9;
-    sim.timed
+    sim.finish()
 }
 
-fn start<'a>(near: u64, evict: &'a mut dyn Evict, fetch: &'a mut dyn Prefetch, costs: &Costs) -> Sim<'a> {
+/// Before the first visit.
+pub(super) fn start<'a>(near: u64, evict: &'a mut dyn Evict, fetch: &'a mut dyn Prefetch, costs: &Costs) -> Sim<'a> {
     evict.set_capacity(near - near / LIMBO_SHARE);
     Sim {
         costs: *costs,
@@ -169,6 +184,21 @@ impl Sim<'_> {
         }
     }
 
+    /// What it came to.
+    pub(super) fn finish(mut self) -> Timed {
+        let in_near = |page: Page| matches!(page, Page::View | Page::Staged(_) | Page::Limbo(_));
+        let unused = |block: &Block| (0..BLOCK_PAGES).filter(|&at| in_near(block.pages[at]) && !block.used[at]).count() as u64;
+        self.timed.useless += self.blocks.0.values().map(|block| unused(block)).sum::<u64>();
+        self.timed.seconds = self.now / 1e9;
+        self.timed
+    }
+
+    /// `pages` were written to far before the first visit.
+    #[cfg(test)]
+    pub(super) fn fill(&mut self, pages: std::ops::Range<u64>) {
+        pages.for_each(|page| self.blocks.of(page).pages[index(page)] = Page::Far);
+    }
+
     fn page_transfer_ns(&self) -> f64 {
         PAGE as f64 / self.costs.bytes_per_s * 1e9
     }
@@ -184,11 +214,13 @@ impl Sim<'_> {
         self.device_free + self.costs.latency_ns
     }
 
-    fn visit(&mut self, page: u64, thread: u32, write: bool) {
+    pub(super) fn visit(&mut self, page: u64, thread: u32, write: bool) {
         self.now += self.costs.visit_ns;
-        let state = self.blocks.of(page).pages[index(page)];
+        let block = self.blocks.of(page);
+        let state = block.pages[index(page)];
         // Before anything is evicted for what comes ahead.
-        self.blocks.of(page).dirty[index(page)] |= write;
+        block.dirty[index(page)] |= write;
+        block.used[index(page)] = true;
         if state != Page::View {
             self.fault(page, thread, write, state);
         }
@@ -217,7 +249,11 @@ impl Sim<'_> {
         let fetch = self.fetch.on_fault(&fault, &room, &self.blocks);
         let run = fetch.run.unwrap_or(Run { first: page, count: 1 });
         match found {
-            Found::Staged | Found::Late => self.show_ahead(page),
+            Found::Staged | Found::Late => {
+                self.timed.late += u64::from(found == Found::Late);
+                self.timed.staged += u64::from(found == Found::Staged);
+                self.show_ahead(page);
+            }
             _ => self.bring(page, run, found),
         }
         for run in fetch.show {
@@ -311,6 +347,7 @@ impl Sim<'_> {
         self.ahead.push(Ahead { run: part, ready, left: count as u32 });
         self.staged.push_back(id);
         self.staged_pages += count;
+        self.timed.ahead += count;
         let block = self.blocks.of(base);
         pages.iter().for_each(|&at| block.pages[at] = Page::Staged(id));
     }
@@ -344,6 +381,7 @@ impl Sim<'_> {
                 if block.pages[at] == Page::Staged(id) {
                     block.pages[at] = Page::Far;
                     self.staged_pages -= 1;
+                    self.timed.useless += 1;
                 }
             }
             self.ahead[id as usize].left = 0;
@@ -370,6 +408,7 @@ impl Sim<'_> {
             if block.pages[index(page)] == Page::Limbo(stamp) {
                 block.pages[index(page)] = Page::Far;
                 self.limbo_pages -= 1;
+                self.timed.useless += u64::from(!std::mem::take(&mut block.used[index(page)]));
             }
         }
     }
@@ -418,7 +457,7 @@ impl Sim<'_> {
                     }
                     Page::Empty | Page::Far => {}
                 }
-                (block.pages[at], block.dirty[at]) = (Page::Empty, false);
+                (block.pages[at], block.dirty[at], block.used[at]) = (Page::Empty, false, false);
             }
             if !block.pages.contains(&Page::View) {
                 if std::mem::take(&mut block.whole) {
@@ -427,71 +466,5 @@ impl Sim<'_> {
                 (0..BLOCK_PAGES / CHUNK_PAGES).for_each(|chunk| self.evict.remove(Unit::chunk(number as usize, chunk)));
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::policy::evict_by_name;
-    use crate::policy::fetch_grain::GrainFetch;
-
-    const COSTS: Costs = Costs { visit_ns: 1000.0, fault_ns: 10_000.0, page_ns: 0.0, latency_ns: 90_000.0, bytes_per_s: 4096e5 };
-    const DATA: u64 = 8192;
-
-    /// Two sweeps over the data, from the second page of the address space on.
-    fn sweeps(write: bool) -> Vec<Step> {
-        (0..2 * DATA).map(|at| Step::Visit { page: 512 + at % DATA, thread: 1, write: write || at < DATA }).collect()
-    }
-
-    fn run(steps: &[Step], near: u64, grain: u32) -> Timed {
-        let mut evict = evict_by_name("fifo", near).unwrap();
-        timed(steps, near, evict.as_mut(), &mut GrainFetch::new(grain), &COSTS)
-    }
-
-    #[test]
-    fn each_page_once_and_a_latency_for_each_group() {
-        let one = run(&sweeps(false), 4096, 1);
-        assert_eq!((one.demand, one.pages_in, one.pages_out), (DATA, DATA, DATA));
-        let group = run(&sweeps(false), 4096, 16);
-        assert_eq!((group.demand, group.pages_in), (DATA / 16, DATA));
-        // A read of 16 pages: 90 us, and 10 us for each page.
-        let waited = (DATA / 16) as f64 * 250e-6;
-        assert!((group.waited_s - waited).abs() < 0.01 * waited, "{} for {waited}", group.waited_s);
-        assert!(one.seconds > 2.0 * group.seconds);
-    }
-
-    #[test]
-    fn what_fits_is_read_never() {
-        let all = run(&sweeps(false), 2 * DATA, 16);
-        assert_eq!((all.demand, all.pages_in, all.pages_out), (0, 0, 0));
-    }
-
-    #[test]
-    fn writes_wait_only_when_too_many_are_pending() {
-        let (reads, writes) = (run(&sweeps(false), 4096, 64), run(&sweeps(true), 4096, 64));
-        assert_eq!(reads.pages_in, writes.pages_in);
-        assert!(writes.pages_out > reads.pages_out && writes.seconds > reads.seconds);
-    }
-
-    #[test]
-    fn near_is_empty_when_all_is_given_up() {
-        // Somewhat less than near with its limbo, so that what is asked for next is what has been in limbo longest.
-        let near = 1024;
-        let visit = |at| Step::Visit { page: 512 + at % (near - 8), thread: 1, write: true };
-        let steps: Vec<Step> = (0..40 * near).map(visit).collect();
-        let (mut evict, mut fetch) = (evict_by_name("fifo", near).unwrap(), GrainFetch::new(1));
-        let mut sim = start(near, evict.as_mut(), &mut fetch, &COSTS);
-        sim.follow(&steps);
-        assert!(sim.timed.faults > sim.timed.demand + near, "some were rescued");
-        sim.follow(&[Step::Gone { page: 0, pages: u64::MAX }]);
-        assert_eq!((sim.view_pages, sim.staged_pages, sim.limbo_pages), (0, 0, 0));
-    }
-
-    #[test]
-    fn what_is_given_up_is_not_read_again() {
-        let mut steps = sweeps(false);
-        steps.insert(DATA as usize, Step::Gone { page: 0, pages: u64::MAX / 2 });
-        assert_eq!(run(&steps, 4096, 16).pages_in, 0);
     }
 }

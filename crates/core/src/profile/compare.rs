@@ -167,7 +167,7 @@ fn line(text: &str) -> Option<(&str, u32)> {
 mod tests {
     use super::*;
     use crate::profile::record::Method;
-    use crate::profile::summary::{Curve, FORMAT, Pattern};
+    use crate::profile::summary::{FORMAT, Pattern};
 
     fn group(name: &str, kind: Kind, stack: &[(&str, u32)], bytes: f64) -> ObjectGroup {
         let frames = stack.iter().map(|(function, line)| NamedFrame {
@@ -180,28 +180,13 @@ mod tests {
             name: name.into(),
             kind,
             symbol: if kind == Kind::Static { name.into() } else { String::new() },
-            handed_on: Vec::new(),
             frames: frames.collect(),
             count: 1,
-            least: 0,
             most: 4096,
             peak_bytes: 4096,
-            live_bytes: vec![],
-            lifetime_s: 0.0,
-            footprint: Estimate::default(),
             read: Estimate { value: bytes, low: 0.9 * bytes, high: 1.1 * bytes },
-            written: Estimate::default(),
-            traffic: vec![],
-            lines_per_visit: Estimate::default(),
             pattern: Pattern::Stream,
-            misses: Curve::default(),
-            page_visits: Estimate::default(),
-            routines: vec![],
-            busy_s: 0.0,
-            looks: 0,
-            touches: 0,
-            samples: 0,
-            load_cycles: 0.0,
+            ..ObjectGroup::default()
         }
     }
 
@@ -210,22 +195,13 @@ mod tests {
             format: FORMAT,
             least: 4096,
             program: "a".into(),
-            args: vec![],
             processes: 1,
-            host: String::new(),
             method: Method::PageFaults,
             wall_s: 1.0,
             cpu_s: 1.0,
             bin_s: 1.0,
-            cache_bytes: 0,
-            peak_bytes: 0,
             objects,
-            routines: vec![],
-            misses: Curve::default(),
-            overhead: 0.0,
-            samples: 0,
-            samples_lost: 0,
-            notes: vec![],
+            ..Summary::default()
         }
     }
 

@@ -9,9 +9,10 @@ pub type ObjectId = u64;
 pub type SiteId = u32;
 
 /// What sort of memory an object is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Kind {
     /// A block of malloc and its like.
+    #[default]
     Heap,
     /// A private anonymous mapping.
     Map,

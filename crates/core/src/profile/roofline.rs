@@ -72,36 +72,23 @@ fn bracket(name: &str, bytes: f64, seconds: f64, low: Option<f64>, peak: f64, gi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::record::{Kind, Method};
-    use crate::profile::summary::{Curve, Estimate, FORMAT, ObjectGroup, Pattern};
+    use crate::profile::record::Method;
+    use crate::profile::summary::{Estimate, FORMAT, ObjectGroup, Pattern};
 
     fn object(bytes: f64) -> ObjectGroup {
         ObjectGroup {
             name: "a".into(),
-            kind: Kind::Heap,
-            symbol: String::new(),
-            handed_on: Vec::new(),
-            frames: Vec::new(),
             count: 1,
             least: 1,
             most: 1,
             peak_bytes: 1,
-            live_bytes: Vec::new(),
             lifetime_s: 1.0,
-            footprint: Estimate::default(),
             read: Estimate::exact(bytes),
-            written: Estimate::default(),
-            traffic: Vec::new(),
             lines_per_visit: Estimate::exact(64.0),
             pattern: Pattern::Stream,
-            misses: Curve::default(),
-            page_visits: Estimate::default(),
-            routines: Vec::new(),
-            busy_s: 0.0,
             looks: 100,
             touches: 100,
-            samples: 0,
-            load_cycles: 0.0,
+            ..ObjectGroup::default()
         }
     }
 
@@ -110,22 +97,19 @@ mod tests {
             function: function.into(),
             module: "a".into(),
             self_s,
-            time: Vec::new(),
             traffic: Estimate::exact(bytes),
             flops_per_access_byte: flops,
+            ..Routine::default()
         };
         Summary {
             format: FORMAT,
             least: 4096,
             program: "triad".into(),
-            args: Vec::new(),
             processes: 1,
-            host: String::new(),
             method: Method::PageFaults,
             wall_s: 10.0,
             cpu_s: 20.0,
             bin_s: 1.0,
-            cache_bytes: 0,
             peak_bytes: 1,
             objects: vec![object(1e11)],
             routines: vec![
@@ -134,11 +118,7 @@ mod tests {
                 routine("copy", 1.5, 1e9, Some(0.0)),
                 routine("rest", 0.5, 1e8, Some(1.0)),
             ],
-            misses: Curve::default(),
-            overhead: 0.0,
-            samples: 0,
-            samples_lost: 0,
-            notes: Vec::new(),
+            ..Summary::default()
         }
     }
 

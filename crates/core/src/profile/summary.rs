@@ -92,7 +92,7 @@ pub struct NamedFrame {
 }
 
 /// All objects that are allocated at one place, or one static array, or the stacks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ObjectGroup {
     /// For people, unique in a profile: "psi (wave.f90:120)", "a.py:12 (main)", "bss_array".
     pub name: String,
@@ -159,7 +159,7 @@ impl ObjectGroup {
 }
 
 /// A function of the program.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Routine {
     /// For people.
     pub function: String,
@@ -177,7 +177,7 @@ pub struct Routine {
 }
 
 /// What a profile says.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// [`FORMAT`].
     #[serde(default)]

@@ -2,7 +2,7 @@
 
 use super::*;
 use nearfar_core::profile::record::Method;
-use nearfar_core::profile::summary::{Curve, FORMAT, NamedFrame};
+use nearfar_core::profile::summary::{FORMAT, NamedFrame};
 
 fn group(name: &str, function: &str, kind: Kind, bytes: f64) -> ObjectGroup {
     let read = Estimate { value: bytes, low: bytes * 0.8, high: bytes * 1.2 };
@@ -10,28 +10,11 @@ fn group(name: &str, function: &str, kind: Kind, bytes: f64) -> ObjectGroup {
         name: name.into(),
         kind,
         symbol: if kind == Kind::Static { name.into() } else { String::new() },
-        handed_on: Vec::new(),
         frames: vec![NamedFrame { function: function.into(), ..NamedFrame::default() }],
         count: 1,
-        least: 0,
-        most: 0,
-        peak_bytes: 0,
-        live_bytes: vec![],
-        lifetime_s: 0.0,
-        footprint: Estimate::default(),
         read,
-        written: Estimate::default(),
-        traffic: vec![],
-        lines_per_visit: Estimate::default(),
         pattern: Pattern::Stream,
-        misses: Curve::default(),
-        page_visits: Estimate::default(),
-        routines: vec![],
-        busy_s: 0.0,
-        looks: 0,
-        touches: 0,
-        samples: 0,
-        load_cycles: 0.0,
+        ..ObjectGroup::default()
     }
 }
 
@@ -39,23 +22,13 @@ fn summary(objects: Vec<ObjectGroup>) -> Summary {
     Summary {
         format: FORMAT,
         least: 4096,
-        program: String::new(),
-        args: vec![],
         processes: 1,
-        host: String::new(),
         method: Method::PageFaults,
         wall_s: 1.0,
         cpu_s: 1.0,
         bin_s: 1.0,
-        cache_bytes: 0,
-        peak_bytes: 0,
         objects,
-        routines: vec![],
-        misses: Curve::default(),
-        overhead: 0.0,
-        samples: 0,
-        samples_lost: 0,
-        notes: vec![],
+        ..Summary::default()
     }
 }
 

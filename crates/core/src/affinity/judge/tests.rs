@@ -178,7 +178,7 @@ fn limits_from_outside() {
     limited.limits.memory_used_bytes = Some(1000 << 20);
     let said = words(&limited);
     assert!(said.contains("2.0 CPUs of time, and 8 threads") && said.contains("stopped 41 times"), "{said}");
-    assert!(said.contains("1000.0 MiB of the 1.0 GiB"), "{said}");
+    assert!(said.contains("1000.0 MiB of its memory limit of 1.0 GiB"), "{said}");
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! Tests of the prefetcher in the model of `sim`, one per kind of access, and for any sequence of faults.
+//! Tests of the prefetcher in the pager of `timed`, one per kind of access, and for any sequence of faults.
 
-use super::sim::{BASE, Sim, Tally, check};
 use super::*;
 use crate::policy::evict_by_name;
+use crate::policy::timed::{Costs, Sim, Timed, start};
 use crate::random_numbers::xorshift;
 use proptest::prelude::*;
 
@@ -17,9 +17,69 @@ const ROOM: Room = Room {
     far_bytes_per_s: 1 << 30,
 };
 
+/// First page of the data; not at a border of much.
+const BASE: u64 = 1000 * BLOCK;
+/// Work per page takes a little more than its transfer, so that prefetch can keep up.
+const COSTS: Costs =
+    Costs { visit_ns: 5_000.0, fault_ns: 0.0, page_ns: 0.0, latency_ns: 80_000.0, bytes_per_s: (1u64 << 30) as f64 };
+
+/// A near that is empty.
+struct Model(Sim<'static>);
+
+impl Model {
+    /// `data` pages from `BASE` on are in far.
+    fn new(near: u64, data: u64) -> Self {
+        let mut model = Self::empty(near, "fifo");
+        model.0.fill(BASE..BASE + data);
+        model
+    }
+
+    /// Nothing was ever written.
+    fn empty(near: u64, evict: &str) -> Self {
+        let evict = evict_by_name(evict, near).unwrap();
+        Self(start(near, Box::leak(evict), Box::leak(Box::new(Checked(StreamFetch::new()))), &COSTS))
+    }
+
+    fn access(&mut self, thread: u32, page: u64) {
+        self.0.visit(BASE + page, thread, false);
+    }
+
+    fn finish(self) -> Timed {
+        self.0.finish()
+    }
+}
+
+/// The prefetcher, each decision of which must be one that a pager can carry out.
+struct Checked(StreamFetch);
+
+impl Prefetch for Checked {
+    fn on_fault(&mut self, fault: &Fault, room: &Room, view: &dyn View) -> Fetch {
+        let fetch = self.0.on_fault(fault, room, view);
+        check(&fetch, fault.page);
+        fetch
+    }
+
+    fn on_wasted(&mut self, run: Run) {
+        self.0.on_wasted(run);
+    }
+
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+}
+
+fn check(fetch: &Fetch, page: u64) {
+    let in_one_block = |run: &Run| run.count >= 1 && run.first / BLOCK == (run.first + u64::from(run.count) - 1) / BLOCK;
+    if let Some(run) = fetch.run {
+        let contains = run.first <= page && page - run.first < u64::from(run.count);
+        assert!(contains && in_one_block(&run), "{run:?} for {page}");
+    }
+    assert!(fetch.ahead.iter().all(in_one_block), "{:?}", fetch.ahead);
+}
+
 /// At most 5 % useless, and at least `share` of the faults that met data found it staged (or on its way).
-fn good_stream(tally: &Tally, share: f64) {
-    let faults = tally.far + tally.late + tally.staged;
+fn good_stream(tally: &Timed, share: f64) {
+    let faults = tally.demand + tally.late + tally.staged;
     assert!(tally.useless as f64 <= 0.05 * tally.pages_in as f64, "{tally:?}");
     assert!((tally.staged + tally.late) as f64 >= share * faults as f64, "{tally:?}");
 }
@@ -27,20 +87,20 @@ fn good_stream(tally: &Tally, share: f64) {
 #[test]
 fn sequential_up_and_down() {
     for down in [false, true] {
-        let mut sim = Sim::new(NEAR, DATA);
+        let mut sim = Model::new(NEAR, DATA);
         for i in 0..DATA {
             sim.access(1, if down { DATA - 1 - i } else { i });
         }
         let tally = sim.finish();
         good_stream(&tally, 0.95);
-        assert!(tally.far <= 5, "whole blocks are prefetched within a block of the start: {tally:?}");
+        assert!(tally.demand <= 5, "whole blocks are prefetched within a block of the start: {tally:?}");
         assert!(tally.late < 40, "{tally:?}");
     }
 }
 
 #[test]
 fn repeated_sweeps() {
-    let mut sim = Sim::new(NEAR, DATA);
+    let mut sim = Model::new(NEAR, DATA);
     for i in 0..4 * DATA {
         sim.access(1, i % DATA);
     }
@@ -51,8 +111,8 @@ fn repeated_sweeps() {
 #[test]
 fn repeated_sweeps_with_adaptive_eviction() {
     for (near, threads) in [(64, 1), (128, 1), (128, 2), (200, 2)] {
-        let mut sim = Sim::new(near * BLOCK, DATA);
-        sim.evict = evict_by_name("adaptive", near * BLOCK);
+        let mut sim = Model::empty(near * BLOCK, "adaptive");
+        sim.0.fill(BASE..BASE + DATA);
         let part = DATA / threads;
         for i in 0..6 * part {
             (0..threads).for_each(|t| sim.access(t as u32 + 1, t * part + i % part));
@@ -64,13 +124,15 @@ fn repeated_sweeps_with_adaptive_eviction() {
             tally.pages_in as f64 / least as f64
         );
         good_stream(&tally, 0.95);
-        assert!(tally.pages_in as f64 <= 1.2 * least as f64, "{tally:?}, at best {least}");
+        // What was not read as a block leaves in chunks, not as one: the more of the loop stays, the more that costs.
+        let bound = if near == 200 { 1.3 } else { 1.1 };
+        assert!(tally.pages_in as f64 <= bound * least as f64, "{tally:?}, at best {least}");
     }
 }
 
 #[test]
 fn triad_is_three_streams() {
-    let mut sim = Sim::new(NEAR, DATA);
+    let mut sim = Model::new(NEAR, DATA);
     let third = DATA / 3;
     for i in 0..third {
         for array in [1, 2, 0] {
@@ -82,21 +144,21 @@ fn triad_is_three_streams() {
 
 #[test]
 fn stride_of_three_pages_reads_the_span() {
-    let mut sim = Sim::new(NEAR, DATA);
+    let mut sim = Model::new(NEAR, DATA);
     for i in 0..DATA / 3 {
         sim.access(1, 3 * i);
     }
     let tally = sim.finish();
     // Two thirds lie between the steps, by choice; no more than that is useless.
     assert!(tally.useless as f64 <= 0.70 * tally.pages_in as f64, "{tally:?}");
-    assert!(tally.far <= 12 && tally.staged + tally.late > 200, "{tally:?}");
+    assert!(tally.demand <= 12 && tally.staged + tally.late > 200, "{tally:?}");
 }
 
 #[test]
 fn column_walk_with_a_stride_of_a_mebibyte() {
     let (rows, stride) = (512, 256);
     for down in [false, true] {
-        let mut sim = Sim::new(16 * BLOCK, rows * stride);
+        let mut sim = Model::new(16 * BLOCK, rows * stride);
         // Other pages of each row are touched in later columns; near is far too small to keep them.
         for column in 0..24 {
             for row in 0..rows {
@@ -115,7 +177,7 @@ fn column_walk_with_a_stride_of_a_mebibyte() {
 fn a_walk_by_columns_reads_along_the_rows() {
     for (rows, near) in [(64, NEAR), (512, NEAR), (512, 8 * BLOCK), (512, 2 * BLOCK), (4000, NEAR)] {
         let (stride, columns) = (256, 128);
-        let mut sim = Sim::new(near, rows * stride);
+        let mut sim = Model::new(near, rows * stride);
         for column in 0..columns {
             for row in 0..rows {
                 sim.access(1, row * stride + column);
@@ -123,7 +185,7 @@ fn a_walk_by_columns_reads_along_the_rows() {
         }
         let tally = sim.finish();
         let (pages, room) = (rows * columns, near / rows);
-        let reads = tally.far + tally.late + tally.staged;
+        let reads = tally.demand + tally.late + tally.staged;
         println!("{rows} rows, room for {room} pages of each: {tally:?}");
         // The last pieces reach beyond the last column.
         assert!(tally.pages_in <= pages + (room / 8).clamp(1, 64) * rows, "{pages} pages are used: {tally:?}");
@@ -134,7 +196,7 @@ fn a_walk_by_columns_reads_along_the_rows() {
 
 #[test]
 fn strides_of_blocks_and_pieces_at_each_step() {
-    let mut sim = Sim::new(16 * BLOCK, 1200 * BLOCK);
+    let mut sim = Model::new(16 * BLOCK, 1200 * BLOCK);
     for i in 0..600 {
         for piece in 0..4 {
             sim.access(1, i * 2 * BLOCK + 77 + piece);
@@ -142,12 +204,15 @@ fn strides_of_blocks_and_pieces_at_each_step() {
     }
     let tally = sim.finish();
     assert!(tally.useless as f64 <= 0.10 * tally.pages_in as f64, "{tally:?}");
-    assert!(tally.far < 60 && tally.far + tally.late + tally.staged < 200, "most steps are shown without a fault: {tally:?}");
+    assert!(
+        tally.demand < 60 && tally.demand + tally.late + tally.staged < 200,
+        "most steps are shown without a fault: {tally:?}"
+    );
 }
 
 #[test]
 fn two_threads_sweep_halves() {
-    let mut sim = Sim::new(NEAR, DATA);
+    let mut sim = Model::new(NEAR, DATA);
     for _ in 0..3 {
         for i in 0..DATA / 2 {
             sim.access(1, i);
@@ -159,7 +224,7 @@ fn two_threads_sweep_halves() {
 
 #[test]
 fn stolen_work_keeps_its_stream() {
-    let mut sim = Sim::new(NEAR, DATA);
+    let mut sim = Model::new(NEAR, DATA);
     let mut seed = 7;
     let mut thread = 0;
     for i in 0..DATA {
@@ -171,20 +236,20 @@ fn stolen_work_keeps_its_stream() {
     }
     let tally = sim.finish();
     good_stream(&tally, 0.95);
-    assert!(tally.far <= 8, "{tally:?}");
+    assert!(tally.demand <= 8, "{tally:?}");
 }
 
 #[test]
 fn uniform_random_reads_single_pages() {
     for blocks in [64, 256, 4096] {
-        let mut sim = Sim::new(blocks * BLOCK / 4, blocks * BLOCK);
+        let mut sim = Model::new(blocks * BLOCK / 4, blocks * BLOCK);
         let mut seed = 99;
         for _ in 0..60_000 {
             let page = xorshift(&mut seed) % (blocks * BLOCK);
             sim.access(1 + (page % 3) as u32, page);
         }
         let tally = sim.finish();
-        let faults = tally.far + tally.late + tally.staged;
+        let faults = tally.demand + tally.late + tally.staged;
         assert!(tally.pages_in as f64 <= 1.02 * faults as f64, "{blocks} blocks: {tally:?}");
         assert!(tally.ahead <= faults / 500, "{tally:?}");
     }
@@ -193,32 +258,32 @@ fn uniform_random_reads_single_pages() {
 /// A table is filled in order and then hit at random: what is left of the stream must not be taken up by chance.
 #[test]
 fn random_after_a_sweep() {
-    let mut sim = Sim::new(NEAR, DATA);
+    let mut sim = Model::new(NEAR, DATA);
     for i in 0..DATA {
         sim.access(1, i);
     }
-    let before = sim.tally.pages_in;
+    let before = sim.0.timed.pages_in;
     let mut seed = 5;
     for _ in 0..100_000 {
         let page = xorshift(&mut seed) % DATA;
         sim.access(1, page);
     }
     let faults = 75_000.0;
-    assert!((sim.tally.pages_in - before) as f64 <= 1.03 * faults + 3000.0, "{:?}", sim.tally);
+    assert!((sim.0.timed.pages_in - before) as f64 <= 1.03 * faults + 3000.0, "{:?}", sim.0.timed);
 }
 
 #[test]
 fn random_with_a_hot_chunk() {
-    let mut sim = Sim::new(NEAR, DATA);
+    let mut sim = Model::new(NEAR, DATA);
     let (mut seed, mut hot_faults) = (3, 0);
     for round in 0..2000 {
         // Every so often another chunk is hot for a while.
         let hot = (round / 40 * 7919) % (DATA / CHUNK) * CHUNK;
         for i in 0..8 {
             let any = xorshift(&mut seed);
-            let before = sim.tally.far;
+            let before = sim.0.timed.demand;
             sim.access(1, if i % 2 == 0 { hot + any % CHUNK } else { any % DATA });
-            hot_faults += if i % 2 == 0 { sim.tally.far - before } else { 0 };
+            hot_faults += if i % 2 == 0 { sim.0.timed.demand - before } else { 0 };
         }
     }
     // Each of the 50 chunks has 16 pages.
@@ -227,7 +292,7 @@ fn random_with_a_hot_chunk() {
 
 #[test]
 fn streams_amid_random_faults_of_the_same_thread() {
-    let mut sim = Sim::new(NEAR, 2 * DATA);
+    let mut sim = Model::new(NEAR, 2 * DATA);
     let mut seed = 11;
     for i in 0..DATA {
         sim.access(1, i);
@@ -243,14 +308,13 @@ fn streams_amid_random_faults_of_the_same_thread() {
 
 #[test]
 fn first_touch_gives_blocks_then_streams_go_on_in_far() {
-    let mut sim = Sim::new(NEAR, DATA);
-    sim.in_far = BASE..BASE;
+    let mut sim = Model::empty(NEAR, "fifo");
     for sweep in 0..3 {
         for i in 0..DATA {
             sim.access(1, i);
         }
         if sweep == 0 {
-            assert!(sim.tally.zero <= 260 && sim.tally.ahead == 0, "{:?}", sim.tally);
+            assert!(sim.0.timed.faults <= 260 && sim.0.timed.ahead == 0, "{:?}", sim.0.timed);
         }
     }
     let tally = sim.finish();
@@ -272,10 +336,10 @@ fn scarce_room_makes_first_touch_small() {
 
 #[test]
 fn tiny_near_gets_small_units_and_little_ahead() {
-    let mut sim = Sim::new(BLOCK, 64 * BLOCK);
+    let mut sim = Model::new(BLOCK, 64 * BLOCK);
     for i in 0..64 * BLOCK {
         sim.access(1, i);
-        assert!(sim.staged <= BLOCK / 4);
+        assert!(sim.0.staged_pages <= BLOCK / 4);
     }
     good_stream(&sim.finish(), 0.9);
 }
@@ -383,7 +447,7 @@ proptest! {
 #[test]
 fn column_walk_with_rows_of_odd_length() {
     for row_bytes in [28_800, 57_600, 100_000, 1_000_008] {
-        let mut sim = Sim::new(NEAR, DATA);
+        let mut sim = Model::new(NEAR, DATA);
         let rows = DATA * PAGE as u64 / row_bytes;
         for column in 0..20 {
             for row in 0..rows {
@@ -391,7 +455,7 @@ fn column_walk_with_rows_of_odd_length() {
             }
         }
         let tally = sim.finish();
-        let faults = tally.far + tally.late + tally.staged;
+        let faults = tally.demand + tally.late + tally.staged;
         println!("rows of {row_bytes} bytes ({rows}): {tally:?}");
         assert!(tally.pages_in < rows + rows / 4, "{rows} pages are used: {tally:?}");
         assert!(4 * faults < tally.pages_in, "most are shown without a fault: {tally:?}");
@@ -402,29 +466,29 @@ fn column_walk_with_rows_of_odd_length() {
 #[test]
 fn steps_of_whole_units_after_a_sweep_are_no_stream() {
     let (rows, columns) = (64, 48);
-    let mut sim = Sim::new(16 * BLOCK, rows * BLOCK);
+    let mut sim = Model::new(16 * BLOCK, rows * BLOCK);
     (0..2 * rows * BLOCK).for_each(|page| sim.access(1, page % (rows * BLOCK)));
-    let before = sim.tally.pages_in;
+    let before = sim.0.timed.pages_in;
     // A page is wide: several columns of numbers lie in it.
     for column in 0..4 * columns {
         (0..rows).for_each(|row| sim.access(1, row * BLOCK + column / 4));
     }
-    let read = sim.tally.pages_in - before;
-    // The first column may be taken for another sweep.
-    assert!(read < 2 * rows * BLOCK, "{read} pages for {}: {:?}", rows * columns, sim.tally);
+    let read = sim.0.timed.pages_in - before;
+    // The first column may be taken for another sweep, and half of what is asked for ahead of it has no room in so small a near.
+    assert!(read < 5 * rows * BLOCK / 2, "{read} pages for {}: {:?}", rows * columns, sim.0.timed);
 }
 
 /// Block columns of a matrix in tiles: steps of seven pages through two MiB, column beside column, then the next two MiB.
 #[test]
 fn short_walks_beside_each_other_bring_all_that_they_span() {
     let (data, step) = (64 * BLOCK, 7);
-    let mut sim = Sim::new(data / 3, data);
+    let mut sim = Model::new(data / 3, data);
     for part in 0..data / BLOCK {
         for column in 0..step {
             (column..BLOCK).step_by(step as usize).for_each(|page| sim.access(1, part * BLOCK + page));
         }
     }
-    let tally = &sim.tally;
-    assert!(tally.far + tally.late + tally.staged < data / 8, "{tally:?}");
+    let tally = sim.0.timed;
+    assert!(tally.demand + tally.late + tally.staged < data / 8, "{tally:?}");
     assert!(tally.pages_in < data * 5 / 4, "{tally:?}");
 }
