@@ -222,19 +222,11 @@ impl Outside {
 
     /// Finds processes and threads, and whose they are.
     fn find(&mut self) {
-        let mut todo: Vec<u32> = self.leave_out.get(1).into_iter().copied().chain(self.living()).collect();
-        let mut done = HashSet::new();
-        while let Some(pid) = todo.pop() {
-            if !done.insert(pid) {
-                continue;
-            }
+        let members: Vec<u32> = self.living().collect();
+        let known = self.leave_out.get(1).into_iter().chain(&members).copied();
+        let found = proc_tasks::descendants(&self.root, known, usize::MAX, || false);
+        for pid in members.into_iter().chain(found) {
             let tasks = proc_tasks::tasks(&self.root, pid);
-            for &tid in &tasks {
-                todo.extend(proc_tasks::children(&self.root, pid, tid).unwrap_or_default());
-            }
-            if self.leave_out.contains(&pid) {
-                continue;
-            }
             if tasks.is_empty() {
                 self.members.get_mut(&pid).into_iter().for_each(Member::end);
                 continue;
