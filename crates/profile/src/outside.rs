@@ -11,14 +11,14 @@
 
 mod member;
 
-use crate::clock::{Refused, candidates};
+use crate::clock::Refused;
 use crate::names::FileNames;
+use crate::rings;
 use member::{Coverage, Member};
 use nearfar_core::profile::file::{Batch, Content};
 use nearfar_core::profile::names::Names;
 use nearfar_core::profile::record::{Record, Start};
 use nearfar_core::profile::wall::{BusyThread, Place, WallShares, divide, share};
-use nearfar_sys::errno::Errno;
 use nearfar_sys::perf::{Found, Ring};
 use nearfar_sys::proc_tasks::{self, ThreadState};
 use nearfar_sys::process;
@@ -98,19 +98,7 @@ impl Outside {
     /// # Errors
     /// The kernel denies the clock.
     pub fn start() -> Result<Self, NoTimes> {
-        let mut rings = Vec::new();
-        for cpu in candidates() {
-            match Ring::family(cpu, PERIOD_NS) {
-                Ok(ring) => rings.push(ring),
-                // No CPU of that number, or it is off.
-                Err(Errno(libc::ENODEV | libc::ENXIO)) => {}
-                Err(Errno::EINVAL) => break,
-                Err(errno) => return Err(Refused::Kernel(errno).into()),
-            }
-        }
-        if rings.is_empty() {
-            return Err(Refused::Kernel(Errno(libc::ENODEV)).into());
-        }
+        let rings = rings::open(&[], |_| Ok::<(), Refused>(()), |cpu| Ring::family(cpu, PERIOD_NS))?;
         let now = Instant::now();
         Ok(Self {
             rings,
