@@ -80,7 +80,7 @@ fn output(args: &ProfileArgs) -> anyhow::Result<PathBuf> {
         let name = args.program.first().map(Path::new).and_then(Path::file_name).unwrap_or_default();
         Path::new(name).with_extension("nfprof")
     });
-    let path = match facts::rank(|name| std::env::var(name).ok()) {
+    let path = match facts::rank() {
         Some((rank, _)) => rank_name::add(&path, &format!(".{rank}")),
         None => path,
     };

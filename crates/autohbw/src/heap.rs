@@ -4,7 +4,7 @@ use crate::tally::{self, NotPlaced};
 use crate::{talk, window};
 use nearfar_core::units::Bytes;
 use nearfar_kinds::autohbw::Level;
-use nearfar_kinds::family::{self, Heap, Void};
+use nearfar_kinds::family::{self, Heap, Void, moved};
 use nearfar_kinds::next_heap;
 use nearfar_kinds::placed::{Placed, Room};
 use std::cell::Cell;
@@ -71,22 +71,6 @@ fn placed(size: usize, call: &Call<'_>, place: impl Fn(&Placed) -> Void, otherwi
     family::set_errno(kept);
     INSIDE.set(false);
     if block.is_null() { otherwise() } else { block }
-}
-
-/// Moves `old` bytes of `block` to a new one; null leaves all as it was.
-///
-/// # Safety
-/// `block` is a live block with room for `old` bytes; unless the result is null it is not used afterwards.
-unsafe fn moved(block: Void, old: usize, size: usize) -> Void {
-    let new = AutoHbw::malloc(size);
-    if !new.is_null() {
-        // SAFETY: two blocks of at least so many bytes, one of them new; the caller gives up the old one.
-        unsafe {
-            new.cast::<u8>().copy_from_nonoverlapping(block.cast(), old.min(size));
-            AutoHbw::free(block);
-        }
-    }
-    new
 }
 
 // SAFETY: each block comes from one of two heaps, which keep this contract, and goes back to the one that its address tells.
@@ -162,16 +146,11 @@ unsafe fn realloc_library(block: Void, size: usize) -> Void {
     // SAFETY: passed on to the caller.
     let old = unsafe { next_heap::usable_size(block) };
     let new = placed(size, &Call("realloc", &[block.addr(), size]), |kind| kind.malloc(size), std::ptr::null_mut);
-    // SAFETY: passed on to the caller; or two blocks of at least so many bytes, one of them new, and the caller gives up the old one.
+    // SAFETY: passed on to the caller: a live block of the C library, which it gives up, and a new one. Without that one, the C library
+    // may have a better way than to copy.
     unsafe {
-        if new.is_null() {
-            // The C library may have a better way than to copy.
-            return next_heap::realloc(block, size);
-        }
-        new.cast::<u8>().copy_from_nonoverlapping(block.cast(), old.min(size));
-        next_heap::free(block);
+        if new.is_null() { next_heap::realloc(block, size) } else { moved(block, old, new, size, |block| next_heap::free(block)) }
     }
-    new
 }
 
 /// # Safety
@@ -184,8 +163,8 @@ unsafe fn realloc_placed(block: Void, size: usize, inside: bool) -> Void {
     if inside && size <= old && size >= old / 2 {
         return block;
     }
-    // SAFETY: passed on to the caller.
-    let new = unsafe { moved(block, old, size) };
+    // SAFETY: passed on to the caller: a live block, which it gives up, and a new one.
+    let new = unsafe { moved(block, old, AutoHbw::malloc(size), size, |block| AutoHbw::free(block)) };
     // A block can always be made smaller.
     if new.is_null() && size <= old { block } else { new }
 }

@@ -160,8 +160,12 @@ impl Observer {
             return;
         }
         let before = self.cost();
-        self.discover();
-        let pages = self.pids.iter().filter_map(|&pid| self.resident_pages(pid)).sum();
+        let most = MOST_PROCESSES.saturating_sub(self.pids.len());
+        self.pids.extend(proc_tasks::descendants(&self.root, self.pids.iter().copied(), most, || false));
+        let mut pages = 0;
+        let root = &self.root;
+        // Those that have ended are forgotten.
+        self.pids.retain(|&pid| resident_pages(root, pid).inspect(|of_process| pages += of_process).is_some());
         let spent = self.cost() - before;
         self.interval.taken(now, spent);
         if has_grown(pages, self.most_pages) && now - self.looked_s >= apart_s(pages, self.most_pages, self.took_s) {
@@ -171,10 +175,6 @@ impl Observer {
             // Time, not CPU time: it is for how long the lock may be held.
             self.took_s = self.looked_s - now;
         }
-    }
-
-    fn resident_pages(&self, pid: u32) -> Option<u64> {
-        self.root.text(&format!("/proc/{pid}/statm"))?.split_ascii_whitespace().nth(1)?.parse().ok()
     }
 
     fn look_at_areas(&mut self) {
@@ -195,23 +195,6 @@ impl Observer {
     /// Seconds of CPU time of this thread so far, or of wall time where the kernel does not count.
     fn cost(&self) -> f64 {
         proc_tasks::own_thread_cpu_ns(&self.root).map_or_else(|| self.begin.elapsed().as_secs_f64(), |ns| ns as f64 / 1e9)
-    }
-
-    /// Forgets processes that have ended and finds those that the others have started. One whose parent ended before it was first
-    /// looked at is missed.
-    fn discover(&mut self) {
-        let mut parents: Vec<u32> = self.pids.iter().copied().collect();
-        while let Some(parent) = parents.pop() {
-            let tids = proc_tasks::tasks(&self.root, parent);
-            if tids.is_empty() {
-                self.pids.remove(&parent);
-            }
-            for child in tids.into_iter().filter_map(|tid| proc_tasks::children(&self.root, parent, tid)).flatten() {
-                if self.pids.len() < MOST_PROCESSES && self.pids.insert(child) {
-                    parents.push(child);
-                }
-            }
-        }
     }
 
     fn add(&self, numa_maps: &str, sum: &mut Resident) {
@@ -237,6 +220,10 @@ impl Observer {
         let page = number("kernelpagesize_kB=").map_or(self.page, |kib| kib * 1024);
         number("anon=").unwrap_or(0).saturating_mul(page)
     }
+}
+
+fn resident_pages(root: &Root, pid: u32) -> Option<u64> {
+    root.text(&format!("/proc/{pid}/statm"))?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// Growth by less than a thirty-second is not worth a look.
@@ -288,7 +275,7 @@ mod tests {
     #[test]
     fn pages_count_by_tier() {
         let status = "=== /proc/9/task/9/children\n 10\n=== /proc/10/task/10/children\n \n";
-        let statm = "=== /proc/9/statm\n 900 800 3\n";
+        let statm = "=== /proc/9/statm\n 900 800 3\n=== /proc/10/statm\n 0 0 0\n";
         let mut observer = observer(&format!("{status}{statm}=== /proc/9/numa_maps\n{NUMA}=== /proc/10/numa_maps\n{NUMA}"));
         std::thread::sleep(observer.left());
         observer.look();

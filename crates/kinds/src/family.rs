@@ -5,6 +5,8 @@
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
+pub use nearfar_tiers::pool::moved;
+
 /// Void pointers, as C has them.
 pub type Void = *mut c_void;
 

@@ -28,18 +28,11 @@ pub fn default() -> *mut Kind {
     kind::pointer(StaticKind::Default)
 }
 
-/// The only arena there is.
+/// What `*_get_arena` (the only one there is, 0), `*_get_mmap_flags` and `*_get_mbind_mode` tell.
 ///
 /// # Safety
-/// `arena` is null or can be written.
-pub unsafe fn arena(arena: *mut c_uint) -> c_int {
-    // SAFETY: passed on to the caller.
-    unsafe { store(arena, 0) }
-}
-
-/// # Safety
 /// `out` is null or can be written.
-unsafe fn store<T>(out: *mut T, value: T) -> c_int {
+pub unsafe fn tell<T>(out: *mut T, value: T) -> c_int {
     if out.is_null() {
         return code::INVALID;
     }
@@ -48,30 +41,12 @@ unsafe fn store<T>(out: *mut T, value: T) -> c_int {
     code::SUCCESS
 }
 
-/// `*_get_mmap_flags`.
-///
-/// # Safety
-/// `out` is null or can be written.
-pub unsafe fn mmap_flags(out: *mut c_int, flags: c_int) -> c_int {
-    // SAFETY: passed on to the caller.
-    unsafe { store(out, flags) }
-}
-
 /// Flags of ordinary memory.
 pub const PLAIN: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
 /// Flags of huge pages.
 pub const HUGE: c_int = PLAIN | libc::MAP_HUGETLB | libc::MAP_HUGE_2MB;
 /// Flags of files.
 pub const FILE: c_int = libc::MAP_SHARED;
-
-/// `*_get_mbind_mode`.
-///
-/// # Safety
-/// `out` is null or can be written.
-pub unsafe fn mbind_mode(out: *mut c_int, mode: c_int) -> c_int {
-    // SAFETY: passed on to the caller.
-    unsafe { store(out, mode) }
-}
 
 /// `*_get_mbind_nodemask`: the nodes of `of`, in a mask of `bits` bits.
 ///
@@ -150,90 +125,44 @@ pub fn usage_policy(kind: *const Kind, policy: c_uint) -> c_int {
     if kind.is_null() || policy > 1 { code::INVALID } else { code::SUCCESS }
 }
 
-extern "C" fn op_create(_: *mut Kind, _: *mut Ops, _: *const c_char) -> c_int {
-    failed()
+/// Functions of the tables, with a one-line forward each.
+macro_rules! operations {
+    ($($name:ident($($arg:ident: $kind:ty),*) $(-> $result:ty)? = $forward:expr;)*) => {$(
+        unsafe extern "C" fn $name($($arg: $kind),*) $(-> $result)? {
+            // SAFETY: the program keeps the contract of the C function, which is that of the function forwarded to.
+            #[allow(unused_unsafe)]
+            unsafe { $forward }
+        }
+    )*};
 }
-unsafe extern "C" fn op_destroy(kind: *mut Kind) -> c_int {
-    // SAFETY: passed on to the caller.
-    unsafe { crate::create::destroy(kind) }
-}
-unsafe extern "C" fn op_malloc(kind: *mut Kind, size: usize) -> Void {
-    // SAFETY: passed on to the caller.
-    unsafe { memory::malloc(kind, size) }
-}
-unsafe extern "C" fn op_calloc(kind: *mut Kind, count: usize, size: usize) -> Void {
-    // SAFETY: passed on to the caller.
-    unsafe { memory::calloc(kind, count, size) }
-}
-unsafe extern "C" fn op_posix_memalign(kind: *mut Kind, out: *mut Void, align: usize, size: usize) -> c_int {
-    // SAFETY: passed on to the caller.
-    unsafe { memory::posix_memalign(kind, out, align, size) }
-}
-unsafe extern "C" fn op_realloc(kind: *mut Kind, block: Void, size: usize) -> Void {
-    // SAFETY: passed on to the caller.
-    unsafe { memory::realloc(kind, block, size) }
-}
-unsafe extern "C" fn op_free(_: *mut Kind, block: Void) {
-    // SAFETY: passed on to the caller.
-    unsafe { memory::free(block) }
-}
-unsafe extern "C" fn op_mbind(kind: *mut Kind, start: Void, size: usize) -> c_int {
-    // SAFETY: passed on to the caller.
-    unsafe { mbind(kind, start, size) }
-}
-unsafe extern "C" fn op_madvise(_: *mut Kind, start: Void, size: usize) -> c_int {
-    // SAFETY: passed on to the caller.
-    unsafe { no_huge_pages(start, size) }
-}
-unsafe extern "C" fn op_flags_plain(_: *mut Kind, out: *mut c_int) -> c_int {
-    // SAFETY: passed on to the caller.
-    unsafe { mmap_flags(out, PLAIN) }
-}
-unsafe extern "C" fn op_flags_huge(_: *mut Kind, out: *mut c_int) -> c_int {
-    // SAFETY: passed on to the caller.
-    unsafe { mmap_flags(out, HUGE) }
-}
-unsafe extern "C" fn op_mode_bind(_: *mut Kind, out: *mut c_int) -> c_int {
-    // SAFETY: passed on to the caller.
-    unsafe { mbind_mode(out, libc::MPOL_BIND) }
-}
-unsafe extern "C" fn op_mode_preferred(_: *mut Kind, out: *mut c_int) -> c_int {
-    // SAFETY: passed on to the caller.
-    unsafe { mbind_mode(out, libc::MPOL_PREFERRED) }
-}
-unsafe extern "C" fn op_mode_interleave(_: *mut Kind, out: *mut c_int) -> c_int {
-    // SAFETY: passed on to the caller.
-    unsafe { mbind_mode(out, libc::MPOL_INTERLEAVE) }
-}
-unsafe extern "C" fn op_nodemask(kind: *mut Kind, mask: *mut c_ulong, bits: c_ulong) -> c_int {
-    let kind = kind::static_kind(kind).unwrap_or(StaticKind::Default);
-    // SAFETY: passed on to the caller.
-    unsafe { nodemask(kind, mask, bits) }
-}
-unsafe extern "C" fn op_arena(_: *mut Kind, out: *mut c_uint, _: usize) -> c_int {
-    // SAFETY: passed on to the caller.
-    unsafe { arena(out) }
-}
-extern "C" fn op_check_available(kind: *mut Kind) -> c_int {
-    check_available(kind)
-}
-extern "C" fn op_init_once() {}
-extern "C" fn op_finalize(_: *mut Kind) -> c_int {
-    code::SUCCESS
-}
-unsafe extern "C" fn op_usable_size(_: *mut Kind, block: Void) -> usize {
-    // SAFETY: passed on to the caller.
-    unsafe { memory::usable_size(block) }
-}
-extern "C" fn op_usage_policy(kind: *mut Kind, policy: c_uint) -> c_int {
-    usage_policy(kind, policy)
-}
-unsafe extern "C" fn op_get_stat(kind: *mut Kind, stat: c_uint, out: *mut usize) -> c_int {
-    // SAFETY: passed on to the caller.
-    unsafe { stats::get(kind, stat, out) }
-}
-extern "C" fn op_defrag(_: *mut Kind, _: Void) -> Void {
-    null_mut()
+
+type KindRef = *mut Kind;
+
+operations! {
+    op_create(_kind: KindRef, _ops: *mut Ops, _name: *const c_char) -> c_int = failed();
+    op_destroy(kind: KindRef) -> c_int = crate::create::destroy(kind);
+    op_malloc(kind: KindRef, size: usize) -> Void = memory::malloc(kind, size);
+    op_calloc(kind: KindRef, count: usize, size: usize) -> Void = memory::calloc(kind, count, size);
+    op_posix_memalign(kind: KindRef, out: *mut Void, align: usize, size: usize) -> c_int = memory::posix_memalign(kind, out, align, size);
+    op_realloc(kind: KindRef, block: Void, size: usize) -> Void = memory::realloc(kind, block, size);
+    op_free(_kind: KindRef, block: Void) = memory::free(block);
+    op_mbind(kind: KindRef, start: Void, size: usize) -> c_int = mbind(kind, start, size);
+    op_madvise(_kind: KindRef, start: Void, size: usize) -> c_int = no_huge_pages(start, size);
+    op_flags_plain(_kind: KindRef, out: *mut c_int) -> c_int = tell(out, PLAIN);
+    op_flags_huge(_kind: KindRef, out: *mut c_int) -> c_int = tell(out, HUGE);
+    op_mode_bind(_kind: KindRef, out: *mut c_int) -> c_int = tell(out, libc::MPOL_BIND);
+    op_mode_preferred(_kind: KindRef, out: *mut c_int) -> c_int = tell(out, libc::MPOL_PREFERRED);
+    op_mode_interleave(_kind: KindRef, out: *mut c_int) -> c_int = tell(out, libc::MPOL_INTERLEAVE);
+    op_nodemask(kind: KindRef, mask: *mut c_ulong, bits: c_ulong) -> c_int
+        = nodemask(kind::static_kind(kind).unwrap_or(StaticKind::Default), mask, bits);
+    op_arena(_kind: KindRef, out: *mut c_uint, _size: usize) -> c_int = tell(out, 0);
+    op_check_available(kind: KindRef) -> c_int = check_available(kind);
+    op_init_once() = ();
+    op_finalize(_kind: KindRef) -> c_int = code::SUCCESS;
+    op_usable_size(_kind: KindRef, block: Void) -> usize = memory::usable_size(block);
+    op_usage_policy(kind: KindRef, policy: c_uint) -> c_int = usage_policy(kind, policy);
+    op_get_stat(kind: KindRef, stat: c_uint, out: *mut usize) -> c_int = stats::get(kind, stat, out);
+    op_defrag(_kind: KindRef, _block: Void) -> Void = null_mut();
 }
 
 /// `memkind_check_available`.

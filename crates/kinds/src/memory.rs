@@ -7,7 +7,7 @@ use crate::place::{self, Home, quietly};
 use crate::range_heap::RangeHeap;
 use crate::static_kind::StaticKind;
 use crate::{code, registry};
-use nearfar_tiers::pool::Pool;
+use nearfar_tiers::pool::{Pool, moved};
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -270,16 +270,8 @@ unsafe fn realloc_other(kind: *const Kind, block: Void, size: usize) -> Void {
 /// # Safety
 /// As for [`realloc`], with a kind other than the block's.
 unsafe fn move_to(kind: *const Kind, block: Void, size: usize) -> Void {
-    // SAFETY: passed on to the caller.
-    let new = unsafe { malloc(kind, size) };
-    if !new.is_null() {
-        // SAFETY: two blocks of at least so many bytes; the caller gives up the old one.
-        unsafe {
-            new.cast::<u8>().copy_from_nonoverlapping(block.cast(), usable_size(block).min(size));
-            free(block);
-        }
-    }
-    new
+    // SAFETY: passed on to the caller: a live block, which it gives up, and a new one.
+    unsafe { moved(block, usable_size(block), malloc(kind, size), size, |block| free(block)) }
 }
 
 #[cfg(test)]

@@ -238,6 +238,38 @@ unsafe impl GlobalAlloc for NextHeap {
     }
 }
 
+/// What a library that takes the place of malloc begins and ends with: its own Rust code allocates behind its malloc, so that it never
+/// comes back to it; `$start` runs when the library is loaded, `$finish` when the program ends. Not under test, where nothing is exported.
+#[macro_export]
+macro_rules! library_over_next_heap {
+    ($start:path, $finish:path) => {
+        #[global_allocator]
+        #[cfg(not(test))]
+        static OWN: $crate::next_heap::NextHeap = $crate::next_heap::NextHeap;
+
+        #[cfg(not(test))]
+        extern "C" fn constructor() {
+            $crate::next_heap::prepare();
+            $start();
+        }
+
+        #[cfg(not(test))]
+        extern "C" fn destructor() {
+            $finish();
+        }
+
+        #[cfg(not(test))]
+        #[used]
+        #[unsafe(link_section = ".init_array")]
+        static CONSTRUCTOR: extern "C" fn() = constructor;
+
+        #[cfg(not(test))]
+        #[used]
+        #[unsafe(link_section = ".fini_array")]
+        static DESTRUCTOR: extern "C" fn() = destructor;
+    };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,6 +10,7 @@ use nearfar_core::addr::{Extent, PAGE, round_down, round_up};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::map;
 use nearfar_sys::numa::{self, MemoryPolicy};
+use nearfar_tiers::pool::moved;
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -370,15 +371,8 @@ impl RangeHeap {
         if size <= old && size.max(HEAD) > old / 2 {
             return block;
         }
-        let new = self.memalign(HEAD, size);
-        if !new.is_null() {
-            // SAFETY: two blocks of at least so many bytes; the caller gives up the old one.
-            unsafe {
-                new.cast::<u8>().copy_from_nonoverlapping(block.cast(), old.min(size));
-                self.free(block);
-            }
-        }
-        new
+        // SAFETY: a live block, which the caller gives up, and a new one.
+        unsafe { moved(block, old, self.memalign(HEAD, size), size, |block| self.free(block)) }
     }
 
     /// Gives a block back.

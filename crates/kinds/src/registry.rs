@@ -5,6 +5,7 @@ use crate::kind::Kind;
 use crate::lock::{self, Lock};
 use crate::range_heap::RangeHeap;
 use crate::static_kind::COUNT;
+use nearfar_core::addr::Extent;
 use std::ffi::c_int;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering};
@@ -13,6 +14,8 @@ struct Slot {
     start: AtomicUsize,
     /// 0 while the slot is free.
     end: AtomicUsize,
+    /// Ranges that are gone: the two halves of a range belong together while this stays as it is.
+    gone: AtomicUsize,
     kind: AtomicPtr<Kind>,
     heap: AtomicPtr<RangeHeap>,
 }
@@ -22,9 +25,40 @@ impl Slot {
         Self {
             start: AtomicUsize::new(0),
             end: AtomicUsize::new(0),
+            gone: AtomicUsize::new(0),
             kind: AtomicPtr::new(null_mut()),
             heap: AtomicPtr::new(null_mut()),
         }
+    }
+
+    fn is_free(&self) -> bool {
+        self.end.load(Ordering::Acquire) == 0
+    }
+
+    /// Gives a free slot a range, under the registry's lock.
+    fn occupy(&self, range: Extent) {
+        self.start.store(range.start, Ordering::Release);
+        self.end.store(range.end, Ordering::Release);
+    }
+
+    /// Frees the slot, under the registry's lock.
+    fn vacate(&self) {
+        self.end.store(0, Ordering::Release);
+        self.gone.fetch_add(1, Ordering::Release);
+    }
+
+    /// True when `addr` lies in the range. Where the range goes meanwhile it was not meant: who asks for a live block of it keeps it.
+    fn holds(&self, addr: usize) -> bool {
+        self.holds_while(addr, || ())
+    }
+
+    /// `meanwhile` comes between the two halves, as what another thread does may.
+    fn holds_while(&self, addr: usize, meanwhile: impl FnOnce()) -> bool {
+        let gone = self.gone.load(Ordering::Acquire);
+        let end = self.end.load(Ordering::Acquire);
+        meanwhile();
+        let start = self.start.load(Ordering::Acquire);
+        (start..end).contains(&addr) && self.gone.load(Ordering::Acquire) == gone
     }
 
     fn heap(&self) -> Option<&'static RangeHeap> {
@@ -150,16 +184,18 @@ pub fn add_dynamic(heap: RangeHeap, name: &str) -> Result<*mut Kind, c_int> {
 }
 
 fn free_slot(mut range: std::ops::Range<usize>) -> Result<usize, c_int> {
-    range.find(|&slot| SLOTS[slot].end.load(Ordering::Acquire) == 0).ok_or(code::TOO_MANY)
+    range.find(|&slot| SLOTS[slot].is_free()).ok_or(code::TOO_MANY)
 }
 
 fn publish(slot: usize, heap: RangeHeap, kind: impl FnOnce(*mut RangeHeap) -> *mut Kind) -> (&'static RangeHeap, *mut Kind) {
     let range = heap.range();
-    if lock::forks() {
-        // As all others are.
-        heap.lock().take();
-    }
     let heap = Box::into_raw(Box::new(heap));
+    // SAFETY: leaked above; freed only by `remove`.
+    let published: &'static RangeHeap = unsafe { &*heap };
+    if lock::forks() {
+        // As all others are; now that it stays where it is.
+        published.lock().take();
+    }
     let kind = kind(heap);
     let meets = |other: &Slot| range.start < other.end.load(Ordering::Acquire) && other.start.load(Ordering::Acquire) < range.end;
     if SLOTS.iter().any(meets) {
@@ -168,11 +204,9 @@ fn publish(slot: usize, heap: RangeHeap, kind: impl FnOnce(*mut RangeHeap) -> *m
     let place = &SLOTS[slot];
     place.heap.store(heap, Ordering::Release);
     place.kind.store(kind, Ordering::Release);
-    place.start.store(range.start, Ordering::Release);
-    place.end.store(range.end, Ordering::Release);
+    place.occupy(range);
     HIGH.fetch_max(slot + 1, Ordering::AcqRel);
-    // SAFETY: leaked above; freed only by `remove`.
-    (unsafe { &*heap }, kind)
+    (published, kind)
 }
 
 /// The heap in whose range `addr` lies, and its kind.
@@ -184,8 +218,7 @@ pub fn find(addr: usize) -> Option<(&'static RangeHeap, *mut Kind)> {
 
 #[cold]
 fn find_below(high: usize, addr: usize) -> Option<(&'static RangeHeap, *mut Kind)> {
-    let holds = |slot: &&Slot| addr < slot.end.load(Ordering::Acquire) && addr >= slot.start.load(Ordering::Acquire);
-    let mut slots = SLOTS[COUNT..high].iter().filter(holds);
+    let mut slots = SLOTS[COUNT..high].iter().filter(|slot| slot.holds(addr));
     let first = slots.next()?;
     // The rest need not be looked at where no two can be meant.
     let second = if OVERLAPS.load(Ordering::Acquire) { slots.next() } else { None };
@@ -203,14 +236,14 @@ fn find_below(high: usize, addr: usize) -> Option<(&'static RangeHeap, *mut Kind
 /// Kinds that programs made and have not destroyed.
 pub fn kinds() -> impl Iterator<Item = *const Kind> {
     let slots = &SLOTS[COUNT..code::MAX_KINDS];
-    let used = slots.iter().filter(|slot| slot.end.load(Ordering::Acquire) != 0);
+    let used = slots.iter().filter(|slot| !slot.is_free());
     used.map(|slot| slot.kind.load(Ordering::Acquire).cast_const())
 }
 
 /// True for a kind that a program made and has not destroyed.
 pub fn is_dynamic(kind: *const Kind) -> bool {
     let high = HIGH.load(Ordering::Acquire).min(code::MAX_KINDS);
-    let here = |slot: &Slot| slot.end.load(Ordering::Acquire) != 0 && slot.kind.load(Ordering::Acquire).cast_const() == kind;
+    let here = |slot: &Slot| !slot.is_free() && slot.kind.load(Ordering::Acquire).cast_const() == kind;
     high > COUNT && SLOTS[COUNT..high].iter().any(here)
 }
 
@@ -221,9 +254,9 @@ pub fn is_dynamic(kind: *const Kind) -> bool {
 pub unsafe fn remove(kind: *mut Kind) -> bool {
     LOCK.with(|| {
         let slots = &SLOTS[COUNT..code::MAX_KINDS];
-        let here = |slot: &&Slot| slot.end.load(Ordering::Acquire) != 0 && slot.kind.load(Ordering::Acquire) == kind;
+        let here = |slot: &&Slot| !slot.is_free() && slot.kind.load(Ordering::Acquire) == kind;
         let Some(slot) = slots.iter().find(here) else { return false };
-        slot.end.store(0, Ordering::Release);
+        slot.vacate();
         let heap = slot.heap.swap(null_mut(), Ordering::AcqRel);
         slot.kind.store(null_mut(), Ordering::Release);
         // SAFETY: both were leaked by `publish`, and are out of the books now.
@@ -233,4 +266,23 @@ pub unsafe fn remove(kind: *mut Kind) -> bool {
         }
         true
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_ranges_of_a_slot_are_not_taken_for_one() {
+        let slot = Slot::free();
+        slot.occupy(Extent { start: 800, end: 900 });
+        assert!(slot.holds(800) && !slot.holds(500) && !slot.holds(900));
+        // A block of neither: above the new range and below the old one.
+        let reuse = || {
+            slot.vacate();
+            slot.occupy(Extent { start: 100, end: 200 });
+        };
+        assert!(!slot.holds_while(500, reuse));
+        assert!(slot.holds(150) && !slot.holds(850));
+    }
 }

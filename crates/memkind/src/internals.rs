@@ -25,8 +25,8 @@ exports! {
     memkind_arena_free_with_kind_detect(block: Void) -> () = memory::free(block);
     memkind_arena_detect_kind(block: Void) -> KindRef = memory::detect(block);
     memkind_arena_update_memory_usage_policy(kind: KindRef, policy: c_uint) -> c_int = internal::usage_policy(kind, policy);
-    memkind_bijective_get_arena(_kind: KindRef, arena: *mut c_uint, _size: usize) -> c_int = internal::arena(arena);
-    memkind_thread_get_arena(_kind: KindRef, arena: *mut c_uint, _size: usize) -> c_int = internal::arena(arena);
+    memkind_bijective_get_arena(_kind: KindRef, arena: *mut c_uint, _size: usize) -> c_int = internal::tell(arena, 0);
+    memkind_thread_get_arena(_kind: KindRef, arena: *mut c_uint, _size: usize) -> c_int = internal::tell(arena, 0);
     memkind_set_arena_map_len(_kind: KindRef) -> c_int = code::SUCCESS;
 
     memkind_default_create(_kind: KindRef, _ops: *mut Ops, _name: Text) -> c_int = internal::failed();
@@ -41,14 +41,14 @@ exports! {
     memkind_default_mmap(kind: KindRef, hint: Void, size: usize) -> Void = internal::mmap(kind, hint, size);
     memkind_default_mbind(kind: KindRef, start: Void, size: usize) -> c_int = internal::mbind(kind, start, size);
     memkind_default_init_once() -> () = ();
-    memkind_default_get_mmap_flags(_kind: KindRef, out: *mut c_int) -> c_int = internal::mmap_flags(out, PLAIN);
-    memkind_hugetlb_get_mmap_flags(_kind: KindRef, out: *mut c_int) -> c_int = internal::mmap_flags(out, HUGE);
-    memkind_pmem_get_mmap_flags(_kind: KindRef, out: *mut c_int) -> c_int = internal::mmap_flags(out, FILE);
-    memkind_default_get_mbind_mode(_kind: KindRef, out: *mut c_int) -> c_int = internal::mbind_mode(out, libc::MPOL_BIND);
+    memkind_default_get_mmap_flags(_kind: KindRef, out: *mut c_int) -> c_int = internal::tell(out, PLAIN);
+    memkind_hugetlb_get_mmap_flags(_kind: KindRef, out: *mut c_int) -> c_int = internal::tell(out, HUGE);
+    memkind_pmem_get_mmap_flags(_kind: KindRef, out: *mut c_int) -> c_int = internal::tell(out, FILE);
+    memkind_default_get_mbind_mode(_kind: KindRef, out: *mut c_int) -> c_int = internal::tell(out, libc::MPOL_BIND);
     memkind_preferred_get_mbind_mode(_kind: KindRef, out: *mut c_int) -> c_int
-        = internal::mbind_mode(out, libc::MPOL_PREFERRED);
+        = internal::tell(out, libc::MPOL_PREFERRED);
     memkind_interleave_get_mbind_mode(_kind: KindRef, out: *mut c_int) -> c_int
-        = internal::mbind_mode(out, libc::MPOL_INTERLEAVE);
+        = internal::tell(out, libc::MPOL_INTERLEAVE);
     memkind_default_get_mbind_nodemask(_kind: KindRef, mask: *mut c_ulong, bits: c_ulong) -> c_int
         = internal::nodemask(StaticKind::Default, mask, bits);
     memkind_hbw_get_mbind_nodemask(_kind: KindRef, mask: *mut c_ulong, bits: c_ulong) -> c_int

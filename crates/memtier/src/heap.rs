@@ -109,15 +109,9 @@ unsafe impl Heap for Tiered {
             let is_fork = placed::this_thread_forks();
             // SAFETY: takes any size.
             let library = || unsafe { next_heap::malloc(size) };
-            let moved = if is_fork { library() } else { from_kind(tier, size, |placed| placed.malloc(size)) };
-            if !moved.is_null() {
-                // SAFETY: two blocks of at least so many bytes, one of them new; the caller gives up the old one.
-                unsafe {
-                    moved.cast::<u8>().copy_from_nonoverlapping(block.cast(), old.min(size));
-                    Placed::free(block);
-                }
-            }
-            moved
+            let new = if is_fork { library() } else { from_kind(tier, size, |placed| placed.malloc(size)) };
+            // SAFETY: a live block of a kind, which the caller gives up, and a new one.
+            unsafe { family::moved(block, old, new, size, |block| Placed::free(block)) }
         };
         if !moved.is_null() {
             tiers::returned(tier, old);

@@ -18,12 +18,6 @@ mod heap;
 mod lifecycle;
 
 use nearfar_kinds::family::Void;
-use nearfar_kinds::next_heap::NextHeap;
-
-/// Our own Rust code allocates behind our malloc, so that it never comes back to it.
-#[cfg_attr(not(test), global_allocator)]
-#[cfg_attr(test, allow(dead_code))]
-static OWN: NextHeap = NextHeap;
 
 nearfar_kinds::malloc_family!(heap::Tiered, "");
 

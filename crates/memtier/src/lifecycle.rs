@@ -36,23 +36,4 @@ fn finish() {
     }
 }
 
-#[cfg(not(test))]
-extern "C" fn constructor() {
-    nearfar_kinds::next_heap::prepare();
-    start();
-}
-
-#[cfg(not(test))]
-extern "C" fn destructor() {
-    finish();
-}
-
-#[cfg(not(test))]
-#[used]
-#[unsafe(link_section = ".init_array")]
-static CONSTRUCTOR: extern "C" fn() = constructor;
-
-#[cfg(not(test))]
-#[used]
-#[unsafe(link_section = ".fini_array")]
-static DESTRUCTOR: extern "C" fn() = destructor;
+nearfar_kinds::library_over_next_heap!(start, finish);

@@ -11,7 +11,7 @@ use nearfar_core::addr::{Extent, PAGE};
 use nearfar_core::placement::Tier;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::numa;
-use nearfar_tiers::pool::Pool;
+use nearfar_tiers::pool::{Pool, moved};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
@@ -157,15 +157,8 @@ pub unsafe fn realloc(block: *mut c_void, size: usize, number: c_int) -> *mut c_
             Tiers::Standalone(alone) if Pool::of(block.addr()).is_some() => unsafe { alone.realloc(tier, block, size) },
             Tiers::Standalone(alone) => {
                 let new = alone.malloc(tier, size);
-                if !new.is_null() {
-                    // SAFETY: two live blocks of at least so many bytes; the caller gives up the old one.
-                    unsafe {
-                        let old_size = heap::usable_size(block);
-                        new.cast::<u8>().copy_from_nonoverlapping(block.cast(), old_size.min(size));
-                        heap::free(block);
-                    }
-                }
-                new
+                // SAFETY: passed on to the caller: a live block, which it gives up, and a new one.
+                unsafe { moved(block, heap::usable_size(block), new, size, |block| heap::free(block)) }
             }
         })
     }))

@@ -3,7 +3,7 @@
 //! operation has ended early. In all other cases these functions pass on.
 
 use crate::errno;
-use crate::next_symbol::Next;
+use crate::function::Function;
 use crate::user_mode::is_active;
 use nearfar_sys::call_memory::is_watched;
 use std::ffi::{c_int, c_void};
@@ -11,9 +11,9 @@ use std::ffi::{c_int, c_void};
 type Void = *mut c_void;
 type One = unsafe extern "C" fn(Void) -> c_int;
 
-static READ: Next<One> = Next::new(c"aio_read");
-static WRITE: Next<One> = Next::new(c"aio_write");
-static LIST: Next<unsafe extern "C" fn(c_int, *const Void, c_int, Void) -> c_int> = Next::new(c"lio_listio");
+static READ: Function<One> = Function::next(c"aio_read");
+static WRITE: Function<One> = Function::next(c"aio_write");
+static LIST: Function<unsafe extern "C" fn(c_int, *const Void, c_int, Void) -> c_int> = Function::next(c"lio_listio");
 
 /// `struct aiocb` of glibc on 64-bit machines.
 #[repr(C)]

@@ -5,15 +5,15 @@
 //! has descriptors of its own, and closes what it likes.
 
 use crate::errno;
+use crate::function::Function;
 use crate::lifecycle::{is_this_process, managed};
-use crate::next_symbol::Next;
 use nearfar_profile::recorder;
 use std::ffi::{c_int, c_uint};
 
-static CLOSE: Next<unsafe extern "C" fn(c_int) -> c_int> = Next::new(c"close");
-static CLOSE_RANGE: Next<unsafe extern "C" fn(c_uint, c_uint, c_int) -> c_int> = Next::new(c"close_range");
-static DUP2: Next<unsafe extern "C" fn(c_int, c_int) -> c_int> = Next::new(c"dup2");
-static DUP3: Next<unsafe extern "C" fn(c_int, c_int, c_int) -> c_int> = Next::new(c"dup3");
+static CLOSE: Function<unsafe extern "C" fn(c_int) -> c_int> = Function::next(c"close");
+static CLOSE_RANGE: Function<unsafe extern "C" fn(c_uint, c_uint, c_int) -> c_int> = Function::next(c"close_range");
+static DUP2: Function<unsafe extern "C" fn(c_int, c_int) -> c_int> = Function::next(c"dup2");
+static DUP3: Function<unsafe extern "C" fn(c_int, c_int, c_int) -> c_int> = Function::next(c"dup3");
 
 fn is_guarded(fd: c_int) -> bool {
     recorder::owns(fd) || (managed().is_some_and(|managed| managed.is_own_fd(fd)) && is_this_process())

@@ -1,6 +1,6 @@
 //! Handlers around fork that are registered before ours: held back until ours are (`lifecycle::register_atfork`).
 
-use crate::next_symbol::Next;
+use crate::function::Function;
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 
@@ -46,7 +46,7 @@ pub fn pass_on() {
 /// As for pthread_atfork(3).
 pub unsafe fn register([prepare, parent, child, object]: AtFork) -> c_int {
     type Register = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void, *mut c_void) -> c_int;
-    static NEXT: Next<Register> = Next::new(c"__register_atfork");
+    static NEXT: Function<Register> = Function::next(c"__register_atfork");
     // SAFETY: passed on to the caller.
     NEXT.get().map_or(libc::ENOSYS, |next| unsafe { next(prepare, parent, child, object) })
 }

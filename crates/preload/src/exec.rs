@@ -5,7 +5,7 @@
 //! execl, execle and execlp, which are variadic, come here by way of `exec_lists` on x86-64; elsewhere the C library's reach the
 //! kernel without passing here, and mostly keep the environment.
 
-use crate::next_symbol::Next;
+use crate::function::Function;
 use crate::{errno, user_mode};
 use nearfar_profile::recorder;
 use nearfar_sys::errno::Errno;
@@ -181,12 +181,13 @@ unsafe extern "C" {
 
 type Strings = *const *const c_char;
 
-static EXECVE: Next<unsafe extern "C" fn(*const c_char, Strings, Strings) -> c_int> = Next::new(c"execve");
-static EXECVPE: Next<unsafe extern "C" fn(*const c_char, Strings, Strings) -> c_int> = Next::new(c"execvpe");
-static FEXECVE: Next<unsafe extern "C" fn(c_int, Strings, Strings) -> c_int> = Next::new(c"fexecve");
-static EXECVEAT: Next<unsafe extern "C" fn(c_int, *const c_char, Strings, Strings, c_int) -> c_int> = Next::new(c"execveat");
-static POSIX_SPAWN: Next<Spawn> = Next::new(c"posix_spawn");
-static POSIX_SPAWNP: Next<Spawn> = Next::new(c"posix_spawnp");
+static EXECVE: Function<unsafe extern "C" fn(*const c_char, Strings, Strings) -> c_int> = Function::next(c"execve");
+static EXECVPE: Function<unsafe extern "C" fn(*const c_char, Strings, Strings) -> c_int> = Function::next(c"execvpe");
+static FEXECVE: Function<unsafe extern "C" fn(c_int, Strings, Strings) -> c_int> = Function::next(c"fexecve");
+static EXECVEAT: Function<unsafe extern "C" fn(c_int, *const c_char, Strings, Strings, c_int) -> c_int> =
+    Function::next(c"execveat");
+static POSIX_SPAWN: Function<Spawn> = Function::next(c"posix_spawn");
+static POSIX_SPAWNP: Function<Spawn> = Function::next(c"posix_spawnp");
 
 type Spawn = unsafe extern "C" fn(*mut libc::pid_t, *const c_char, *const c_void, *const c_void, Strings, Strings) -> c_int;
 
@@ -350,8 +351,8 @@ unsafe fn copied(strings: Strings) -> Vec<CString> {
     out
 }
 
-static SYSTEM: Next<unsafe extern "C" fn(*const c_char) -> c_int> = Next::new(c"system");
-static POPEN: Next<unsafe extern "C" fn(*const c_char, *const c_char) -> *mut libc::FILE> = Next::new(c"popen");
+static SYSTEM: Function<unsafe extern "C" fn(*const c_char) -> c_int> = Function::next(c"system");
+static POPEN: Function<unsafe extern "C" fn(*const c_char, *const c_char) -> *mut libc::FILE> = Function::next(c"popen");
 
 /// system(3): the C library hands the text to the kernel past our other functions.
 ///

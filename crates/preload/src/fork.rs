@@ -4,8 +4,8 @@
 //! only moved off a paged stack, which nobody serves between our last handler before the fork and our first one after it.
 //! vfork and posix_spawn share the parent's memory until exec, and need nothing.
 
+use crate::function::Function;
 use crate::lifecycle::{fork_child, fork_parent, fork_prepare, managed_even_inside, may_fork};
-use crate::next_symbol::Next;
 pub use crate::vm_sharers::Entry;
 use crate::{errno, loader, stack, user_mode, vm_sharers};
 use nearfar_profile::recorder;
@@ -13,9 +13,9 @@ use nearfar_sys::errno::call;
 use nearfar_tiers::memory::Memory;
 use std::ffi::{c_int, c_void};
 
-static FORK: Next<unsafe extern "C" fn() -> libc::pid_t> = Next::new(c"fork");
-static RAW_FORK: Next<unsafe extern "C" fn() -> libc::pid_t> = Next::new(c"_Fork");
-static CLONE: Next<Clone> = Next::new(c"clone");
+static FORK: Function<unsafe extern "C" fn() -> libc::pid_t> = Function::next(c"fork");
+static RAW_FORK: Function<unsafe extern "C" fn() -> libc::pid_t> = Function::next(c"_Fork");
+static CLONE: Function<Clone> = Function::next(c"clone");
 
 type Clone = unsafe extern "C" fn(Entry, *mut c_void, c_int, *mut c_void, *mut c_int, *mut c_void, *mut c_int) -> c_int;
 

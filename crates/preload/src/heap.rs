@@ -18,6 +18,7 @@ use crate::{libc_heap, recorded, small_heap};
 use nearfar_core::addr::{PAGE, round_up};
 use nearfar_sys::errno::Errno;
 use nearfar_tiers::memory::Memory;
+use nearfar_tiers::pool::moved;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicIsize, Ordering};
@@ -179,16 +180,8 @@ impl Managed {
             _ => {}
         }
         let new = self.malloc(size);
-        if !new.is_null() {
-            // SAFETY: passed on to the caller.
-            let old_size = unsafe { self.usable_size(&owner, block) };
-            // SAFETY: two live blocks of at least so many bytes; the caller gives up the old one.
-            unsafe {
-                new.cast::<u8>().copy_from_nonoverlapping(block.cast(), old_size.min(size));
-                self.free(&owner, block);
-            }
-        }
-        new
+        // SAFETY: passed on to the caller: a live block, which it gives up, and a new one.
+        unsafe { moved(block, self.usable_size(&owner, block), new, size, |block| self.free(&owner, block)) }
     }
 }
 
@@ -322,14 +315,8 @@ unsafe fn realloc_near(block: *mut c_void, size: usize, caller: usize) -> Option
         Block::Elsewhere if was_near => elsewhere(size, caller),
         Block::Elsewhere => near(size, 0, false, caller)?,
     };
-    if !new.is_null() {
-        // SAFETY: two live blocks of at least so many bytes; the caller gives up the old one.
-        unsafe {
-            new.cast::<u8>().copy_from_nonoverlapping(block.cast(), usable_size(block).min(size));
-            free(block);
-        }
-    }
-    Some(new)
+    // SAFETY: passed on to the caller: a live block, which it gives up, and a new one.
+    Some(unsafe { moved(block, usable_size(block), new, size, |block| free(block)) })
 }
 
 /// realloc(3), with size 0 as in glibc: the block is freed and the result is null.

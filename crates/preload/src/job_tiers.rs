@@ -6,6 +6,7 @@ use crate::placing::{self, Block, Placing};
 use nearfar_core::addr::Extent;
 use nearfar_core::placement::{NodeSet, Tier};
 use nearfar_sys::{numa, zones};
+use nearfar_tiers::pool::moved;
 use std::ffi::{CStr, CString, c_void};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
@@ -49,15 +50,8 @@ pub unsafe fn realloc(placing: &Placing, tier: Tier, block: *mut c_void, size: u
     if is_of == Some(tier) && size <= old && size >= old / 2 {
         return block;
     }
-    let new = malloc(placing, tier, size);
-    if !new.is_null() {
-        // SAFETY: two live blocks of at least so many bytes; the caller gives up the old one.
-        unsafe {
-            new.cast::<u8>().copy_from_nonoverlapping(block.cast(), old.min(size));
-            heap::free(block);
-        }
-    }
-    new
+    // SAFETY: passed on to the caller: a live block, which it gives up, and a new one.
+    unsafe { moved(block, old, malloc(placing, tier, size), size, |block| heap::free(block)) }
 }
 
 /// True when near is a budget of memory and far is paged.

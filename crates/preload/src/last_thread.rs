@@ -3,13 +3,13 @@
 //!
 //! From that moment on, a thread of ours looks at the list of threads now and then. There is no event to wait for.
 
-use crate::next_symbol::Next;
+use crate::function::Function;
 use nearfar_profile::recorder;
 use nearfar_sys::{process, thread};
 use std::ffi::c_void;
 use std::time::Duration;
 
-static PTHREAD_EXIT: Next<unsafe extern "C" fn(*mut c_void) -> !> = Next::new(c"pthread_exit");
+static PTHREAD_EXIT: Function<unsafe extern "C" fn(*mut c_void) -> !> = Function::next(c"pthread_exit");
 
 /// What the names of threads begin with that do not keep a process alive: nearfar's, and the kernel's own that work for an
 /// io_uring (it lists them like the program's).

@@ -33,7 +33,7 @@
 mod alloc_internal;
 mod errno;
 mod loader;
-mod next_symbol;
+mod function;
 mod loaded;
 mod libc_heap;
 mod small_heap;

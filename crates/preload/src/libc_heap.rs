@@ -5,56 +5,23 @@
 //! jemalloc and its like define `__libc_malloc` as well, and come first in the order of loading; their heap is the program's, and may
 //! be paged.
 
+use crate::function::Function;
 use crate::loaded;
 use std::ffi::{CStr, c_void};
-use std::marker::PhantomData;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// A function of the C library, looked up once.
-struct Own<F> {
-    name: &'static CStr,
-    found: AtomicUsize,
-    kind: PhantomData<F>,
-}
-
-// SAFETY: a name and a number; `F` is a function pointer type.
-unsafe impl<F> Sync for Own<F> {}
-
-impl<F: Copy> Own<F> {
-    /// For `name`, which must be a function of type `F`.
-    const fn new(name: &'static CStr) -> Self {
-        const { assert!(size_of::<F>() == size_of::<usize>()) };
-        Self { name, found: AtomicUsize::new(0), kind: PhantomData }
-    }
-
-    #[inline]
-    fn get(&self) -> Option<F> {
-        let mut found = self.found.load(Ordering::Relaxed);
-        if found == 0 {
-            found = self.look();
-        }
-        // SAFETY: `F` is a function pointer of the size of a word, and of the type of this name (`new`).
-        (found != 0).then(|| unsafe { std::mem::transmute_copy::<usize, F>(&found) })
-    }
-
-    #[cold]
-    fn look(&self) -> usize {
-        // Nobody else has a function of this name.
-        let inside = libc::gnu_get_libc_version as *const () as usize;
-        let found = loaded::symbol_of(inside, self.name).unwrap_or(0);
-        self.found.store(found, Ordering::Relaxed);
-        found
-    }
-}
 
 type Block = *mut c_void;
 
-static MALLOC: Own<unsafe extern "C" fn(usize) -> Block> = Own::new(c"__libc_malloc");
-static CALLOC: Own<unsafe extern "C" fn(usize, usize) -> Block> = Own::new(c"__libc_calloc");
-static REALLOC: Own<unsafe extern "C" fn(Block, usize) -> Block> = Own::new(c"__libc_realloc");
-static MEMALIGN: Own<unsafe extern "C" fn(usize, usize) -> Block> = Own::new(c"__libc_memalign");
-static FREE: Own<unsafe extern "C" fn(Block)> = Own::new(c"__libc_free");
-static USABLE_SIZE: Own<unsafe extern "C" fn(Block) -> usize> = Own::new(c"malloc_usable_size");
+static MALLOC: Function<unsafe extern "C" fn(usize) -> Block> = Function::found_by(own, c"__libc_malloc");
+static CALLOC: Function<unsafe extern "C" fn(usize, usize) -> Block> = Function::found_by(own, c"__libc_calloc");
+static REALLOC: Function<unsafe extern "C" fn(Block, usize) -> Block> = Function::found_by(own, c"__libc_realloc");
+static MEMALIGN: Function<unsafe extern "C" fn(usize, usize) -> Block> = Function::found_by(own, c"__libc_memalign");
+static FREE: Function<unsafe extern "C" fn(Block)> = Function::found_by(own, c"__libc_free");
+static USABLE_SIZE: Function<unsafe extern "C" fn(Block) -> usize> = Function::found_by(own, c"malloc_usable_size");
+
+/// Nobody else has a function of the name by which the C library is found.
+fn own(name: &CStr) -> usize {
+    loaded::symbol_of(libc::gnu_get_libc_version as *const () as usize, name).unwrap_or(0)
+}
 
 /// An address of the C library's code.
 pub fn code() -> usize {

@@ -1,8 +1,8 @@
 //! Limits of address space and data that the program sets and asks for (`sys::own_limits`); all others are the kernel's.
 
 use crate::errno;
+use crate::function::Function;
 use crate::lifecycle::{is_this_process, managed_even_inside};
-use crate::next_symbol::Next;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::own_limits::{self, Kind};
 use nearfar_sys::process;
@@ -11,7 +11,7 @@ use std::ffi::{c_int, c_uint};
 
 type Call = unsafe extern "C" fn(libc::pid_t, c_uint, *const libc::rlimit64, *mut libc::rlimit64) -> c_int;
 /// The C library's, where calls are caught for ordinary users (`user_mode`).
-static NEXT: Next<Call> = Next::new(c"prlimit64");
+static NEXT: Function<Call> = Function::next(c"prlimit64");
 
 /// The limit that is kept by us, of a process that is this one.
 fn kept(pid: libc::pid_t, resource: c_uint) -> Option<(Kind, u64)> {

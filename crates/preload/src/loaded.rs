@@ -3,9 +3,10 @@
 //! dlsym(3) answers for the order of loading, in which an allocator of the program comes before the C library. Here one object is
 //! asked. Takes no memory, and no locks but the loader's own for walking its list.
 
-use crate::loader::look_up;
+use crate::loader::each_object;
 use nearfar_core::addr::Extent;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char};
+use std::ops::ControlFlow;
 
 /// The executable segment of the object that holds `addr`.
 pub fn code_of(addr: usize) -> Option<Extent> {
@@ -28,45 +29,18 @@ struct Object {
     dynamic: Option<usize>,
 }
 
-struct Search<'a> {
-    addr: usize,
-    each: &'a mut dyn FnMut(&Object),
-}
-
+/// Calls `each` if an object holds `addr`.
 fn with_object_of(addr: usize, each: &mut dyn FnMut(&Object)) {
-    let mut search = Search { addr, each };
-    // SAFETY: `visit` gets back the pointer to `search`, which outlives the call.
-    look_up(|| unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) });
-}
-
-/// Calls `each` of the search if the object holds its address.
-///
-/// # Safety
-/// Called by dl_iterate_phdr with a description of a loaded object and the search of `with_object_of`.
-unsafe extern "C" fn visit(object: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
-    // SAFETY: valid for the call, as documented for dl_iterate_phdr.
-    let object = unsafe { &*object };
-    // SAFETY: the search that `with_object_of` passed.
-    let search = unsafe { &mut *search.cast::<Search>() };
-    if object.dlpi_phdr.is_null() {
-        return 0;
-    }
-    // SAFETY: the loader keeps `dlpi_phnum` headers at `dlpi_phdr`.
-    let headers = unsafe { std::slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum as usize) };
-    let base = object.dlpi_addr as usize;
-    let segments = || {
-        headers.iter().filter(|header| header.p_type == libc::PT_LOAD).map(|header| {
-            let start = base.wrapping_add(header.p_vaddr as usize);
-            (Extent { start, end: start + header.p_memsz as usize }, header.p_flags & libc::PF_X != 0)
-        })
-    };
-    if !segments().any(|(segment, _)| segment.contains(search.addr)) {
-        return 0;
-    }
-    let code = segments().find(|&(_, executable)| executable).map(|(segment, _)| segment);
-    let dynamic = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC).map(|header| base + header.p_vaddr as usize);
-    (search.each)(&Object { base, code, dynamic });
-    1
+    each_object(&mut |object| {
+        let segments = object.headers(libc::PT_LOAD);
+        if !segments.clone().any(|(segment, _)| segment.contains(addr)) {
+            return ControlFlow::Continue(());
+        }
+        let code = segments.clone().find(|(_, header)| header.p_flags & libc::PF_X != 0).map(|(segment, _)| segment);
+        let dynamic = object.headers(libc::PT_DYNAMIC).next().map(|(section, _)| section.start);
+        each(&Object { base: object.base(), code, dynamic });
+        ControlFlow::Break(())
+    });
 }
 
 const DT_NULL: i64 = 0;
@@ -137,7 +111,7 @@ mod tests {
     #[test]
     fn code_and_functions_of_the_c_library_are_found() {
         let getpid = libc::getpid as *const () as usize;
-        assert!(code_of(getpid).is_some_and(|code| code.contains(getpid) && !code.contains(visit as *const () as usize)));
+        assert!(code_of(getpid).is_some_and(|code| code.contains(getpid) && !code.contains(code_of as *const () as usize)));
         assert_eq!(symbol_of(getpid, c"getpid"), Some(getpid));
         assert_eq!(symbol_of(getpid, c"nearfar_has_no_such_function"), None);
         assert_eq!(symbol_of(1, c"getpid"), None);

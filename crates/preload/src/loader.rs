@@ -5,7 +5,10 @@
 //! Look-ups take microseconds, and none is on the way of an ordinary allocation. What the program does with the loader by itself (dlopen in one thread, fork in
 //! another) is as it is without nearfar.
 
+use nearfar_core::addr::Extent;
 use nearfar_sys::process;
+use std::ffi::{CStr, c_int, c_void};
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// The thread that looks something up, or forks; 0: none.
@@ -32,6 +35,55 @@ pub fn look_up<R>(look: impl FnOnce() -> R) -> R {
         HOLDER.store(0, Ordering::Release);
     }
     found
+}
+
+/// A loaded object while the loader describes it.
+pub struct Described<'a>(&'a libc::dl_phdr_info);
+
+impl Described<'_> {
+    /// What is added to addresses of the file.
+    pub fn base(&self) -> usize {
+        self.0.dlpi_addr as usize
+    }
+
+    /// Its path as the loader knows it; empty for the program.
+    pub fn name(&self) -> &[u8] {
+        // SAFETY: null or a C string of the loader's.
+        if self.0.dlpi_name.is_null() { b"" } else { unsafe { CStr::from_ptr(self.0.dlpi_name) }.to_bytes() }
+    }
+
+    /// A number that changes whenever objects are loaded or unloaded.
+    pub fn generation(&self) -> u64 {
+        self.0.dlpi_adds << 20 | self.0.dlpi_subs & 0xf_ffff
+    }
+
+    /// Its program headers of this type, and where each lies.
+    pub fn headers(&self, kind: u32) -> impl Iterator<Item = (Extent, &libc::Elf64_Phdr)> + Clone {
+        // SAFETY: the loader keeps `dlpi_phnum` headers at `dlpi_phdr`, which is not null (`visit`).
+        let headers = unsafe { std::slice::from_raw_parts(self.0.dlpi_phdr, self.0.dlpi_phnum as usize) };
+        headers.iter().filter(move |header| header.p_type == kind).map(|header| {
+            let start = self.base().wrapping_add(header.p_vaddr as usize);
+            (Extent { start, end: start.wrapping_add(header.p_memsz as usize) }, header)
+        })
+    }
+}
+
+type Visitor<'a> = &'a mut dyn FnMut(&Described<'_>) -> ControlFlow<()>;
+
+/// Calls `each` for the loaded objects, the program first, until it breaks off. Takes no memory, and no locks but the loader's own for
+/// walking its list.
+pub fn each_object(mut each: Visitor<'_>) {
+    // SAFETY: `visit` gets back the pointer to `each`, which outlives the call.
+    look_up(|| unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut each).cast()) });
+}
+
+/// # Safety
+/// Called by dl_iterate_phdr with a description of a loaded object and the visitor of `each_object`.
+unsafe extern "C" fn visit(object: *mut libc::dl_phdr_info, _size: usize, each: *mut c_void) -> c_int {
+    // SAFETY: valid for the call, as documented for dl_iterate_phdr; the pointer that `each_object` passed.
+    let (object, each) = unsafe { (&*object, &mut *each.cast::<Visitor<'_>>()) };
+    let goes_on = object.dlpi_phdr.is_null() || each(&Described(object)).is_continue();
+    c_int::from(!goes_on)
 }
 
 /// Makes this thread the holder; false when another one was it all the time.

@@ -1,8 +1,9 @@
 //! The objects that the loader has loaded: the program and its libraries, where they lie and what they are called.
 
-use crate::loader::look_up;
+use crate::loader::each_object;
 use nearfar_core::addr::Extent;
-use std::ffi::{CStr, OsStr, c_int, c_void};
+use std::ffi::OsStr;
+use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -46,60 +47,30 @@ impl Object {
 /// All loaded objects, the program first.
 pub fn loaded() -> Vec<Object> {
     let mut found: Vec<Object> = Vec::new();
-    // SAFETY: `visit` gets back the pointer to `found`, which outlives the call.
-    look_up(|| unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) });
+    each_object(&mut |object| {
+        let segments: Vec<_> = object.headers(libc::PT_LOAD).map(|(segment, header)| (segment, header.p_flags)).collect();
+        let is_mapped =
+            |note: &Extent| segments.iter().any(|(segment, flags)| flags & libc::PF_R != 0 && segment.contains_extent(*note));
+        let notes = object.headers(libc::PT_NOTE).map(|(note, _)| note).filter(is_mapped);
+        // SAFETY: a readable segment of a loaded object, which stays while the loader's lock is held.
+        let texts = notes.map(|note| unsafe { std::slice::from_raw_parts(note.start as *const u8, note.len()) });
+        let build_id = texts.filter_map(build_id_of).next().unwrap_or_default().to_vec();
+        let is_program = found.is_empty();
+        let path = if is_program { Path::new("/proc/self/exe") } else { Path::new(OsStr::from_bytes(object.name())) }.to_owned();
+        found.push(Object { base: object.base(), path, is_program, build_id, segments });
+        ControlFlow::Continue(())
+    });
     found
 }
 
 /// A number that changes whenever objects are loaded or unloaded.
 pub fn generation() -> u64 {
-    let mut count = 0u64;
-    // SAFETY: `visit_first` gets back the pointer to `count`, which outlives the call.
-    look_up(|| unsafe { libc::dl_iterate_phdr(Some(visit_first), (&raw mut count).cast()) });
+    let mut count = 0;
+    each_object(&mut |object| {
+        count = object.generation();
+        ControlFlow::Break(())
+    });
     count
-}
-
-/// # Safety
-/// Called by dl_iterate_phdr with a description of a loaded object and the number of `generation`.
-unsafe extern "C" fn visit_first(object: *mut libc::dl_phdr_info, _size: usize, count: *mut c_void) -> c_int {
-    // SAFETY: valid for the call, as documented for dl_iterate_phdr; the pointer that `generation` passed.
-    unsafe { *count.cast::<u64>() = (*object).dlpi_adds << 20 | (*object).dlpi_subs & 0xf_ffff };
-    1
-}
-
-/// # Safety
-/// Called by dl_iterate_phdr with a description of a loaded object and the list of `loaded`.
-unsafe extern "C" fn visit(object: *mut libc::dl_phdr_info, _size: usize, found: *mut c_void) -> c_int {
-    // SAFETY: valid for the call, as documented for dl_iterate_phdr; the pointer that `loaded` passed.
-    let (object, found) = unsafe { (&*object, &mut *found.cast::<Vec<Object>>()) };
-    if object.dlpi_phdr.is_null() {
-        return 0;
-    }
-    // SAFETY: the loader keeps `dlpi_phnum` headers at `dlpi_phdr`.
-    let headers = unsafe { std::slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum as usize) };
-    let base = object.dlpi_addr as usize;
-    let extent = |header: &libc::Elf64_Phdr| {
-        let start = base.wrapping_add(header.p_vaddr as usize);
-        Extent { start, end: start.wrapping_add(header.p_memsz as usize) }
-    };
-    let segments: Vec<_> =
-        headers.iter().filter(|header| header.p_type == libc::PT_LOAD).map(|header| (extent(header), header.p_flags)).collect();
-    let is_mapped =
-        |note: &Extent| segments.iter().any(|(segment, flags)| flags & libc::PF_R != 0 && segment.contains_extent(*note));
-    let notes = headers.iter().filter(|header| header.p_type == libc::PT_NOTE).map(extent).filter(is_mapped);
-    // SAFETY: a readable segment of a loaded object, which stays while the loader's lock is held.
-    let texts = notes.map(|note| unsafe { std::slice::from_raw_parts(note.start as *const u8, note.len()) });
-    let build_id = texts.filter_map(build_id_of).next().unwrap_or_default().to_vec();
-    let name = if object.dlpi_name.is_null() {
-        b"".as_slice()
-    } else {
-        // SAFETY: the loader's C string.
-        unsafe { CStr::from_ptr(object.dlpi_name) }.to_bytes()
-    };
-    let is_program = found.is_empty();
-    let path = if is_program { Path::new("/proc/self/exe") } else { Path::new(OsStr::from_bytes(name)) }.to_owned();
-    found.push(Object { base, path, is_program, build_id, segments });
-    0
 }
 
 /// The build id among the notes in `notes`.

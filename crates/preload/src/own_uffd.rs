@@ -1,14 +1,14 @@
 //! Programs that bring a userfaultfd of their own: what they register with it is theirs.
 
 use crate::errno;
+use crate::function::Function;
 use crate::lifecycle::managed;
-use crate::next_symbol::Next;
 use crate::user_mode;
 use nearfar_core::addr::Extent;
 use std::ffi::{c_int, c_ulong, c_void};
 
 /// The C library's, where calls are caught for ordinary users (`user_mode`).
-static IOCTL: Next<unsafe extern "C" fn(c_int, c_ulong, ...) -> c_int> = Next::new(c"ioctl");
+static IOCTL: Function<unsafe extern "C" fn(c_int, c_ulong, ...) -> c_int> = Function::next(c"ioctl");
 
 /// `UFFDIO_COPY`, whose argument begins with where to, where from, and how much.
 const COPY: c_ulong = 0xc028_aa03;

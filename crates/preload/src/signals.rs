@@ -4,8 +4,8 @@
 //!
 //! In all other processes these functions pass on.
 
+use crate::function::Function;
 use crate::lifecycle::managed;
-use crate::next_symbol::Next;
 use crate::user_mode::{self, SIGSYS_BIT, is_active};
 use crate::{errno, placing, recorded_threads, signal_stacks};
 use libc::{sigset_t, stack_t};
@@ -20,19 +20,19 @@ type Mask = *const sigset_t;
 type SetMask = unsafe extern "C" fn(c_int, Mask, *mut sigset_t) -> c_int;
 type Handler = unsafe extern "C" fn(c_int, usize) -> usize;
 
-static SIGACTION: Next<unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int> =
-    Next::new(c"sigaction");
-static SIGNAL: Next<Handler> = Next::new(c"signal");
-static SYSV_SIGNAL: Next<Handler> = Next::new(c"__sysv_signal");
-static SIGPROCMASK: Next<SetMask> = Next::new(c"sigprocmask");
-static PTHREAD_SIGMASK: Next<SetMask> = Next::new(c"pthread_sigmask");
-static SIGSUSPEND: Next<unsafe extern "C" fn(Mask) -> c_int> = Next::new(c"sigsuspend");
-static PPOLL: Next<unsafe extern "C" fn(Void, usize, Void, Mask) -> c_int> = Next::new(c"ppoll");
-static PSELECT: Next<unsafe extern "C" fn(c_int, Void, Void, Void, Void, Mask) -> c_int> = Next::new(c"pselect");
-static EPOLL_PWAIT: Next<unsafe extern "C" fn(c_int, Void, c_int, c_int, Mask) -> c_int> = Next::new(c"epoll_pwait");
-static SIGALTSTACK: Next<unsafe extern "C" fn(*const stack_t, *mut stack_t) -> c_int> = Next::new(c"sigaltstack");
-static PTHREAD_CREATE: Next<unsafe extern "C" fn(Void, *const libc::pthread_attr_t, Void, Void) -> c_int> =
-    Next::new(c"pthread_create");
+static SIGACTION: Function<unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int> =
+    Function::next(c"sigaction");
+static SIGNAL: Function<Handler> = Function::next(c"signal");
+static SYSV_SIGNAL: Function<Handler> = Function::next(c"__sysv_signal");
+static SIGPROCMASK: Function<SetMask> = Function::next(c"sigprocmask");
+static PTHREAD_SIGMASK: Function<SetMask> = Function::next(c"pthread_sigmask");
+static SIGSUSPEND: Function<unsafe extern "C" fn(Mask) -> c_int> = Function::next(c"sigsuspend");
+static PPOLL: Function<unsafe extern "C" fn(Void, usize, Void, Mask) -> c_int> = Function::next(c"ppoll");
+static PSELECT: Function<unsafe extern "C" fn(c_int, Void, Void, Void, Void, Mask) -> c_int> = Function::next(c"pselect");
+static EPOLL_PWAIT: Function<unsafe extern "C" fn(c_int, Void, c_int, c_int, Mask) -> c_int> = Function::next(c"epoll_pwait");
+static SIGALTSTACK: Function<unsafe extern "C" fn(*const stack_t, *mut stack_t) -> c_int> = Function::next(c"sigaltstack");
+static PTHREAD_CREATE: Function<unsafe extern "C" fn(Void, *const libc::pthread_attr_t, Void, Void) -> c_int> =
+    Function::next(c"pthread_create");
 
 fn missing() -> c_int {
     errno::set(Errno(libc::ENOSYS));

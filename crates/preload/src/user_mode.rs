@@ -8,9 +8,9 @@
 //! The handler runs on a signal stack of ours where the program has set none: the thread may run on a stack that is paged,
 //! and the kernel could not write its frame there.
 
+use crate::function::Function;
 use crate::loaded;
 use crate::managed::Managed;
-use crate::next_symbol::Next;
 use crate::{errno, large_transfers, signal_stacks, stack};
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
 use nearfar_core::addr::{Extent, PAGE};
@@ -49,8 +49,8 @@ fn is_this_process() -> bool {
 /// For calls that lend nothing.
 static NO_LOAN: AtomicU32 = AtomicU32::new(0);
 
-static SIGACTION: Next<unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int> =
-    Next::new(c"sigaction");
+static SIGACTION: Function<unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int> =
+    Function::next(c"sigaction");
 
 /// Bit of SIGSYS in a kernel's signal mask.
 pub const SIGSYS_BIT: u64 = 1 << (libc::SIGSYS - 1);

@@ -5,15 +5,15 @@
 //! which every user of it has to be prepared.
 
 use crate::errno;
+use crate::function::Function;
 use crate::lifecycle::managed;
-use crate::next_symbol::Next;
 use nearfar_core::addr::PAGE;
 use nearfar_sys::errno::call;
 use std::ffi::{c_int, c_uint, c_void};
 
 type SetOption = unsafe extern "C" fn(c_int, c_int, c_int, *const c_void, libc::socklen_t) -> c_int;
 
-static SETSOCKOPT: Next<SetOption> = Next::new(c"setsockopt");
+static SETSOCKOPT: Function<SetOption> = Function::next(c"setsockopt");
 
 /// vmsplice(2).
 ///

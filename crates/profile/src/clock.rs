@@ -1,22 +1,14 @@
 //! Where the program spends its CPU time: samples of its threads about every millisecond that they run. Needs no counters and no
 //! rights beyond perf_event_paranoid 2; where the kernel denies it there is no clock, and a profile is without times.
 
+use crate::rings::{self, MOST_DESCRIPTORS};
 use nearfar_sys::errno::Errno;
 use nearfar_sys::perf::{Found, Ring};
+use nearfar_sys::process;
 use nearfar_sys::rlimit::{self, Limit};
-use nearfar_sys::{affinity, process, task};
 
 /// CPU time that one sample stands for.
 pub const PERIOD_NS: u64 = 1_000_000;
-/// CPUs beyond which only those are sampled that the first thread may use: each takes a descriptor and 20 KiB.
-const MOST_CPUS: usize = 128;
-/// No machine has more.
-const LAST_CPU: usize = 8192;
-/// Threads that run before the clock is started (libraries start some as they are loaded) and are sampled as well.
-pub(crate) const MOST_EARLIER: usize = 256;
-
-/// Share of the descriptors that the process may have.
-pub(crate) const MOST_DESCRIPTORS: u64 = 8;
 
 /// Why there is no clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,31 +52,8 @@ impl Clock {
             if enough { Ok(()) } else { Err(Refused::Descriptors { needed, limit }) }
         };
         let pid = process::pid();
-        let mut clock = Self { rings: Vec::new(), pid, ours: ours.to_vec(), lost: 0 };
-        for cpu in candidates() {
-            fits(clock.rings.len() + 1)?;
-            match Ring::open(pid, cpu, PERIOD_NS) {
-                Ok(ring) => clock.rings.push(ring),
-                // No CPU of that number, or it is off.
-                Err(Errno(libc::ENODEV | libc::ENXIO)) => {}
-                Err(Errno::EINVAL) => break,
-                // Samples of some CPUs only would be wrong about the whole.
-                Err(errno) => return Err(errno.into()),
-            }
-        }
-        let earlier: Vec<u32> =
-            task::others().into_iter().chain([process::tid()]).filter(|tid| *tid != pid && !ours.contains(tid)).collect();
-        fits(clock.rings.len() * (1 + earlier.len().min(MOST_EARLIER)))?;
-        for &tid in earlier.iter().take(MOST_EARLIER) {
-            for ring in &mut clock.rings {
-                match ring.also(tid) {
-                    Ok(()) => {}
-                    Err(Errno(libc::ESRCH)) => break,
-                    Err(errno) => return Err(errno.into()),
-                }
-            }
-        }
-        if clock.rings.is_empty() { Err(Errno(libc::ENODEV).into()) } else { Ok(clock) }
+        let rings = rings::open(&rings::earlier(ours), fits, |cpu| Ring::open(pid, cpu, PERIOD_NS))?;
+        Ok(Self { rings, pid, ours: ours.to_vec(), lost: 0 })
     }
 
     /// Samples of thread `tid` are left out from now on: it is ours.
@@ -118,18 +87,6 @@ impl Clock {
     #[cfg(test)]
     pub fn that_lost(lost: u64) -> Self {
         Self { rings: Vec::new(), pid: process::pid(), ours: Vec::new(), lost }
-    }
-}
-
-/// CPUs on which threads of this process may run.
-pub(crate) fn candidates() -> Vec<usize> {
-    let allowed: Vec<usize> =
-        affinity::of(0).map(|list| list.as_slice().iter().map(|&cpu| cpu as usize).collect()).unwrap_or_default();
-    // The first thread may be bound to a few while its threads may use all: as long as they are few, all are sampled.
-    if allowed.len() > MOST_CPUS || allowed.last().is_some_and(|&last| last >= MOST_CPUS) {
-        allowed
-    } else {
-        (0..LAST_CPU).collect()
     }
 }
 

@@ -2,22 +2,17 @@
 
 use crate::settings::Settings;
 use nearfar_core::profile::record::{Record, Start};
+use nearfar_core::share::member_of;
 use nearfar_sys::usage::{UsageOf, used};
 use nearfar_sys::{event, process};
 
-/// The pairs of variables by which launchers of MPI tell rank and number. Slurm's are those of a step: a batch script has the number
-/// of tasks of its job, and is no rank.
-const RANKS: [(&str, &str); 3] =
-    [("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"), ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS")];
-/// Numbers of steps from here on are of batch scripts and the like.
-const FIRST_SPECIAL_STEP: u32 = 0xffff_fff0;
-
-/// The rank and the number of ranks, by `variable`.
-pub fn rank(variable: impl Fn(&str) -> Option<String>) -> Option<(u32, u32)> {
-    let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
-    let is_told = |name: &str| name != "SLURM_PROCID" || number("SLURM_STEP_ID").is_some_and(|step| step < FIRST_SPECIAL_STEP);
-    let mut told = RANKS.iter().filter(|(rank, _)| is_told(rank));
-    told.find_map(|(rank, size)| Some((number(rank)?, number(size)?))).filter(|(rank, size)| *size > 1 && rank < size)
+/// The rank that this process is among those of its job, and their number.
+pub fn rank() -> Option<(u32, u32)> {
+    // Variables that are not UTF-8 are not a launcher's.
+    let environment: Vec<(String, String)> =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect();
+    let member = member_of(|wanted| environment.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str()))?;
+    member.world.filter(|&world| member.rank.number < world).map(|world| (member.rank.number, world))
 }
 
 fn text(path: &str) -> String {
@@ -85,28 +80,6 @@ pub fn thread_cpu_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ranks() {
-        let with = |pairs: &'static [(&str, &str)]| {
-            rank(|name| pairs.iter().find(|(other, _)| *other == name).map(|(_, value)| (*value).to_owned()))
-        };
-        assert_eq!(with(&[("PMI_RANK", "2"), ("PMI_SIZE", "4")]), Some((2, 4)));
-        assert_eq!(with(&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "64")]), None, "in the batch script");
-        let special = &[("SLURM_PROCID", "0"), ("SLURM_STEP_ID", "4294967291"), ("SLURM_STEP_NUM_TASKS", "64")];
-        assert_eq!(with(special), None);
-        let srun = |tasks: &'static str| {
-            rank(|name| match name {
-                "SLURM_PROCID" => Some("3".to_owned()),
-                "SLURM_STEP_ID" => Some("0".to_owned()),
-                "SLURM_NTASKS" => Some("64".to_owned()),
-                "SLURM_STEP_NUM_TASKS" => Some(tasks.to_owned()),
-                _ => None,
-            })
-        };
-        assert_eq!((srun("4"), srun("1")), (Some((3, 4)), None));
-        assert_eq!(with(&[("OMPI_COMM_WORLD_RANK", "1")]), None);
-    }
 
     #[test]
     fn this_process() {

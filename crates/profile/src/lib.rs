@@ -17,6 +17,7 @@ pub mod facts;
 pub mod book;
 pub mod ring;
 pub mod sampler;
+pub mod rings;
 pub mod clock;
 pub mod processor;
 pub mod writer;

@@ -6,12 +6,16 @@ use nearfar_core::addr::{Extent, PAGE};
 use nearfar_core::profile::record::Module;
 use nearfar_sys::elf::{self, SymbolKind};
 use nearfar_sys::proc_maps::Mapping;
+use object::elf::{ELF_NOTE_GNU, FileHeader64, NT_GNU_BUILD_ID, PF_W, PT_LOAD};
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{LittleEndian, ReadCache};
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Smaller arrays are not told apart.
 const LEAST_ARRAY: u64 = 64 << 10;
+/// Larger notes are a mistake.
+const MOST_NOTES: u64 = 1 << 16;
 
 /// A mapped file, and where in it what is.
 #[derive(Clone, Debug)]
@@ -50,69 +54,32 @@ pub fn among(maps: &[Mapping]) -> Vec<Mapped> {
     found.iter().filter(is_module).filter_map(|(name, _, range, code)| module(name, *range, code)).collect()
 }
 
-fn number<const N: usize>(bytes: &[u8], at: usize) -> u64 {
-    let mut word = [0; 8];
-    if let Some(part) = bytes.get(at..at + N) {
-        word[..N].copy_from_slice(part);
-    }
-    u64::from_le_bytes(word)
-}
-
-/// The module at `path`, mapped at `range`. What is no ELF file, or cannot be read (it was removed), is told by its range alone.
+/// The module at `path`, mapped at `range`. What is no ELF file is `None`; what cannot be read (it was removed) is told by its range alone.
 fn module(path: &str, range: Extent, code: &[Extent]) -> Option<Mapped> {
-    const LOAD: u64 = 1;
-    const NOTE: u64 = 4;
-    const WRITABLE: u64 = 2;
     let plain = Module { path: path.into(), start: range.start as u64, end: range.end as u64, ..Module::default() };
     let mut mapped = Mapped { module: plain, writable: Vec::new(), code: code.to_vec() };
-    let mut head = [0; 64];
     let Ok(file) = File::open(path) else { return Some(mapped) };
-    if file.read_exact_at(&mut head, 0).is_err() || head[..6] != [0x7f, b'E', b'L', b'F', 2, 1] {
-        return None;
-    }
-    let mut table = vec![0; number::<2>(&head, 56) as usize * 56];
-    file.read_exact_at(&mut table, number::<8>(&head, 32)).ok()?;
-    let headers = || table.chunks_exact(56);
-    let page = PAGE as u64 - 1;
-    let lowest = headers().filter(|header| number::<4>(header, 0) == LOAD).map(|header| number::<8>(header, 16) & !page).min()?;
+    let file = ReadCache::new(file);
+    let header = FileHeader64::<LittleEndian>::parse(&file).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, &file).ok()?;
+    let loaded = || segments.iter().filter(|segment| segment.p_type(endian) == PT_LOAD);
+    let lowest = loaded().map(|segment| segment.p_vaddr(endian) & !(PAGE as u64 - 1)).min()?;
     let bias = (range.start as u64).wrapping_sub(lowest);
-    for header in headers() {
-        let (kind, flags) = (number::<4>(header, 0), number::<4>(header, 4));
-        let (offset, addr, size, memory) =
-            (number::<8>(header, 8), number::<8>(header, 16), number::<8>(header, 32), number::<8>(header, 40));
-        if kind == LOAD {
-            let start = bias.wrapping_add(addr);
-            let end = start.saturating_add(memory);
-            mapped.module.end = mapped.module.end.max(end);
-            if flags & WRITABLE != 0 {
-                mapped.writable.push(Extent { start: start as usize, end: end as usize });
-            }
-        } else if kind == NOTE && mapped.module.build_id.is_empty() && size <= 1 << 16 {
-            let mut notes = vec![0; size as usize];
-            if file.read_exact_at(&mut notes, offset).is_ok() {
-                mapped.module.build_id = build_id(&notes).unwrap_or_default().to_vec();
-            }
+    for segment in loaded() {
+        let start = bias.wrapping_add(segment.p_vaddr(endian));
+        let end = start.saturating_add(segment.p_memsz(endian));
+        mapped.module.end = mapped.module.end.max(end);
+        if segment.p_flags(endian) & PF_W != 0 {
+            mapped.writable.push(Extent { start: start as usize, end: end as usize });
         }
     }
+    let small = segments.iter().filter(|segment| segment.p_filesz(endian) <= MOST_NOTES);
+    let mut notes = small.filter_map(|segment| segment.notes(endian, &file).ok().flatten()).flatten().flatten();
+    let build_id = notes.find(|note| note.name() == ELF_NOTE_GNU && note.n_type(endian) == NT_GNU_BUILD_ID);
+    mapped.module.build_id = build_id.map(|note| note.desc().to_vec()).unwrap_or_default();
     mapped.module.bias = bias;
     Some(mapped)
-}
-
-/// The build id among notes.
-fn build_id(notes: &[u8]) -> Option<&[u8]> {
-    const GNU_BUILD_ID: u64 = 3;
-    let mut rest = notes;
-    loop {
-        let head = rest.get(..12)?;
-        let (name, len, kind) = (number::<4>(head, 0) as usize, number::<4>(head, 4) as usize, number::<4>(head, 8));
-        let begin = 12 + name.checked_next_multiple_of(4)?;
-        let end = begin.checked_add(len)?;
-        let bytes = rest.get(begin..end)?;
-        if kind == GNU_BUILD_ID && rest[12..].starts_with(b"GNU\0") {
-            return Some(bytes);
-        }
-        rest = rest.get(end.checked_next_multiple_of(4)?..)?;
-    }
 }
 
 impl Mapped {

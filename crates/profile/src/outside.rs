@@ -11,14 +11,14 @@
 
 mod member;
 
-use crate::clock::{Refused, candidates};
+use crate::clock::Refused;
 use crate::names::FileNames;
+use crate::rings;
 use member::{Coverage, Member};
 use nearfar_core::profile::file::{Batch, Content};
 use nearfar_core::profile::names::Names;
 use nearfar_core::profile::record::{Record, Start};
 use nearfar_core::profile::wall::{BusyThread, Place, WallShares, divide, share};
-use nearfar_sys::errno::Errno;
 use nearfar_sys::perf::{Found, Ring};
 use nearfar_sys::proc_tasks::{self, ThreadState};
 use nearfar_sys::process;
@@ -98,19 +98,7 @@ impl Outside {
     /// # Errors
     /// The kernel denies the clock.
     pub fn start() -> Result<Self, NoTimes> {
-        let mut rings = Vec::new();
-        for cpu in candidates() {
-            match Ring::family(cpu, PERIOD_NS) {
-                Ok(ring) => rings.push(ring),
-                // No CPU of that number, or it is off.
-                Err(Errno(libc::ENODEV | libc::ENXIO)) => {}
-                Err(Errno::EINVAL) => break,
-                Err(errno) => return Err(Refused::Kernel(errno).into()),
-            }
-        }
-        if rings.is_empty() {
-            return Err(Refused::Kernel(Errno(libc::ENODEV)).into());
-        }
+        let rings = rings::open(&[], |_| Ok::<(), Refused>(()), |cpu| Ring::family(cpu, PERIOD_NS))?;
         let now = Instant::now();
         Ok(Self {
             rings,
@@ -222,19 +210,11 @@ impl Outside {
 
     /// Finds processes and threads, and whose they are.
     fn find(&mut self) {
-        let mut todo: Vec<u32> = self.leave_out.get(1).into_iter().copied().chain(self.living()).collect();
-        let mut done = HashSet::new();
-        while let Some(pid) = todo.pop() {
-            if !done.insert(pid) {
-                continue;
-            }
+        let members: Vec<u32> = self.living().collect();
+        let known = self.leave_out.get(1).into_iter().chain(&members).copied();
+        let found = proc_tasks::descendants(&self.root, known, usize::MAX, || false);
+        for pid in members.into_iter().chain(found) {
             let tasks = proc_tasks::tasks(&self.root, pid);
-            for &tid in &tasks {
-                todo.extend(proc_tasks::children(&self.root, pid, tid).unwrap_or_default());
-            }
-            if self.leave_out.contains(&pid) {
-                continue;
-            }
             if tasks.is_empty() {
                 self.members.get_mut(&pid).into_iter().for_each(Member::end);
                 continue;

@@ -1,14 +1,14 @@
 //! Memory samples of the processor, where it takes them (PEBS, IBS): who touches what, how long it takes, and where the data come
 //! from. They stand beside the looks at pages, which tell how much traffic there is.
 
-use crate::clock::{MOST_DESCRIPTORS, MOST_EARLIER, candidates};
+use crate::rings::{self, MOST_DESCRIPTORS};
 use nearfar_core::profile::hardware::{self, Event};
 use nearfar_core::profile::record::Access;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::perf::Ring;
 use nearfar_sys::rlimit::{self, Limit};
 use nearfar_sys::root::Root;
-use nearfar_sys::{memory_events, process, task};
+use nearfar_sys::{memory_events, process};
 
 /// How often is sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,42 +69,17 @@ impl Processor {
         if all.rings.is_empty() { Err(refused) } else { Ok(all) }
     }
 
-    /// One event on every CPU that has it (hybrid processors have units that only some CPUs have), for all threads. Of an event that
-    /// is denied somewhere nothing stays: samples of some threads only would be wrong about the whole.
+    /// One event on every CPU that has it, for all threads. Of an event that is denied somewhere nothing stays.
     fn add(&mut self, event: &Event, period: u64) -> Result<(), Errno> {
         let limit = rlimit::limit(Limit::Descriptors).unwrap_or(u64::MAX) / MOST_DESCRIPTORS;
-        let others = || task::others().into_iter().chain([process::tid()]);
-        let earlier: Vec<u32> = others().filter(|tid| *tid != self.pid && !self.ours.contains(tid)).take(MOST_EARLIER).collect();
-        let each = (1 + earlier.len() as u64) * if event.auxiliary.is_some() { 2 } else { 1 };
-        let mut rings = Vec::new();
-        let mut result = Err(Errno(libc::ENODEV));
-        for cpu in candidates() {
-            if self.descriptors + (rings.len() as u64 + 1) * each > limit {
-                return Err(Errno(libc::EMFILE));
-            }
-            let mut ring = match Ring::memory(self.pid, cpu, event, period) {
-                Ok(ring) => ring,
-                // It is off, or has no such unit.
-                Err(errno @ Errno(libc::ENODEV | libc::ENXIO | libc::ENOENT)) => {
-                    result = result.or(Err(errno));
-                    continue;
-                }
-                // No CPU has that number.
-                Err(Errno::EINVAL) if !rings.is_empty() => break,
-                Err(errno) => return Err(errno),
-            };
-            for &tid in &earlier {
-                match ring.also(tid) {
-                    Ok(()) | Err(Errno(libc::ESRCH)) => {}
-                    Err(errno) => return Err(errno),
-                }
-            }
-            rings.push(ring);
-            result = Ok(());
-        }
-        self.descriptors += rings.len() as u64 * each;
+        let earlier = rings::earlier(&self.ours);
+        let descriptors = |events: usize| events as u64 * if event.auxiliary.is_some() { 2 } else { 1 };
+        let fits =
+            |events: usize| if self.descriptors + descriptors(events) <= limit { Ok(()) } else { Err(Errno(libc::EMFILE)) };
+        let mut rings = rings::open(&earlier, fits, |cpu| Ring::memory(self.pid, cpu, event, period))?;
+        self.descriptors += descriptors(rings.len() * (1 + earlier.len()));
         self.rings.append(&mut rings);
-        result
+        Ok(())
     }
 
     /// Samples of these threads are left out from now on, and of no others.

@@ -126,13 +126,6 @@ impl Drop for Pinned {
     }
 }
 
-/// The CPU that runs the calling thread just now.
-pub fn current_cpu() -> Option<u32> {
-    let mut cpu = 0u32;
-    // SAFETY: the kernel writes one number into a local; the other pointers are null, which is allowed.
-    unsafe { call(libc::SYS_getcpu, [&raw mut cpu as usize, 0, 0, 0, 0, 0]) }.ok().map(|_| cpu)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,7 +136,6 @@ mod tests {
         let last = *before.as_slice().last().expect("a CPU");
         let pinned = pin(&[last].into_iter().collect()).expect("may use it");
         assert_eq!(of(0).expect("own CPUs").as_slice(), [last]);
-        assert_eq!(current_cpu(), Some(last));
         drop(pinned);
         assert_eq!(of(0).expect("own CPUs"), before);
     }

@@ -44,14 +44,25 @@ fn upward(mount: &str, group: &str, dirs: &mut Vec<String>) {
     dirs.extend((0..=depth).rev().map(|depth| [&[mount], &parts[..depth]].concat().join("/")));
 }
 
+/// The lowest limit of memory on the way up, in bytes, and the directory of the group that has it. `own` as above; `text` reads a file.
+pub fn lowest_memory_limit(own: &str, text: impl Fn(&str) -> Option<String>) -> Option<(u64, String)> {
+    directories(own, "memory").into_iter().filter_map(|dir| Some((memory_limit(&dir, &text)?, dir))).min()
+}
+
+/// The lowest share of processor time on the way up, in CPUs; as for `lowest_memory_limit`.
+pub fn lowest_cpu_quota(own: &str, text: impl Fn(&str) -> Option<String>) -> Option<(f64, String)> {
+    let quotas = directories(own, "cpu").into_iter().filter_map(|dir| Some((cpu_quota(&dir, &text)?, dir)));
+    quotas.min_by(|a, b| a.0.total_cmp(&b.0))
+}
+
 /// The limit of memory of the group in `dir`, in bytes; `None` without one. `text` reads a file.
-pub fn memory_limit(dir: &str, text: impl Fn(&str) -> Option<String>) -> Option<u64> {
+fn memory_limit(dir: &str, text: impl Fn(&str) -> Option<String>) -> Option<u64> {
     let number = |name: &str| text(&format!("{dir}/{name}"))?.trim().parse::<u64>().ok();
     number("memory.max").or_else(|| number("memory.limit_in_bytes")).filter(|&bytes| bytes < NO_LIMIT)
 }
 
 /// The share of processor time of the group in `dir`, in CPUs; `None` without a limit. `text` reads a file.
-pub fn cpu_quota(dir: &str, text: impl Fn(&str) -> Option<String>) -> Option<f64> {
+fn cpu_quota(dir: &str, text: impl Fn(&str) -> Option<String>) -> Option<f64> {
     let number = |name: &str| text(&format!("{dir}/{name}"))?.trim().parse::<f64>().ok();
     let (quota, period) = match text(&format!("{dir}/cpu.max")) {
         Some(line) => {
@@ -93,5 +104,47 @@ mod tests {
             Some(if path.ends_with("quota_us") { "50000" } else { "100000" }.to_owned()).filter(|_| path != "/g/cpu.max")
         };
         assert_eq!(cpu_quota("/g", v1), Some(0.5));
+    }
+
+    /// Lowest memory and CPUs of a process in groups `own`, among files below the mount.
+    fn lowest(own: &str, files: &[(&str, &str)]) -> (Option<u64>, Option<f64>) {
+        let text = |path: &str| {
+            let name = path.strip_prefix(MOUNTS)?.strip_prefix('/')?;
+            files.iter().find(|(file, _)| *file == name).map(|(_, line)| format!("{line}\n"))
+        };
+        (lowest_memory_limit(own, text).map(|(bytes, _)| bytes), lowest_cpu_quota(own, text).map(|(cpus, _)| cpus))
+    }
+
+    #[test]
+    fn the_lowest_limit_on_the_way_up() {
+        let v2 = [
+            ("user.slice/job/memory.max", "max"),
+            ("user.slice/job/cpu.max", "max 100000"),
+            ("user.slice/memory.max", "4096"),
+            ("user.slice/cpu.max", "150000 100000"),
+            ("memory.max", "8192"),
+        ];
+        assert_eq!(lowest("0::/user.slice/job", &v2), (Some(4096), Some(1.5)));
+        let v1 = [
+            ("memory/job/memory.limit_in_bytes", "9223372036854771712"),
+            ("memory/memory.limit_in_bytes", "65536"),
+            ("cpu,cpuacct/job/cpu.cfs_quota_us", "50000"),
+            ("cpu,cpuacct/job/cpu.cfs_period_us", "100000"),
+            ("cpu,cpuacct/cpu.cfs_quota_us", "-1"),
+            ("cpu,cpuacct/cpu.cfs_period_us", "100000"),
+        ];
+        assert_eq!(lowest("3:cpu,cpuacct:/job\n 4:memory:/job", &v1), (Some(65536), Some(0.5)));
+        assert_eq!(lowest("0::/", &[("unified/memory.max", "77")]), (Some(77), None), "in a container");
+    }
+
+    #[test]
+    fn no_limit() {
+        let hybrid = [
+            ("memory/memory.limit_in_bytes", "9223372036854771712"),
+            ("cpu/cpu.cfs_quota_us", "-1"),
+            ("cpu/cpu.cfs_period_us", "100000"),
+        ];
+        assert_eq!(lowest("4:memory:/\n 1:cpu:/\n 0::/../other", &hybrid), (None, None));
+        assert_eq!(lowest("", &[]), (None, None));
     }
 }

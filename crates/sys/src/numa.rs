@@ -224,22 +224,9 @@ pub fn set_thread(policy: &MemoryPolicy) -> Result<(), NumaError> {
 /// # Errors
 /// See [`NumaError`].
 pub fn of_thread() -> Result<MemoryPolicy, NumaError> {
-    ask(0, 0)
-}
-
-/// The policy of the mapping at `addr`, the thread's where it has none of its own.
-///
-/// # Errors
-/// See [`NumaError`]; EFAULT when nothing is mapped there.
-pub fn of_address(addr: usize) -> Result<MemoryPolicy, NumaError> {
-    const MPOL_F_ADDR: usize = 2;
-    ask(addr, MPOL_F_ADDR)
-}
-
-fn ask(addr: usize, flags: usize) -> Result<MemoryPolicy, NumaError> {
     let mut mode: c_int = 0;
     let mut words = [0u64; (MAX_NODES / 64) as usize];
-    let args = [(&raw mut mode).addr(), words.as_mut_ptr() as usize, MAX_NODES as usize + 1, addr, flags, 0];
+    let args = [(&raw mut mode).addr(), words.as_mut_ptr() as usize, MAX_NODES as usize + 1, 0, 0, 0];
     // SAFETY: the kernel writes a number and `MAX_NODES` bits, to locals of that size.
     unsafe { call(libc::SYS_get_mempolicy, args) }.map_err(meaning)?;
     let nodes = (0..MAX_NODES).filter(|node| words[(node / 64) as usize] & (1 << (node % 64)) != 0).collect();
@@ -366,7 +353,6 @@ mod tests {
             Err(NumaError::NoSuchNode(0)) => return println!("skipped: node 0 is not for us"),
             result => result.expect("bound"),
         }
-        assert_eq!(of_address(range.start), Ok(MemoryPolicy::new(PolicyMode::Bind, nodes(&[0]))));
         // SAFETY: the mapping is ours, and readable and writable.
         unsafe { (range.start as *mut u8).write_volatile(1) };
         match nodes_of(&[range.start, range.start + PAGE]) {

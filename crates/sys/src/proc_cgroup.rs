@@ -25,14 +25,10 @@ pub fn limits(root: &Root, pid: u32) -> GroupLimits {
         text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse::<u64>().ok())
     };
     let mut found = GroupLimits::default();
-    let quotas = cgroup::directories(&own, "cpu");
-    let quotas = quotas.iter().filter_map(|dir| Some((cgroup::cpu_quota(dir, text)?, dir)));
-    if let Some((quota, dir)) = quotas.min_by(|a, b| a.0.total_cmp(&b.0)) {
+    if let Some((quota, dir)) = cgroup::lowest_cpu_quota(&own, text) {
         (found.quota_cpus, found.throttled) = (Some(quota), stat(format!("{dir}/cpu.stat"), "nr_throttled"));
     }
-    let limits = cgroup::directories(&own, "memory");
-    let limits = limits.iter().filter_map(|dir| Some((cgroup::memory_limit(dir, text)?, dir)));
-    if let Some((limit, dir)) = limits.min() {
+    if let Some((limit, dir)) = cgroup::lowest_memory_limit(&own, text) {
         let number = |name: &str| root.number(&format!("{dir}/{name}"));
         let used = number("memory.current").or_else(|| number("memory.usage_in_bytes"));
         // What the group has of the page cache can be taken back.
@@ -48,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn version_2_takes_the_lowest() {
+    fn the_lowest_limits_and_what_is_used() {
         let root = Root::captured(
             "=== /proc/5/cgroup\n 0::/user.slice/job\n=== /sys/fs/cgroup/user.slice/job/cpu.max\n max 100000\n\
              === /sys/fs/cgroup/user.slice/cpu.max\n 250000 100000\n=== /sys/fs/cgroup/user.slice/cpu.stat\n usage_usec 5\n nr_throttled 12\n\
@@ -64,18 +60,5 @@ mod tests {
         };
         assert_eq!(limits(&root, 5), expected);
         assert_eq!(limits(&root, 6), GroupLimits::default());
-    }
-
-    #[test]
-    fn version_1() {
-        let root = Root::captured(
-            "=== /proc/5/cgroup\n 4:memory:/job\n 2:cpu,cpuacct:/job\n=== /sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us\n 50000\n\
-             === /sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us\n 100000\n=== /sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us\n -1\n\
-             === /sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us\n 100000\n=== /sys/fs/cgroup/memory/job/memory.limit_in_bytes\n 9223372036854771712\n\
-             === /sys/fs/cgroup/memory/memory.limit_in_bytes\n 4096\n",
-        )
-        .expect("a capture");
-        let found = limits(&root, 5);
-        assert_eq!((found.quota_cpus, found.memory_bytes, found.memory_used_bytes), (Some(0.5), Some(4096), None));
     }
 }

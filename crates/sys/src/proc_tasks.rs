@@ -4,6 +4,7 @@
 
 use crate::root::Root;
 use nearfar_core::node::CpuList;
+use std::collections::{BTreeSet, HashSet};
 
 /// What stat says of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -183,6 +184,33 @@ pub fn all_parents(root: &Root) -> Vec<(u32, u32)> {
     pids.into_iter().filter_map(parent).collect()
 }
 
+/// Processes that descend from those that are `known` and are not among them, parents first, at most `most`. One whose parent had ended
+/// before it was looked at is missed. Where there are no lists of children, `may_scan` is asked once whether all of /proc may be read.
+pub fn descendants(root: &Root, known: impl IntoIterator<Item = u32>, most: usize, may_scan: impl FnOnce() -> bool) -> Vec<u32> {
+    let mut parents: Vec<u32> = known.into_iter().collect();
+    let mut seen: HashSet<u32> = parents.iter().copied().collect();
+    let (mut may_scan, mut all) = (Some(may_scan), Vec::new());
+    let mut found = Vec::new();
+    while let Some(parent) = parents.pop() {
+        let mut below = BTreeSet::new();
+        for tid in tasks(root, parent) {
+            match children(root, parent, tid) {
+                Some(listed) => below.extend(listed),
+                None if may_scan.take().is_some_and(|ask| ask()) => all = all_parents(root),
+                None => {}
+            }
+        }
+        below.extend(all.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
+        for child in below {
+            if found.len() < most && seen.insert(child) {
+                found.push(child);
+                parents.push(child);
+            }
+        }
+    }
+    found
+}
+
 /// Seconds since the machine started.
 pub fn uptime(root: &Root) -> Option<f64> {
     root.text("/proc/uptime")?.split_ascii_whitespace().next()?.parse().ok()
@@ -278,6 +306,20 @@ mod tests {
         assert_eq!((children(&root, 41, 43), children(&root, 41, 41)), (Some(vec![50, 51]), None));
         assert_eq!((all_parents(&root), command(&root, 41).as_str()), (vec![(41, 7)], "a b"));
         assert!(tasks(&root, 42).is_empty() && stat(&root, 42, 42).is_none());
+    }
+
+    #[test]
+    fn all_that_descend_are_found() {
+        let stat = |pid: u32, parent: u32| format!("=== /proc/{pid}/stat\n {pid} (a) S {parent}{}\n", " 0".repeat(40));
+        let listed = "=== /proc/5/task/5/children\n 9 7\n=== /proc/5/task/6/children\n 8\n=== /proc/8/task/8/children\n 20\n\
+                      === /proc/7/task/7/children\n\n=== /proc/9/task/9/children\n\n=== /proc/20/task/20/children\n\n";
+        let root = Root::captured(listed).expect("a capture");
+        let below = |known: &[u32], most| descendants(&root, known.iter().copied(), most, || panic!("there are lists"));
+        assert_eq!((below(&[5], 9), below(&[5, 8], 9), below(&[5], 2)), (vec![7, 8, 9, 20], vec![20, 7, 9], vec![7, 8]));
+        let task = |pid: u32| format!("=== /proc/{pid}/task/{pid}/comm\n a\n");
+        let unlisted: String = [(5, 1), (7, 5), (8, 7), (9, 1)].map(|(pid, parent)| stat(pid, parent) + &task(pid)).concat();
+        let root = Root::captured(&unlisted).expect("a capture");
+        assert_eq!((descendants(&root, [5], 9, || true), descendants(&root, [5], 9, || false)), (vec![7, 8], vec![]));
     }
 
     #[test]

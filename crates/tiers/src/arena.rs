@@ -345,9 +345,4 @@ impl Arena {
             let _ = self.free_maps.give(taken);
         }
     }
-
-    /// Bytes of the live allocations.
-    pub fn block_bytes(&self) -> usize {
-        self.sizes.values().sum()
-    }
 }

@@ -227,6 +227,8 @@ mod tests {
         let batch = "SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NTASKS=8 SLURM_TASKS_PER_NODE=8 SLURM_JOB_ID=1";
         assert_eq!(member(batch), None);
         assert_eq!(member(&format!("{batch} SLURM_STEP_ID=4294967291")), None);
+        // A step of one task in that job.
+        assert_eq!(member(&format!("{batch} SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1")), None);
     }
 
     #[test]

@@ -127,7 +127,7 @@ mod tests {
         for part in [
             "64.0 MiB promoted, 2.0 MiB demoted",
             "25 % of the sampled",
-            "97 % at last",
+            "97 % at the end",
             "0.50 % of one CPU",
             "off at the end",
             "3 pages",

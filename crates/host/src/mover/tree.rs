@@ -48,29 +48,8 @@ impl Tree {
             }
             lives
         });
-        let mut all: Option<Vec<(u32, u32)>> = None;
-        let mut parents: Vec<u32> = self.live.keys().copied().collect();
-        while let Some(parent) = parents.pop() {
-            let mut children = Vec::new();
-            for tid in proc_tasks::tasks(&self.root, parent) {
-                match proc_tasks::children(&self.root, parent, tid) {
-                    Some(found) => children.extend(found),
-                    None => {
-                        let all = all.get_or_insert_with(|| proc_tasks::all_parents(&self.root));
-                        children.extend(all.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
-                        break;
-                    }
-                }
-            }
-            for pid in children {
-                if !self.live.contains_key(&pid) {
-                    self.add(pid);
-                    parents.push(pid);
-                }
-            }
-            if self.live.len() >= MOST {
-                break;
-            }
+        for pid in proc_tasks::descendants(&self.root, self.live.keys().copied(), MOST, || true) {
+            self.add(pid);
         }
     }
 

@@ -193,27 +193,15 @@ impl Watch {
 
     /// Finds processes that those known have started.
     fn discover(&mut self, now: f64) {
-        let mut parents: Vec<u32> = self.live.keys().copied().collect();
-        let mut all: Option<Vec<(u32, u32)>> = None;
-        while let Some(parent) = parents.pop() {
-            let mut children = BTreeSet::new();
-            for tid in proc_tasks::tasks(&self.root, parent) {
-                match proc_tasks::children(&self.root, parent, tid) {
-                    Some(found) => children.extend(found),
-                    None if all.is_none() && now - self.scanned_s >= SCAN_EVERY_S => {
-                        self.scanned_s = now;
-                        all = Some(proc_tasks::all_parents(&self.root));
-                    }
-                    None => {}
-                }
+        let may_scan = || {
+            let is_time = now - self.scanned_s >= SCAN_EVERY_S;
+            if is_time {
+                self.scanned_s = now;
             }
-            children.extend(all.iter().flatten().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
-            for child in children.into_iter().filter(|child| *child != parent) {
-                if !self.live.contains_key(&child) {
-                    self.add(child);
-                    parents.extend(self.live.contains_key(&child).then_some(child));
-                }
-            }
+            is_time
+        };
+        for pid in proc_tasks::descendants(&self.root, self.live.keys().copied(), MOST_PROCESSES, may_scan) {
+            self.add(pid);
         }
     }
 
@@ -432,6 +420,8 @@ mod tests {
             std::thread::sleep(watch.left());
             watch.look(false);
         }
+        // So long that what exec costs on a busy machine is no work of the thread's.
+        std::thread::sleep(Duration::from_millis(200));
         watch.look_at_all();
         let killed = watch.survey.processes.iter().find(|process| process.name == "sleep").map(|process| process.pid);
         child.kill().expect("kill");

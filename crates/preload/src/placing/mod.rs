@@ -41,7 +41,7 @@ use nearfar_sys::numa::{self, MemoryPolicy, PolicyMode};
 use nearfar_sys::process;
 use nearfar_sys::thread;
 use nearfar_tiers::job::Slot;
-use nearfar_tiers::pool::Pool;
+use nearfar_tiers::pool::{Pool, moved};
 use pools::{Pools, working};
 use sites::{Found, Sites};
 use size_filter::SizeFilter;
@@ -376,12 +376,8 @@ pub unsafe fn resize(block: *mut c_void, size: usize, caller: usize) -> Block {
         Block::Near(new) => new,
         other => return other,
     };
-    // SAFETY: two live blocks of at least so many bytes; the caller gives up the old one.
-    unsafe {
-        new.cast::<u8>().copy_from_nonoverlapping(block.cast(), old.min(size));
-        free(block);
-    }
-    Block::Near(new)
+    // SAFETY: passed on to the caller: a live block, which it gives up, and a new one.
+    Block::Near(unsafe { moved(block, old, new, size, |block| free(block)) })
 }
 
 /// Frees a block of a pool.

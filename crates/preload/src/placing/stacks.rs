@@ -1,7 +1,7 @@
 //! Stacks: each thread's is placed by the thread itself, before the program's function runs on it; the main thread's at start. The
 //! kernel keeps the policy of a mapping as it grows, so that a main stack placed small stays placed.
 
-use crate::next_symbol::Next;
+use crate::function::Function;
 use crate::thread_entry::{self, Create};
 use nearfar_core::addr::{Extent, PAGE};
 use nearfar_sys::proc_maps;
@@ -27,8 +27,8 @@ fn place(_: usize) {
 
 /// The stack of the calling thread, which is not the main one.
 fn own_stack() -> Option<Extent> {
-    static GETATTR: Next<unsafe extern "C" fn(libc::pthread_t, *mut libc::pthread_attr_t) -> c_int> =
-        Next::new(c"pthread_getattr_np");
+    static GETATTR: Function<unsafe extern "C" fn(libc::pthread_t, *mut libc::pthread_attr_t) -> c_int> =
+        Function::next(c"pthread_getattr_np");
     let next = GETATTR.get()?;
     // SAFETY: plain calls on locals, which are filled.
     unsafe {

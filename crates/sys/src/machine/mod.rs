@@ -5,7 +5,6 @@
 
 mod arm;
 mod cache;
-mod cgroup;
 mod cpu;
 mod cpu_info;
 mod cpuid;
@@ -15,9 +14,10 @@ mod memory_node;
 mod reader;
 mod virtualisation;
 
+use crate::cgroup;
 use crate::root::Root;
 use nearfar_core::node::detect::{assign_kinds, unlisted_side_cache};
-use nearfar_core::node::{Firmware, LlcSource, Topology};
+use nearfar_core::node::{Cgroup, Firmware, LlcSource, Topology};
 use reader::Reader;
 
 /// The parts of the machine, with the kind of each memory; nothing is measured.
@@ -72,7 +72,7 @@ fn read(reader: &Reader) -> (Topology, Option<Firmware>) {
     cpu::read(reader, &mut topology);
     memory_node::read(reader, &mut topology);
     topology.huge_pages = huge_pages::read(reader, &topology.arch);
-    topology.cgroup = cgroup::read(reader);
+    topology.cgroup = limits(reader);
     (topology.virtualisation, topology.machine) = virtualisation::read(reader, &topology.features);
     let is_container = topology.virtualisation.as_deref().is_some_and(|found| found.contains("container"));
     topology.hidden |= is_container && !memory_node::are_listed(reader);
@@ -84,4 +84,14 @@ fn read(reader: &Reader) -> (Topology, Option<Firmware>) {
         topology.llc.side_bytes = bytes;
     }
     (topology, firmware)
+}
+
+/// Limits of the control group that this process is in.
+fn limits(reader: &Reader) -> Cgroup {
+    let own = reader.text("/proc/self/cgroup").unwrap_or_default();
+    let text = |path: &str| reader.text(path);
+    Cgroup {
+        memory_bytes: cgroup::lowest_memory_limit(&own, text).map(|(bytes, _)| bytes),
+        cpus: cgroup::lowest_cpu_quota(&own, text).map(|(cpus, _)| cpus),
+    }
 }

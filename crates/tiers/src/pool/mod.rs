@@ -23,6 +23,28 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
+/// What realloc(3) does where a block cannot stay: the first `size` of `old` bytes of `block` go to `new`, and `block` is freed. Returns
+/// `new`; null leaves all as it was.
+///
+/// # Safety
+/// `block` is a live block of `old` bytes, which `free` takes, and unless `new` is null it is not used afterwards. `new` is null or
+/// another block, of `size` bytes.
+#[inline(always)]
+pub unsafe fn moved(
+    block: *mut c_void,
+    old: usize,
+    new: *mut c_void,
+    size: usize,
+    free: impl FnOnce(*mut c_void),
+) -> *mut c_void {
+    if !new.is_null() {
+        // SAFETY: two blocks of at least so many bytes, as the caller says.
+        unsafe { new.cast::<u8>().copy_from_nonoverlapping(block.cast(), old.min(size)) };
+        free(block);
+    }
+    new
+}
+
 /// Most pools of a process.
 pub const MOST_POOLS: usize = 64;
 /// Pools begin and end at multiples of this, mimalloc's segment.
@@ -282,15 +304,8 @@ impl Pool {
         if here && size <= old && size.max(LEAST) > old / 2 {
             return block;
         }
-        let new = self.malloc(size);
-        if !new.is_null() {
-            // SAFETY: two blocks of at least so many bytes, one of them new; the caller gives up the old one.
-            unsafe {
-                new.cast::<u8>().copy_from_nonoverlapping(block.cast(), old.min(size));
-                Self::free(block);
-            }
-        }
-        new
+        // SAFETY: a live block, which the caller gives up, and a new one.
+        unsafe { moved(block, old, self.malloc(size), size, |block| Self::free(block)) }
     }
 
     /// Gives a block back.
