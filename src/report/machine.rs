@@ -1,7 +1,8 @@
 //! What a machine is: its parts, the conclusions drawn from them with their evidence, and how quiet it was.
 
+use crate::probe::display::{certainty, subject};
 use crate::ui::html::{Cell, heading, method, paragraph, table};
-use nearfar_core::node::{CacheKind, Certainty, Finding, MemoryNode, Node, Subject, Topology, words};
+use nearfar_core::node::{CacheKind, Finding, MemoryNode, Node, Topology, words};
 
 /// The sections on the machine itself.
 pub fn sections(node: &Node) -> String {
@@ -62,22 +63,7 @@ fn facts(node: &Node) -> String {
     table(&["", ""], &rows)
 }
 
-fn certainty(value: Certainty) -> &'static str {
-    match value {
-        Certainty::Unknown => "unknown",
-        Certainty::Inferred => "inferred",
-        Certainty::Detected => "detected",
-    }
-}
-
 fn findings(findings: &[Finding]) -> String {
-    let subject = |subject| match subject {
-        Subject::MemoryMode => "Memory mode",
-        Subject::ClusterMode => "Cluster mode",
-        Subject::Product => "Product",
-        Subject::Tiers => "Tiers",
-        Subject::Caution => "Caution",
-    };
     let rows: Vec<Vec<Cell>> = findings
         .iter()
         .map(|finding| {
