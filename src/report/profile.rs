@@ -1,14 +1,15 @@
 //! What a profile says, as part of the page: objects with their traffic, routines, how much near memory is worth what, and where the
 //! program stands on the roofline of a machine, if one is described beside it.
 
+use crate::profile::display::{kind, pattern};
 use crate::ui::chart::profile::{live, misses, traffic};
 use crate::ui::chart::roofline::{self, Application};
 use crate::ui::chart::roofs;
 use crate::ui::html::{self, Cell, heading, method, paragraph, section, table};
 use nearfar_core::node::{Node, words};
-use nearfar_core::profile::record::{Kind, Method};
+use nearfar_core::profile::record::Method;
 use nearfar_core::profile::roofline::{Counted, brackets};
-use nearfar_core::profile::summary::{Estimate, ObjectGroup, Pattern, Routine, Summary};
+use nearfar_core::profile::summary::{Estimate, ObjectGroup, Routine, Summary};
 
 /// Rows of the table of objects and of routines.
 const ROWS: usize = 40;
@@ -69,25 +70,6 @@ fn facts(summary: &Summary) -> String {
         ("Cost of observing", format!("{} of the processor time", words::percent(summary.overhead))),
     ];
     html::facts(rows) + &summary.notes.iter().map(|note| paragraph(note)).collect::<String>()
-}
-
-fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Heap => "heap",
-        Kind::Map => "mapping",
-        Kind::Static => "static",
-        Kind::MainStack | Kind::ThreadStack => "stack",
-        Kind::SmallBlocks => "small blocks",
-    }
-}
-
-fn pattern(pattern: Pattern) -> &'static str {
-    match pattern {
-        Pattern::Stream => "stream",
-        Pattern::Strided => "strided",
-        Pattern::Random => "random",
-        Pattern::Unknown => "",
-    }
 }
 
 fn objects(summary: &Summary) -> String {
