@@ -26,7 +26,7 @@ use std::process::ExitCode;
 /// Prints the table; succeeds when `nearfar run` would work.
 pub fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let machine = Machine::this();
-    let rows = examine(&args.far, args.deny);
+    let rows = examine(&args.far, args.kernel.deny);
     let table = table(&rows);
     let blocked = rows.iter().filter(|row| row.state == State::No).count();
     let verdict = match blocked {
