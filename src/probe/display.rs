@@ -179,7 +179,7 @@ fn memory(memory: Memory) -> String {
 
 fn memories(node: &Node) -> String {
     let topology = &node.topology;
-    let mut head = vec!["node", "kind", "size", "CPUs", "firmware claims (HMAT)"];
+    let mut head = vec!["node", "kind", "size", "CPUs", "claimed (HMAT)"];
     let distances = topology.nodes.len() > 1 && !topology.distances.is_empty();
     if distances {
         head.push("distances");
