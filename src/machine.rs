@@ -21,9 +21,9 @@ pub struct Machine {
 impl Machine {
     /// The machine that the command runs on.
     pub fn this() -> Self {
-        let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = nearfar_sys::machine::nodes(&Root::this()).cpu_model;
         Self {
-            cpu: cpu_model(&cpuinfo).unwrap_or(std::env::consts::ARCH).to_owned(),
+            cpu: if model.is_empty() { std::env::consts::ARCH.to_owned() } else { model },
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
             kernel: nearfar_sys::kernel::release(),
             ram: nearfar_sys::process::memory_total(),
@@ -31,9 +31,9 @@ impl Machine {
     }
 }
 
-fn cpu_model(cpuinfo: &str) -> Option<&str> {
-    let line = cpuinfo.lines().find(|line| line.starts_with("model name"))?;
-    line.split_once(':').map(|(_, name)| name.trim())
+/// The text of a file without blanks around it; empty where it cannot be read.
+pub fn read(path: &str) -> String {
+    Root::this().text(path).unwrap_or_default()
 }
 
 /// Memory that this process can have at the most, and what sets that limit.
@@ -57,14 +57,13 @@ pub fn memory_limit() -> MemoryLimit {
 
 /// True when this process acts as root.
 pub fn is_root() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    status.lines().find_map(|line| line.strip_prefix("Uid:")).and_then(|ids| ids.split_whitespace().nth(1)) == Some("0")
+    nearfar_sys::private_file::user() == 0
 }
 
 /// File system and source of the mount that holds `path`: the longest mount point that is a prefix of it.
 pub fn mount_of(path: &Path) -> String {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mounts = read("/proc/self/mountinfo");
     let best = mounts.lines().filter_map(|line| {
         let (left, right) = line.split_once(" - ")?;
         let point = left.split_whitespace().nth(4)?;
@@ -74,15 +73,4 @@ pub fn mount_of(path: &Path) -> String {
     });
     // `max_by_key` takes the last of equals: the mount on top.
     best.max_by_key(|(length, _)| *length).map_or_else(|| "unknown file system".to_owned(), |(_, name)| name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn processors() {
-        assert_eq!(cpu_model("processor\t: 0\nmodel name\t: AMD EPYC 9R14\n"), Some("AMD EPYC 9R14"));
-        assert_eq!(cpu_model("processor\t: 0\n"), None);
-    }
 }

@@ -2,8 +2,7 @@
 //!
 //! Works with cgroup v1 and v2. Invariant: a group is empty and removed when its value is dropped. Needs root.
 
-use super::conditions::read;
-use crate::machine::is_root;
+use crate::machine::{is_root, read};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -63,8 +62,7 @@ impl Controller {
     /// How readily the kernel swaps (0 to 100 or 200) rather than dropping file pages.
     pub fn swappiness(&self) -> String {
         let own = self.root.join("memory.swappiness");
-        let text = if self.version == Version::V1 { read(&own.to_string_lossy()) } else { read("/proc/sys/vm/swappiness") };
-        text.trim().to_owned()
+        if self.version == Version::V1 { read(&own.to_string_lossy()) } else { read("/proc/sys/vm/swappiness") }
     }
 
     /// What the directories of all groups of this process begin with.

@@ -2,10 +2,10 @@
 //!
 //! Reads /proc and /sys; does not measure.
 
-use crate::machine::{Machine, mount_of};
+use crate::machine::{Machine, mount_of, read};
+use nearfar_sys::{kernel, place, process};
 use serde::Serialize;
 use std::path::Path;
-use std::process::Command;
 
 /// The machine and the state of it that matters here.
 #[derive(Clone, Debug, Serialize)]
@@ -32,10 +32,10 @@ impl Conditions {
     pub fn here(far: &Path) -> Self {
         Self {
             machine: Machine::this(),
-            memory_available_bytes: meminfo("MemAvailable:"),
-            huge_pages: bracketed(&read("/sys/kernel/mm/transparent_hugepage/enabled")),
+            memory_available_bytes: process::memory_available(),
+            huge_pages: kernel::huge_pages().unwrap_or_else(|| "unknown".to_owned()),
             far: format!("{} ({})", far.display(), mount_of(far)),
-            far_available_bytes: free_space(far),
+            far_available_bytes: place::file_system(far).map_or(0, |found| found.free),
             zswap: read("/sys/module/zswap/parameters/enabled").starts_with('Y'),
             load: read("/proc/loadavg").split_whitespace().next().and_then(|load| load.parse().ok()).unwrap_or(0.0),
         }
@@ -51,30 +51,6 @@ impl Conditions {
     }
 }
 
-/// The content of a file, empty where it cannot be read.
-pub fn read(path: &str) -> String {
-    std::fs::read_to_string(path).unwrap_or_default()
-}
-
-fn meminfo(field: &str) -> u64 {
-    let text = read("/proc/meminfo");
-    let line = text.lines().find_map(|line| line.strip_prefix(field));
-    line.and_then(|rest| rest.split_whitespace().next()).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) << 10
-}
-
-/// The chosen word of a sysfs choice: `madvise` of `always [madvise] never`.
-fn bracketed(choice: &str) -> String {
-    choice.split(['[', ']']).nth(1).unwrap_or("unknown").to_owned()
-}
-
-/// Free bytes by df(1): the standard library has no statvfs, and this crate no unsafe code.
-fn free_space(path: &Path) -> u64 {
-    let output = Command::new("df").arg("-Pk").arg(path).output();
-    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    let available = text.lines().nth(1).and_then(|line| line.split_whitespace().nth(3)).and_then(|kib| kib.parse::<u64>().ok());
-    available.unwrap_or(0) << 10
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,6 +60,5 @@ mod tests {
         let here = Conditions::here(&std::env::temp_dir());
         assert!(here.machine.ram > here.memory_available_bytes && here.memory_available_bytes > 0);
         assert!(here.far_available_bytes > 0);
-        assert_eq!(bracketed("always [madvise] never"), "madvise");
     }
 }

@@ -8,6 +8,7 @@ use super::goal::{Figure, Target, Unit, Verdict};
 use super::peer_suite::{self, Suite};
 use crate::cli::bench::MemkindArgs;
 use crate::exit::refuse;
+use crate::launch::kernel_program;
 use crate::sample::median;
 use crate::ui::table::{Table, align_right, framed};
 use anyhow::{Context, Result, bail};
@@ -146,7 +147,7 @@ impl Bench {
         if !(args.seconds.is_finite() && args.seconds > 0.0) {
             return Err(refuse(format_args!("--seconds: write a number above 0")));
         }
-        Ok(Self { kernel: super::runner::find_kernel(&executable)?, ours, theirs, seconds: args.seconds })
+        Ok(Self { kernel: kernel_program::find().map_err(anyhow::Error::msg)?, ours, theirs, seconds: args.seconds })
     }
 
     fn command(&self, library: Library) -> Command {

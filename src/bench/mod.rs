@@ -6,7 +6,6 @@
 
 // Lowest first: a module uses only modules above it.
 mod conditions;
-mod child;
 mod janitor;
 mod cgroup;
 mod swap;

@@ -2,10 +2,11 @@
 //!
 //! Builds nothing: takes memkind's tree as its own makefiles left it. Every test runs with theirs, then with ours.
 
-use super::conditions::{Conditions, read};
+use super::conditions::Conditions;
 use super::expected_failures;
 use super::gtest::{self, End};
 use crate::exit::refuse;
+use crate::machine::read;
 use crate::ui::table::{Table, align_right, framed};
 use anyhow::{Context, Result, bail};
 use std::collections::HashSet;
@@ -124,7 +125,7 @@ fn heading(theirs: &Library, ours: &Library) {
     println!("machine   {} ({} CPUs), kernel {}", conditions.machine.cpu, conditions.machine.cpus, conditions.machine.kernel);
     println!("theirs    {}\nours      {}", theirs.file.display(), ours.file.display());
     println!("set       {NODES}={}", nodes());
-    match read("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages").trim() {
+    match read("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages").as_str() {
         "" | "0" => {
             println!("huge      none reserved: tests of huge pages skip or fail with both (vm.nr_hugepages reserves them)")
         }

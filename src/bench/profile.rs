@@ -9,13 +9,11 @@ mod verify;
 mod misses;
 
 use crate::cli::bench::{ProfileArgs, What};
-use crate::files::nfprof;
 use anyhow::{Context, Result};
-use programs::Scratch;
-use programs::{PROGRAMS, Program};
+use programs::{PROGRAMS, Program, Runs, Scratch};
 use serde::Serialize;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use truth::{Row, Tally};
 
 /// One program, as JSON has it.
@@ -33,66 +31,54 @@ struct Outcome {
 pub fn run(args: &ProfileArgs) -> Result<ExitCode> {
     let wanted = |name: &str| args.only.as_deref().is_none_or(|only| name.starts_with(only));
     let scratch = Scratch::new()?;
-    if args.what == What::Overhead {
-        let found = overhead::measure(scratch.path(), args.pairs, args.precise, &args.options, wanted)?;
-        save(args.json.as_deref(), &found)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if args.what == What::Verify {
-        let found = verify::measure(scratch.path(), args.runs, args.sets, args.disk.as_ref(), wanted)?;
-        save(args.json.as_deref(), &found)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if args.what == What::Misses {
-        let runs = misses::Runs { seconds: args.seconds, size: args.size, options: &args.options };
-        let found = misses::measure(&scratch, &runs, wanted);
-        save(args.json.as_deref(), &found)?;
-        let failed = found.iter().any(|outcome| outcome.failed.is_some());
-        return Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS });
-    }
+    let (dir, json) = (scratch.path(), args.json.as_deref());
+    let runs = Runs { seconds: args.seconds, size: args.size, options: &args.options };
+    let failed = match args.what {
+        What::Truth => truths(dir, &runs, json, wanted)?,
+        What::Overhead => {
+            save(json, &overhead::measure(dir, args.pairs, args.precise, &args.options, wanted)?)?;
+            false
+        }
+        What::Verify => {
+            save(json, &verify::measure(dir, args.runs, args.sets, args.disk.as_ref(), wanted)?)?;
+            false
+        }
+        What::Misses => {
+            let found = misses::measure(dir, &runs, wanted);
+            save(json, &found)?;
+            found.iter().any(|outcome| outcome.failed.is_some())
+        }
+    };
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// True when one of the programs could not be profiled.
+fn truths(dir: &Path, runs: &Runs<'_>, json: Option<&Path>, wanted: impl Fn(&str) -> bool) -> Result<bool> {
     println!("{}", truth::HEADING);
     let mut outcomes = Vec::new();
     let mut tally = Tally::default();
     for program in PROGRAMS.iter().filter(|program| wanted(program.name)) {
-        let outcome = match outcome(program, args, scratch.path()) {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                println!("{:12} {error:#}", program.name);
-                Outcome {
-                    program: program.name.to_owned(),
-                    failed: Some(format!("{error:#}")),
-                    rows: Vec::new(),
-                    order_right: false,
-                    overhead: 0.0,
-                }
-            }
-        };
+        let outcome = outcome(program, runs, dir).unwrap_or_else(|error| Outcome {
+            program: program.name.to_owned(),
+            failed: Some(format!("{error:#}")),
+            rows: Vec::new(),
+            order_right: false,
+            overhead: 0.0,
+        });
+        outcome.failed.iter().for_each(|why| println!("{:12} {why}", outcome.program));
         outcome.rows.iter().for_each(|row| println!("{:12} {row}", outcome.program));
         tally.add(&outcome.rows, outcome.order_right);
         outcomes.push(outcome);
-        save(args.json.as_deref(), &outcomes)?;
+        save(json, &outcomes)?;
     }
     println!("\n{tally}");
-    let failed = outcomes.iter().any(|outcome| outcome.failed.is_some());
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(outcomes.iter().any(|outcome| outcome.failed.is_some()))
 }
 
-fn outcome(program: &Program, args: &ProfileArgs, dir: &Path) -> Result<Outcome> {
-    let command = program.build(dir)?;
-    let file = dir.join(format!("{}.nfprof", program.name));
-    let mut profile = Command::new(std::env::current_exe()?);
-    profile.arg("profile").arg("-o").arg(&file).args(&args.options).arg("--").args(&command);
-    profile
-        .args([args.seconds.to_string(), args.size.to_string(), program.threads.to_string()])
-        .env("OMP_NUM_THREADS", program.threads.to_string());
-    let output = profile.output().context("nearfar profile")?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        anyhow::bail!("nearfar profile: {}: {}", output.status, said.lines().last().unwrap_or_default());
-    }
-    let truths = truth::parse(&String::from_utf8_lossy(&output.stdout));
+fn outcome(program: &Program, runs: &Runs<'_>, dir: &Path) -> Result<Outcome> {
+    let (printed, summary) = program.profiled(runs, dir)?;
+    let truths = truth::parse(&printed);
     anyhow::ensure!(!truths.is_empty(), "the program did not report its traffic");
-    let summary = nfprof::read(&[file])?;
     let (rows, order_right) = truth::compare(&truths, &summary);
     Ok(Outcome { program: program.name.to_owned(), failed: None, rows, order_right, overhead: summary.overhead })
 }

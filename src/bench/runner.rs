@@ -4,18 +4,18 @@
 
 use super::case::{Case, EMULATED_SHARE, Far, Metric};
 use super::cgroup::Controller;
-use super::child::{self, Finished};
 use super::command::{self, Places};
 use super::external::{Outside, Program};
 use super::janitor::Janitor;
 use super::rival::Rival;
 use super::swap::{self, SwapFile};
-use crate::launch::kernel_program::Report;
+use crate::launch::helper::{self, Finished};
+use crate::launch::kernel_program::{self, Report};
 use crate::sample::{Outcome, median};
 use anyhow::{Context, Result, bail};
 use nearfar_kernels::report::Repetition;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ impl Runner {
     pub fn new(far: &Path, threads: usize, limit: Duration, swap_bytes: Option<u64>) -> Result<Self> {
         let nearfar = std::env::current_exe().context("cannot find my own executable")?;
         let places = Places {
-            kernel: find_kernel(&nearfar)?,
+            kernel: kernel_program::find().map_err(anyhow::Error::msg)?,
             nearfar,
             far: far.to_owned(),
             stats: std::env::temp_dir().join(format!("nearfar-bench-{}-stats.json", std::process::id())),
@@ -159,11 +159,11 @@ impl Runner {
             None => Command::new(&program),
         };
         command.args(arguments).envs(case.program.environment(threads));
-        let finished = child::run(&mut command, self.limit, || {
-            if let Some(group) = &group {
-                group.kill_all();
-            }
-        })?;
+        let finished =
+            helper::run(&mut command, self.limit).with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
+        if let (None, Some(group)) = (finished.status, &group) {
+            group.kill_all();
+        }
         if input.is_some() {
             // A name of this process's own: nobody else's is removed, and one left over does no harm.
             let _ = std::fs::remove_file(&self.places.input);
@@ -191,16 +191,6 @@ impl Runner {
         let _ = std::fs::remove_file(&self.places.stats);
         serde_json::from_str(&text).ok()
     }
-}
-
-/// The workloads' program: beside this one, as cargo builds and packages install them.
-/// The program with the workloads, beside the command.
-pub fn find_kernel(nearfar: &Path) -> Result<PathBuf> {
-    let beside = nearfar.with_file_name("nearfar-kernel");
-    if !beside.is_file() {
-        bail!("{} is missing; build all of nearfar: cargo build --release --workspace", beside.display());
-    }
-    Ok(beside)
 }
 
 /// What a run is worth.

@@ -1,7 +1,6 @@
 //! Options of `nearfar doctor`.
 
-use super::run::{DEFAULT_FAR, denied};
-use nearfar_sys::kernel::Denied;
+use super::run::{DEFAULT_FAR, KernelArgs};
 use std::path::PathBuf;
 
 /// `nearfar doctor`.
@@ -11,15 +10,6 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "DIR", default_value = DEFAULT_FAR)]
     pub far: PathBuf,
 
-    /// Do as if these facilities were missing: move, uffd, io_uring, odirect, thp, awake, kernel-faults
-    #[arg(
-        long,
-        value_name = "LIST",
-        default_value = "",
-        hide_default_value = true,
-        value_parser = denied,
-        env = "NEARFAR_DENY",
-        hide_env_values = true
-    )]
-    pub deny: Denied,
+    #[command(flatten)]
+    pub kernel: KernelArgs,
 }

@@ -120,18 +120,8 @@ pub struct RunArgs {
     #[arg(short, long)]
     pub quiet: bool,
 
-    /// Do without these facilities of the kernel, to try fallbacks: move, uffd, io_uring, odirect, thp, awake,
-    /// kernel-faults
-    #[arg(
-        long,
-        value_name = "LIST",
-        default_value = "",
-        hide_default_value = true,
-        value_parser = denied,
-        env = "NEARFAR_DENY",
-        hide_env_values = true
-    )]
-    pub deny: Denied,
+    #[command(flatten)]
+    pub kernel: KernelArgs,
 
     /// Encrypt what is written to far (AES-256-XTS); the key is random and only in memory
     #[arg(long)]
@@ -151,8 +141,25 @@ pub struct RunArgs {
     pub program: Vec<OsString>,
 }
 
+/// What of the kernel `nearfar run` and `nearfar doctor` use.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct KernelArgs {
+    /// Do without these facilities of the kernel, to try fallbacks: move, uffd, io_uring, odirect, thp, awake,
+    /// kernel-faults
+    #[arg(
+        long,
+        value_name = "LIST",
+        default_value = "",
+        hide_default_value = true,
+        value_parser = denied,
+        env = "NEARFAR_DENY",
+        hide_env_values = true
+    )]
+    pub deny: Denied,
+}
+
 /// The facilities named in a `--deny` list.
-pub fn denied(list: &str) -> Result<Denied, String> {
+fn denied(list: &str) -> Result<Denied, String> {
     Denied::parse(list).map_err(|word| {
         let known: Vec<_> = DENY_NAMES.iter().map(|(name, _)| *name).collect();
         format!("\"{word}\" is not a facility; write one or more of {}", known.join(", "))

@@ -3,7 +3,7 @@
 use crate::cli::doctor::DoctorArgs;
 use crate::files::spill_dir::FarDir;
 use crate::launch::library;
-use crate::machine::{self, Machine};
+use crate::machine::{self, Machine, read};
 use crate::run::binding;
 use crate::run::paging::{self, HOW_TO_GET_UFFD};
 use crate::ui::table::{Table, for_output};
@@ -26,7 +26,7 @@ use std::process::ExitCode;
 /// Prints the table; succeeds when `nearfar run` would work.
 pub fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let machine = Machine::this();
-    let rows = examine(&args.far, args.deny);
+    let rows = examine(&args.far, args.kernel.deny);
     let table = table(&rows);
     let blocked = rows.iter().filter(|row| row.state == State::No).count();
     let verdict = match blocked {
@@ -180,10 +180,6 @@ fn hbw(topology: &Topology, environment: &Environment) -> Row {
         }
         Err(unavailable) => row(what, State::Note, format!("{}; hbw_malloc finds no memory", unavailable.why)),
     }
-}
-
-fn read(path: &str) -> String {
-    std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }
 
 const KERNEL_PAGES: &str = "the kernel pages a mapped file instead: slower, and near is held less closely";

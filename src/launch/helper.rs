@@ -19,6 +19,8 @@ pub struct Finished {
     pub stdout: String,
     /// Its standard error.
     pub stderr: String,
+    /// Wall seconds to its end, or to the limit.
+    pub seconds: f64,
 }
 
 impl Finished {
@@ -65,6 +67,7 @@ pub fn run(command: &mut Command, limit: Duration) -> std::io::Result<Finished> 
         }
     };
     let mut status = wait(&mut child, start + limit)?;
+    let seconds = start.elapsed().as_secs_f64();
     if status.is_none() {
         child::send_group(&child, child::TERMINATE);
         let ended = wait(&mut child, Instant::now() + GRACE)?;
@@ -75,7 +78,7 @@ pub fn run(command: &mut Command, limit: Duration) -> std::io::Result<Finished> 
         status = None;
     }
     let end = Instant::now() + DRAIN;
-    Ok(Finished { status, stdout: stdout.text(end), stderr: stderr.text(end) })
+    Ok(Finished { status, stdout: stdout.text(end), stderr: stderr.text(end), seconds })
 }
 
 /// A thread that reads a pipe, and what it has read so far.
@@ -139,7 +142,7 @@ mod tests {
         let start = Instant::now();
         let limit = Duration::from_millis(50);
         let sleep = run(Command::new("sh").args(["-c", "trap '' TERM; sleep 60 & wait; wait"]), limit).expect("sh");
-        assert!(sleep.status.is_none() && start.elapsed() < Duration::from_secs(30));
+        assert!(sleep.status.is_none() && sleep.seconds < 30.0 && start.elapsed() < Duration::from_secs(30));
         assert!(sleep.problem(limit).contains("killed"));
     }
 

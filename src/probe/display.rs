@@ -1,36 +1,19 @@
 //! The tables that `nearfar probe` prints: what node.json holds, for people. Every figure is a median; what is noisy or invalid says so.
 
-use crate::ui::table::{Table, for_output};
+use crate::ui::table::for_output;
 use nearfar_core::node::{
-    Arithmetic, Bandwidth, Cache, CacheKind, Certainty, Chase, FarTier, Figure, Injection, Isa, Memory, MemoryKind, Node,
-    Operation, Pages, Precision, Runtime, Stores, Subject, Validity,
+    Bandwidth, Cache, CacheKind, Certainty, Compute, Energy, FarTier, Figure, Injection, Latency, LoadPoint, Memory, MemoryNode,
+    Mpi, Node, Operation, Scaling, ScalingPoint, Stores, Subject, Threading, Validity,
 };
 use nearfar_core::units::Bytes;
 use std::fmt::Write as _;
 
 /// All of it.
 pub fn render(node: &Node) -> String {
+    let tables = [memories, bandwidth, scaling, latency, loaded, compute, threading, energy, mpi];
     let mut text = head(node);
-    for (title, note, table) in [
-        memories(node),
-        bandwidth(node),
-        scaling(node),
-        latency(node),
-        loaded(node),
-        compute(node),
-        threading(node),
-        energy(node),
-        mpi(node),
-    ]
-    .into_iter()
-    .chain(node.far.iter().map(far))
-    .flatten()
-    {
-        let _ = write!(text, "\n{title}\n{table}\n");
-        if !note.is_empty() {
-            let _ = writeln!(text, "{note}");
-        }
-    }
+    text.extend(tables.map(|table| table(node)));
+    text.extend(node.far.iter().map(far));
     if !node.missing.is_empty() {
         text.push_str("\nNot measured\n");
         for missing in &node.missing {
@@ -89,12 +72,15 @@ fn rows(node: &Node) -> Vec<(String, &Figure)> {
     rows
 }
 
-type Section = Option<(String, String, Table)>;
-
-fn new_table(header: &[&str]) -> Table {
+/// A table below its title, with a note below it; nothing when it has no rows.
+fn section(title: &str, head: &[impl AsRef<str>], rows: impl IntoIterator<Item = Vec<String>>, note: &str) -> String {
     let mut table = for_output(110);
-    table.set_header(header.iter().copied());
-    table
+    table.set_header(head.iter().map(AsRef::as_ref)).add_rows(rows);
+    if table.is_empty() {
+        return String::new();
+    }
+    let note = if note.is_empty() { String::new() } else { format!("{note}\n") };
+    format!("\n{title}\n{table}\n{note}")
 }
 
 fn head(node: &Node) -> String {
@@ -140,7 +126,8 @@ fn cache(cache: &Cache) -> String {
     format!("L{}{kind} {instances}{}", cache.level, Bytes(cache.bytes).exact())
 }
 
-const fn subject(subject: Subject) -> &'static str {
+/// The words for what a finding is about.
+pub const fn subject(subject: Subject) -> &'static str {
     match subject {
         Subject::MemoryMode => "Memory mode",
         Subject::ClusterMode => "Cluster mode",
@@ -150,23 +137,12 @@ const fn subject(subject: Subject) -> &'static str {
     }
 }
 
-const fn certainty(certainty: Certainty) -> &'static str {
+/// The word for how sure a finding is.
+pub const fn certainty(certainty: Certainty) -> &'static str {
     match certainty {
         Certainty::Unknown => "unknown",
         Certainty::Inferred => "inferred",
         Certainty::Detected => "detected",
-    }
-}
-
-/// The word for a kind of memory.
-pub const fn kind(kind: MemoryKind) -> &'static str {
-    match kind {
-        MemoryKind::Unknown => "unknown",
-        MemoryKind::Dram => "DRAM",
-        MemoryKind::Hbm => "HBM",
-        MemoryKind::Cxl => "CXL",
-        MemoryKind::Pmem => "persistent",
-        MemoryKind::Gpu => "GPU",
     }
 }
 
@@ -201,24 +177,23 @@ fn memory(memory: Memory) -> String {
     }
 }
 
-fn memories(node: &Node) -> Section {
+fn memories(node: &Node) -> String {
     let topology = &node.topology;
-    if topology.nodes.is_empty() {
-        return None;
-    }
-    let mut header = vec!["node".to_owned(), "kind".into(), "size".into(), "CPUs".into(), "firmware claims (HMAT)".into()];
+    let mut head = vec!["node", "kind", "size", "CPUs", "claimed (HMAT)"];
     let distances = topology.nodes.len() > 1 && !topology.distances.is_empty();
     if distances {
-        header.push("distances".into());
+        head.push("distances");
     }
-    let mut table = new_table(&header.iter().map(String::as_str).collect::<Vec<_>>());
-    for (index, node) in topology.nodes.iter().enumerate() {
+    let row = |(index, node): (usize, &MemoryNode)| {
         let claim = node.claim.map_or("nothing".to_owned(), |claim| {
             let rate = claim.read_bytes_per_s.map(|rate| format!("{} GB/s", number(rate / 1e9)));
             let time = claim.read_ns.map(|ns| format!("{} ns", number(ns)));
             [rate, time].into_iter().flatten().collect::<Vec<_>>().join(", ")
         });
-        let mut kind = format!("{} ({})", kind(node.kind), certainty(node.certainty));
+        let mut kind = match node.kind.name() {
+            "" => "unknown".to_owned(),
+            kind => format!("{kind} ({})", certainty(node.certainty)),
+        };
         for side in &node.side_caches {
             let _ = write!(kind, ", behind a cache of {}", Bytes(side.bytes));
         }
@@ -228,18 +203,15 @@ fn memories(node: &Node) -> Section {
             let of = topology.distances.get(index).map_or(&[][..], Vec::as_slice);
             row.push(of.iter().map(u32::to_string).collect::<Vec<_>>().join(" "));
         }
-        table.add_row(row);
-    }
-    Some(("Memory".into(), String::new(), table))
+        row
+    };
+    section("Memory", &head, topology.nodes.iter().enumerate().map(row), "")
 }
 
-fn bandwidth(node: &Node) -> Section {
-    if node.bandwidth.is_empty() {
-        return None;
-    }
-    let mut table = new_table(&["CPUs of", "memory", "threads", "operation", "ordinary", "moved", "non-temporal", "arrays"]);
+fn bandwidth(node: &Node) -> String {
     let key = |row: &Bandwidth| (row.cpu_node, row.memory, row.threads, row.operation);
     let mut seen = Vec::new();
+    let mut rows = Vec::new();
     for row in &node.bandwidth {
         if seen.contains(&key(row)) {
             continue;
@@ -252,7 +224,7 @@ fn bandwidth(node: &Node) -> Section {
         let moved = moved.map_or(String::new(), |row| {
             number(row.rate.median / 1e9 * f64::from(row.moved_bytes) / f64::from(row.counted_bytes.max(1)))
         });
-        table.add_row([
+        rows.push(vec![
             row.cpu_node.map_or("all nodes".to_owned(), |id| format!("node {id}")),
             memory(row.memory),
             row.threads.to_string(),
@@ -263,22 +235,20 @@ fn bandwidth(node: &Node) -> Section {
             Bytes(row.array_bytes).to_string(),
         ]);
     }
+    let head = ["CPUs of", "memory", "threads", "operation", "ordinary", "moved", "non-temporal", "arrays"];
     let note = "Bytes that the program asks for, as STREAM counts them; \"moved\" adds the reads of write-allocate. ± is the 95 %\n\
                 interval of the median. Based on variants of the STREAM kernels; not STREAM results.";
-    Some(("Bandwidth, GB/s".into(), note.into(), table))
+    section("Bandwidth, GB/s", &head, rows, note)
 }
 
-fn scaling(node: &Node) -> Section {
-    if node.scaling.is_empty() {
-        return None;
-    }
-    let mut table = new_table(&["memory", "operation", "threads: GB/s"]);
-    for row in &node.scaling {
-        let points: Vec<String> =
-            row.points.iter().map(|point| format!("{}: {}", point.threads, show(&point.rate, 1e9))).collect();
-        table.add_row([memory(row.memory), stored(row.operation, row.stores), points.join("   ")]);
-    }
-    Some(("Bandwidth by threads".into(), String::new(), table))
+fn scaling(node: &Node) -> String {
+    let row = |row: &Scaling| {
+        let point = |point: &ScalingPoint| format!("{}: {}", point.threads, show(&point.rate, 1e9));
+        let points: Vec<String> = row.points.iter().map(point).collect();
+        vec![memory(row.memory), stored(row.operation, row.stores), points.join("   ")]
+    };
+    let head = ["memory", "operation", "threads: GB/s"];
+    section("Bandwidth by threads", &head, node.scaling.iter().map(row), "")
 }
 
 fn stored(operation: Operation, stores: Stores) -> String {
@@ -288,142 +258,100 @@ fn stored(operation: Operation, stores: Stores) -> String {
     }
 }
 
-fn latency(node: &Node) -> Section {
-    if node.latency.is_empty() {
-        return None;
-    }
-    let mut table = new_table(&["CPU of", "memory", "order", "pages", "data", "ns"]);
-    for row in &node.latency {
-        table.add_row([
+fn latency(node: &Node) -> String {
+    let row = |row: &Latency| {
+        vec![
             format!("node {}", row.cpu_node),
             memory(row.memory),
-            match row.chase {
-                Chase::PageLocal => "random within 64 pages".to_owned(),
-                Chase::Random => "random".to_owned(),
-            },
-            match row.pages {
-                Pages::Small => "small".to_owned(),
-                Pages::Huge => "huge".to_owned(),
-                Pages::Mixed => "mixed".to_owned(),
-            },
+            row.chase.name().to_owned(),
+            row.pages.name().to_owned(),
             Bytes(row.bytes).to_string(),
             show(&row.time, 1.0),
-        ]);
-    }
-    let note = "One dependent load at a time. Random over small pages includes address translation; the difference to huge pages is its cost.";
-    Some(("Latency".into(), note.into(), table))
+        ]
+    };
+    let head = ["CPU of", "memory", "order", "pages", "data", "ns"];
+    let note = "One dependent load at a time; page-local: random within 64 pages, then within the next 64. Random over small pages\n\
+                includes address translation; the difference to huge pages is its cost.";
+    section("Latency", &head, node.latency.iter().map(row), note)
 }
 
-fn loaded(node: &Node) -> Section {
-    let first = node.loaded.first()?;
-    let mut header = vec!["pause".to_owned()];
+fn loaded(node: &Node) -> String {
+    let Some(first) = node.loaded.first() else { return String::new() };
+    let mut head = vec!["pause".to_owned()];
     for curve in &node.loaded {
         let load = if curve.injection == Injection::Reads { "reads" } else { "2 reads : 1 write" };
-        header.push(format!("{}, {load}: GB/s", memory(curve.memory)));
-        header.push("ns".into());
+        head.extend([format!("{}, {load}: GB/s", memory(curve.memory)), "ns".into()]);
     }
-    let mut table = new_table(&header.iter().map(String::as_str).collect::<Vec<_>>());
-    for point in &first.points {
+    let row = |point: &LoadPoint| {
         let mut row = vec![point.delay.map_or("idle".to_owned(), |delay| delay.to_string())];
         for curve in &node.loaded {
             let same = curve.points.iter().find(|other| other.delay == point.delay);
             let rate = same.filter(|point| point.delay.is_some()).map_or(String::new(), |point| show(&point.rate, 1e9));
             row.extend([rate, same.map_or(String::new(), |point| show(&point.time, 1.0))]);
         }
-        table.add_row(row);
-    }
+        row
+    };
     let note = format!(
         "One CPU chases within 64 pages while other CPUs ({}) load the memory, with a pause of so many loop rounds between two lines.",
         first.injectors
     );
-    Some(("Latency under load".into(), note, table))
+    section("Latency under load", &head, first.points.iter().map(row), &note)
 }
 
-fn compute(node: &Node) -> Section {
-    if node.compute.is_empty() {
-        return None;
-    }
-    let mut table =
-        new_table(&["precision", "instructions", "arithmetic", "threads", "GFLOP/s", "clock GHz", "FLOP per clock and core"]);
-    for row in &node.compute {
-        table.add_row([
-            if row.precision == Precision::F64 { "f64" } else { "f32" }.to_owned(),
-            match row.isa {
-                Isa::Scalar => "scalar",
-                Isa::Sse2 => "SSE2",
-                Isa::Avx2 => "AVX2",
-                Isa::Avx512 => "AVX-512",
-                Isa::Neon => "NEON",
-            }
-            .to_owned(),
-            match row.arithmetic {
-                Arithmetic::Add => "add",
-                Arithmetic::MultiplyAdd => "multiply, add",
-                Arithmetic::Fma => "fused multiply-add",
-                Arithmetic::Gemm => "matrix product",
-            }
-            .to_owned(),
+fn compute(node: &Node) -> String {
+    let row = |row: &Compute| {
+        vec![
+            row.precision.name().to_owned(),
+            row.isa.name().to_owned(),
+            row.arithmetic.name().to_owned(),
             row.threads.to_string(),
             show(&row.rate, 1e9),
             row.clock_hz.as_ref().map_or(String::new(), |clock| number(clock.median / 1e9)),
             row.per_clock.map_or(String::new(), number),
-        ]);
-    }
-    let note = "Clock: a chain of dependent integer additions, timed beside the arithmetic on the same core.";
-    Some(("Compute".into(), note.into(), table))
+        ]
+    };
+    let head = ["precision", "instructions", "arithmetic", "threads", "GFLOP/s", "clock GHz", "FLOP per clock and core"];
+    let note =
+        "FMA: fused multiply-add. Clock: a chain of dependent integer additions, timed beside the arithmetic on the same core.";
+    section("Compute", &head, node.compute.iter().map(row), note)
 }
 
-fn threading(node: &Node) -> Section {
-    if node.threading.is_empty() {
-        return None;
-    }
-    let mut table = new_table(&["runtime", "construct", "threads", "us"]);
-    for row in &node.threading {
-        let runtime = match &row.runtime {
-            Runtime::Own => "nearfar".to_owned(),
-            Runtime::OpenMp(file) => format!("OpenMP ({file})"),
-        };
-        table.add_row([runtime, row.construct.clone(), row.threads.to_string(), show(&row.overhead, 1e3)]);
-    }
+fn threading(node: &Node) -> String {
+    let row =
+        |row: &Threading| vec![row.runtime.name(), row.construct.clone(), row.threads.to_string(), show(&row.overhead, 1e3)];
     let note = "Overhead of one construct: time with it less time without (method of the EPCC OpenMP microbenchmarks).";
-    Some(("Threading".into(), note.into(), table))
+    section("Threading", &["runtime", "construct", "threads", "us"], node.threading.iter().map(row), note)
 }
 
-fn energy(node: &Node) -> Section {
-    if node.energy.is_empty() {
-        return None;
-    }
-    let mut table = new_table(&["load", "domain", "watts", "energy above idle"]);
-    for row in &node.energy {
+fn energy(node: &Node) -> String {
+    let row = |row: &Energy| {
         let joules = if row.unit == "second" { String::new() } else { format!("{} pJ/{}", show(&row.joules, 1e-12), row.unit) };
-        table.add_row([row.load.clone(), row.domain.clone(), number(row.watts), joules]);
-    }
-    Some(("Energy".into(), String::new(), table))
+        vec![row.load.clone(), row.domain.clone(), number(row.watts), joules]
+    };
+    section("Energy", &["load", "domain", "watts", "energy above idle"], node.energy.iter().map(row), "")
 }
 
-fn mpi(node: &Node) -> Section {
-    let first = node.mpi.first()?;
-    let mut table = new_table(&["what", "bytes", "ranks", "value"]);
-    for row in &node.mpi {
+fn mpi(node: &Node) -> String {
+    let row = |row: &Mpi| {
         let value = match row.unit.as_str() {
             "ns" => format!("{} us", show(&row.value, 1e3)),
             "bytes/s" => format!("{} GB/s", show(&row.value, 1e9)),
             _ => format!("{} M/s", show(&row.value, 1e6)),
         };
-        table.add_row([row.what.clone(), row.bytes.to_string(), row.ranks.to_string(), value]);
-    }
-    Some((format!("MPI on this node ({})", first.library), String::new(), table))
+        vec![row.what.clone(), row.bytes.to_string(), row.ranks.to_string(), value]
+    };
+    let library = node.mpi.first().map_or("", |row| &row.library);
+    let title = format!("MPI on this node ({library})");
+    section(&title, &["what", "bytes", "ranks", "value"], node.mpi.iter().map(row), "")
 }
 
-fn far(tier: &FarTier) -> Section {
+fn far(tier: &FarTier) -> String {
     let mut depths: Vec<u32> = tier.points.iter().map(|point| point.depth).collect();
     depths.sort_unstable();
     depths.dedup();
-    let mut header = vec!["access".to_owned(), "request".into()];
-    for depth in &depths {
-        header.extend([format!("depth {depth}: GB/s"), "us".into()]);
-    }
-    let mut table = new_table(&header.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut head = vec!["access".to_owned(), "request".into()];
+    head.extend(depths.iter().flat_map(|depth| [format!("depth {depth}: GB/s"), "us".into()]));
+    let mut rows = Vec::new();
     let mut seen = Vec::new();
     for point in &tier.points {
         let key = (point.access, point.request_bytes);
@@ -437,10 +365,10 @@ fn far(tier: &FarTier) -> Section {
             row.push(same.map_or(String::new(), |point| show(&point.rate, 1e9)));
             row.push(same.map_or(String::new(), |point| number(point.time.median / 1e3)));
         }
-        table.add_row(row);
+        rows.push(row);
     }
     let note = "us: from submission to completion of a request, the mean. Depth: requests under way at a time.";
-    Some((format!("Far tier {} ({})", tier.spec, tier.about), note.into(), table))
+    section(&format!("Far tier {} ({})", tier.spec, tier.about), &head, rows, note)
 }
 
 #[cfg(test)]

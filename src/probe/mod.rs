@@ -9,7 +9,7 @@ mod mpi;
 mod threading;
 mod noise;
 pub mod far;
-mod display;
+pub mod display;
 mod measure;
 mod caches;
 mod all_nodes;

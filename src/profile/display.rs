@@ -80,35 +80,44 @@ fn gigabytes(estimate: Estimate) -> String {
     format!("{:.2} +-{:.2}", estimate.value / 1e9, half / 1e9)
 }
 
-fn row(object: &ObjectGroup, all: f64, sampled: bool) -> Vec<String> {
-    let total = object.total();
-    let seen = object.touches > 0;
-    let half = (total.high - total.low) / 2.0;
-    let share = if all > 0.0 { format!("{:.1} +-{:.1}", 100.0 * total.value / all, 100.0 * half / all) } else { "-".to_owned() };
-    let kind = match object.kind {
+/// The word for a kind of object.
+pub const fn kind(kind: Kind) -> &'static str {
+    match kind {
         Kind::Heap => "heap",
         Kind::Map => "mapping",
         Kind::Static => "static",
         Kind::MainStack | Kind::ThreadStack => "stack",
         Kind::SmallBlocks => "small blocks",
-    };
-    let pattern = match object.pattern {
-        Pattern::Unknown => "-",
+    }
+}
+
+/// The word for a pattern of access; empty when it is not known.
+pub const fn pattern(pattern: Pattern) -> &'static str {
+    match pattern {
         Pattern::Stream => "stream",
         Pattern::Strided => "strided",
         Pattern::Random => "random",
-    };
+        Pattern::Unknown => "",
+    }
+}
+
+fn row(object: &ObjectGroup, all: f64, sampled: bool) -> Vec<String> {
+    let total = object.total();
+    let seen = object.touches > 0;
+    let half = (total.high - total.low) / 2.0;
+    let share = if all > 0.0 { format!("{:.1} +-{:.1}", 100.0 * total.value / all, 100.0 * half / all) } else { "-".to_owned() };
+    let pattern = Some(pattern(object.pattern)).filter(|word| !word.is_empty());
     let routines: Vec<String> =
         object.routines.iter().take(2).map(|(name, share)| format!("{name} {:.0} %", 100.0 * share)).collect();
     let mut cells = vec![
         object.name.clone(),
-        kind.to_owned(),
+        kind(object.kind).to_owned(),
         object.count.to_string(),
         Bytes(object.peak_bytes).to_string(),
         gigabytes(object.read),
         gigabytes(object.written),
         share,
-        pattern.to_owned(),
+        pattern.unwrap_or("-").to_owned(),
         if seen { format!("{:.0}", object.lines_per_visit.value) } else { "-".to_owned() },
         object.looks.to_string(),
     ];

@@ -2,7 +2,7 @@
 
 use crate::files::advice::{AdviceFile, Item, Row, Verified};
 use crate::ui::chart::verified;
-use crate::ui::html::{Cell, heading, method, paragraph, table};
+use crate::ui::html::{Cell, heading, method, paragraph, section, table};
 use crate::ui::routine::Key;
 use nearfar_core::node::words;
 use nearfar_core::profile::summary::Estimate;
@@ -42,7 +42,7 @@ pub fn sections(file: &AdviceFile) -> String {
     let mut rows: Vec<Vec<Cell>> =
         named.iter().map(|(name, time)| vec![Cell::text(name), Cell::number(interval(time))]).collect();
     rows.insert(0, vec![Cell::text("Near"), Cell::number(words::size(file.near_bytes.max(0.0) as u64))]);
-    let mut html = table(&["", "predicted run time"], &rows);
+    let mut html = table(&["", "predicted run time"], rows);
     html += &file.notes.iter().map(|note| paragraph(note)).collect::<String>();
     html += &file.verified.as_ref().map_or(String::new(), proof);
     let row = |item: &Item| {
@@ -54,8 +54,8 @@ pub fn sections(file: &AdviceFile) -> String {
             Cell::text(&item.why),
         ]
     };
-    let rows: Vec<Vec<Cell>> = file.advice.items.iter().take(ROWS).map(row).collect();
-    html + &heading("Objects") + &table(&["object", "most bytes", "near", "takes off the run when near", "why"], &rows)
+    let head = ["object", "most bytes", "near", "takes off the run when near", "why"];
+    html + &section("Objects", &head, file.advice.items.iter().take(ROWS).map(row), "")
 }
 
 fn proof(verified: &Verified) -> String {
@@ -73,8 +73,8 @@ fn proof(verified: &Verified) -> String {
             Cell::text(runs),
         ]
     };
-    let rows: Vec<Vec<Cell>> = verified.rows.iter().map(row).collect();
-    html += &table(&["", "predicted", "measured (median)", "error", "runs, in seconds"], &rows);
+    let head = ["", "predicted", "measured (median)", "error", "runs, in seconds"];
+    html += &table(&head, verified.rows.iter().map(row));
     html += &by_routine(verified);
     if verified.rows.iter().any(|row| row.name == "Mixed") {
         let (gain, bytes) = (words::percent(verified.gain_share), words::percent(verified.bytes_share));
@@ -106,7 +106,7 @@ fn by_routine(verified: &Verified) -> String {
     let head = ["", "routine", "in", "predicted", "measured", "error"];
     let how = "Wall time. Predicted: from the profile's times of routines and what each asks of the objects. Measured: each thread of the run \
                was looked at every few milliseconds from outside; a thread in a page fault counts for the routine that waits.";
-    heading("By routine") + &missing + &table(&head, &rows) + &method(how)
+    heading("By routine") + &missing + &table(&head, rows) + &method(how)
 }
 
 #[cfg(test)]

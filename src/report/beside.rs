@@ -1,7 +1,7 @@
 //! Machines side by side: what one reaches of what another does, and where two of the same kind differ.
 
-use crate::ui::html::{Cell, heading, method, table};
-use nearfar_core::node::{Node, Ratio, Side, compare, diff, words};
+use crate::ui::html::{Cell, heading, method, section};
+use nearfar_core::node::{Difference, Node, Ratio, Side, compare, diff, words};
 
 /// Medians of machines of one kind may differ by so much without a line.
 pub const TOLERANCE: f64 = 0.05;
@@ -10,13 +10,10 @@ pub const TOLERANCE: f64 = 0.05;
 pub fn ratios(first: &Node, others: &[&Node]) -> String {
     let mut html = String::new();
     for other in others {
-        html += &heading(&format!("{} beside {}", first.name, other.name));
-        let rows: Vec<Vec<Cell>> = compare(first, other).iter().map(row).collect();
-        if rows.is_empty() {
-            html += &method("They have no figure in common.");
-            continue;
-        }
-        html += &table(&["what", &first.name, &other.name, "ratio", "notes and source"], &rows);
+        let title = format!("{} beside {}", first.name, other.name);
+        let head = ["what", &first.name, &other.name, "ratio", "notes and source"];
+        let rows = section(&title, &head, compare(first, other).iter().map(row), "");
+        html += &if rows.is_empty() { heading(&title) + &method("They have no figure in common.") } else { rows };
     }
     html + &method(
         "Rows are matched by meaning: the role of the memory, the operation and the kind of stores. Where several rows mean the \
@@ -46,34 +43,27 @@ pub fn differences(a: &Node, b: &Node) -> String {
     {
         return String::new();
     }
-    let rows: Vec<Vec<Cell>> = diff(a, b, TOLERANCE)
-        .iter()
-        .map(|difference| {
-            let verdict = match (difference.significant, difference.worse) {
-                (true, Some(Side::A)) => format!("{} is worse", a.name),
-                (true, Some(Side::B)) => format!("{} is worse", b.name),
-                _ => String::new(),
-            };
-            let change = difference.change.map_or(String::new(), |change| format!("{:+.0} %", change * 100.0));
-            vec![
-                Cell::text(&difference.what),
-                Cell::number(&difference.a),
-                Cell::number(&difference.b),
-                Cell::number(change),
-                Cell::text(verdict),
-                Cell::text(&difference.why),
-            ]
-        })
-        .collect();
-    let title = heading(&format!("Differences of {} from {}", b.name, a.name));
-    if rows.is_empty() {
-        return title + &method("None beyond 5 per cent.");
-    }
-    title
-        + &table(&["what", &a.name, &b.name, "change", "", "why"], &rows)
-        + &method(
-            "Rows with the same key in both, when medians differ by more than 5 per cent; significant when the intervals do not overlap.",
-        )
+    let row = |difference: &Difference| {
+        let verdict = match (difference.significant, difference.worse) {
+            (true, Some(Side::A)) => format!("{} is worse", a.name),
+            (true, Some(Side::B)) => format!("{} is worse", b.name),
+            _ => String::new(),
+        };
+        let change = difference.change.map_or(String::new(), |change| format!("{:+.0} %", change * 100.0));
+        vec![
+            Cell::text(&difference.what),
+            Cell::number(&difference.a),
+            Cell::number(&difference.b),
+            Cell::number(change),
+            Cell::text(verdict),
+            Cell::text(&difference.why),
+        ]
+    };
+    let title = format!("Differences of {} from {}", b.name, a.name);
+    let head = ["what", &a.name, &b.name, "change", "", "why"];
+    let how = "Rows with the same key in both, when medians differ by more than 5 per cent; significant when the intervals do not overlap.";
+    let rows = section(&title, &head, diff(a, b, TOLERANCE).iter().map(row), how);
+    if rows.is_empty() { heading(&title) + &method("None beyond 5 per cent.") } else { rows }
 }
 
 #[cfg(test)]

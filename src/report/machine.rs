@@ -1,35 +1,17 @@
 //! What a machine is: its parts, the conclusions drawn from them with their evidence, and how quiet it was.
 
-use crate::ui::html::{Cell, heading, method, paragraph, table};
-use nearfar_core::node::{CacheKind, Certainty, Finding, MemoryNode, Node, Subject, Topology, words};
+use crate::probe::display::{certainty, subject};
+use crate::ui::html::{self, Cell, heading, paragraph, section, table};
+use nearfar_core::node::{Cache, CacheKind, Finding, MemoryNode, Node, Topology, words};
 
 /// The sections on the machine itself.
 pub fn sections(node: &Node) -> String {
     let topology = &node.topology;
-    let mut html = facts(node);
-    html += &findings(&node.findings);
-    if !topology.nodes.is_empty() {
-        html += &heading("Memories");
-        html += &nodes(node);
-        html += &method(
-            "Sizes, CPUs and distances are the kernel's. \"claimed\" is what firmware says (HMAT) of access from the nearest CPUs; it is \
-             not measured.",
-        );
-        html += &distances(topology);
-    }
-    html += &caches(node);
-    html + &noise(node)
+    [facts(node), findings(&node.findings), nodes(node), distances(topology), caches(node), noise(node)].concat()
 }
 
 fn facts(node: &Node) -> String {
     let topology = &node.topology;
-    let mut rows = Vec::new();
-    let mut add = |what: &str, words: String| {
-        if !words.is_empty() {
-            rows.push(vec![Cell::text(what), Cell::text(words)]);
-        }
-    };
-    add("Processor", topology.cpu_model.clone());
     let count = |value: Option<u32>, what: &str| value.map(|value| format!("{value} {what}"));
     let cores = [
         count(topology.packages, "sockets"),
@@ -37,59 +19,42 @@ fn facts(node: &Node) -> String {
         count(topology.threads_per_core, "hardware threads a core"),
         (!topology.online.is_empty()).then(|| format!("{} CPUs", topology.online.len())),
     ];
-    add("Cores", cores.into_iter().flatten().collect::<Vec<_>>().join(", "));
-    if topology.allowed != topology.online {
-        add("CPUs that were allowed", format!("{} ({})", topology.allowed, topology.allowed.len()));
-    }
-    add("Architecture", topology.arch.clone());
-    add("Kernel", topology.kernel.clone());
-    add("Virtualisation", topology.virtualisation.clone().unwrap_or_default());
-    add("Transparent huge pages", topology.huge_pages.transparent.clone().unwrap_or_default());
+    let narrowed = topology.allowed != topology.online;
+    let allowed = if narrowed { format!("{} ({})", topology.allowed, topology.allowed.len()) } else { String::new() };
     let pools = topology.huge_pages.reserved.iter().filter(|(_, count)| *count > 0);
     let pools: Vec<String> = pools.map(|(bytes, count)| format!("{count} of {}", words::size(*bytes))).collect();
-    add("Reserved huge pages", pools.join(", "));
     let limits = [
         topology.cgroup.memory_bytes.map(|bytes| format!("{} of memory", words::size(bytes))),
         topology.cgroup.cpus.map(|cpus| format!("{cpus:.2} CPUs")),
     ];
-    add("Limits of the cgroup", limits.into_iter().flatten().collect::<Vec<_>>().join(", "));
+    let joined = |parts: &[Option<String>]| parts.iter().flatten().cloned().collect::<Vec<_>>().join(", ");
     let how = if node.quick { ", with --quick: fewer rows and repetitions" } else { "" };
-    if node.seconds > 0.0 {
-        add("Measured", format!("{} by nearfar {}, in {:.0} s{how}", node.written, node.nearfar, node.seconds));
+    let written = if node.seconds > 0.0 {
+        ("Measured", format!("{} by nearfar {}, in {:.0} s{how}", node.written, node.nearfar, node.seconds))
     } else {
-        add("Collected", format!("{}{how}", node.written));
-    }
-    table(&["", ""], &rows)
-}
-
-fn certainty(value: Certainty) -> &'static str {
-    match value {
-        Certainty::Unknown => "unknown",
-        Certainty::Inferred => "inferred",
-        Certainty::Detected => "detected",
-    }
+        ("Collected", format!("{}{how}", node.written))
+    };
+    html::facts([
+        ("Processor", topology.cpu_model.clone()),
+        ("Cores", joined(&cores)),
+        ("CPUs that were allowed", allowed),
+        ("Architecture", topology.arch.clone()),
+        ("Kernel", topology.kernel.clone()),
+        ("Virtualisation", topology.virtualisation.clone().unwrap_or_default()),
+        ("Transparent huge pages", topology.huge_pages.transparent.clone().unwrap_or_default()),
+        ("Reserved huge pages", pools.join(", ")),
+        ("Limits of the cgroup", joined(&limits)),
+        written,
+    ])
 }
 
 fn findings(findings: &[Finding]) -> String {
-    let subject = |subject| match subject {
-        Subject::MemoryMode => "Memory mode",
-        Subject::ClusterMode => "Cluster mode",
-        Subject::Product => "Product",
-        Subject::Tiers => "Tiers",
-        Subject::Caution => "Caution",
+    let row = |finding: &Finding| {
+        let value = if finding.value.is_empty() { "unknown" } else { &finding.value };
+        let evidence = Cell::lines(finding.evidence.iter().cloned());
+        vec![Cell::text(subject(finding.subject)), Cell::text(value), Cell::text(certainty(finding.certainty)), evidence]
     };
-    let rows: Vec<Vec<Cell>> = findings
-        .iter()
-        .map(|finding| {
-            let value = if finding.value.is_empty() { "unknown" } else { &finding.value };
-            let evidence = Cell::lines(finding.evidence.iter().cloned());
-            vec![Cell::text(subject(finding.subject)), Cell::text(value), Cell::text(certainty(finding.certainty)), evidence]
-        })
-        .collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    heading("Findings") + &table(&["about", "conclusion", "how sure", "evidence"], &rows)
+    section("Findings", &["about", "conclusion", "how sure", "evidence"], findings.iter().map(row), "")
 }
 
 fn nodes(node: &Node) -> String {
@@ -120,8 +85,10 @@ fn nodes(node: &Node) -> String {
             Cell::lines(memory.evidence.iter().cloned()),
         ]
     };
-    let rows: Vec<Vec<Cell>> = node.topology.nodes.iter().map(row).collect();
-    table(&["node", "kind", "part", "size", "free", "CPUs", "allowed", "cache in front", "claimed", "evidence"], &rows)
+    let head = ["node", "kind", "part", "size", "free", "CPUs", "allowed", "cache in front", "claimed", "evidence"];
+    let how = "Sizes, CPUs and distances are the kernel's. \"claimed\" is what firmware says (HMAT) of access from the nearest CPUs; it is \
+               not measured.";
+    section("Memories", &head, node.topology.nodes.iter().map(row), how)
 }
 
 fn side_cache(cache: &nearfar_core::node::SideCache) -> String {
@@ -147,19 +114,13 @@ fn distances(topology: &Topology) -> String {
     if topology.distances.len() < 2 {
         return String::new();
     }
-    let ids: Vec<String> = topology.nodes.iter().map(|node| format!("to {}", node.id)).collect();
-    let mut head = vec!["distance"];
-    head.extend(ids.iter().map(String::as_str));
-    let rows: Vec<Vec<Cell>> = topology
-        .nodes
-        .iter()
-        .zip(&topology.distances)
-        .map(|(node, row)| {
-            let first = Cell::text(format!("from {}", node.id));
-            std::iter::once(first).chain(row.iter().map(|distance| Cell::number(distance.to_string()))).collect()
-        })
-        .collect();
-    table(&head, &rows)
+    let mut head = vec!["distance".to_owned()];
+    head.extend(topology.nodes.iter().map(|node| format!("to {}", node.id)));
+    let row = |(node, distances): (&MemoryNode, &Vec<u32>)| {
+        let first = Cell::text(format!("from {}", node.id));
+        std::iter::once(first).chain(distances.iter().map(|distance| Cell::number(distance.to_string()))).collect()
+    };
+    table(&head, topology.nodes.iter().zip(&topology.distances).map(row))
 }
 
 /// What a probe files as missing where arrays cannot exceed the memory-side cache.
@@ -173,27 +134,19 @@ fn caches(node: &Node) -> String {
         CacheKind::Unified => "both",
     };
     let known = |value: Option<u32>| value.map_or(String::new(), |value| value.to_string());
-    let rows: Vec<Vec<Cell>> = topology
-        .caches
-        .iter()
-        .map(|cache| {
-            vec![
-                Cell::text(format!("L{}", cache.level)),
-                Cell::text(kind(cache.kind)),
-                Cell::number(words::size(cache.bytes)),
-                Cell::number(if cache.instances == 0 { String::new() } else { cache.instances.to_string() }),
-                Cell::number(if cache.shared_by == 0 { String::new() } else { cache.shared_by.to_string() }),
-                Cell::number(known(cache.line)),
-                Cell::number(known(cache.ways)),
-            ]
-        })
-        .collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    let mut html =
-        heading("Caches") + &table(&["level", "holds", "size of one", "how many", "CPUs that share one", "line", "ways"], &rows);
-    if let Some(bytes) = topology.llc.bytes {
+    let counted = |count: u32| if count == 0 { String::new() } else { count.to_string() };
+    let row = |cache: &Cache| {
+        vec![
+            Cell::text(format!("L{}", cache.level)),
+            Cell::text(kind(cache.kind)),
+            Cell::number(words::size(cache.bytes)),
+            Cell::number(counted(cache.instances)),
+            Cell::number(counted(cache.shared_by)),
+            Cell::number(known(cache.line)),
+            Cell::number(known(cache.ways)),
+        ]
+    };
+    let how = topology.llc.bytes.map_or(String::new(), |bytes| {
         let sources: Vec<String> =
             topology.llc.sources.iter().map(|source| format!("{}: {}", source.source, words::size(source.bytes))).collect();
         let arrays = if node.missing.iter().any(|missing| missing.what == BEHIND_SIDE_CACHE) {
@@ -201,13 +154,11 @@ fn caches(node: &Node) -> String {
         } else {
             "Arrays are at least four times as large, or the row is INVALID."
         };
-        html += &method(&format!(
-            "Last-level cache, all instances together: {} ({}). {arrays}",
-            words::size(bytes),
-            sources.join("; ")
-        ));
-    }
-    html
+        let size = words::size(bytes);
+        format!("Last-level cache, all instances together: {size} ({}). {arrays}", sources.join("; "))
+    });
+    let head = ["level", "holds", "size of one", "how many", "CPUs that share one", "line", "ways"];
+    section("Caches", &head, topology.caches.iter().map(row), &how)
 }
 
 fn noise(node: &Node) -> String {

@@ -1,7 +1,9 @@
 //! What was measured on a machine: a table for each kind of row, and below it how the figures were got.
 
-use crate::ui::html::{Cell, heading, method, table};
-use nearfar_core::node::{Bandwidth, LoadedLatency, Memory, Node, Operation, words};
+use crate::ui::html::{Cell, heading, method, section, table};
+use nearfar_core::node::{
+    Bandwidth, Compute, Energy, FarPoint, Latency, LoadedLatency, Memory, Missing, Mpi, Node, Operation, Threading, words,
+};
 
 /// The sections on measurements.
 pub fn sections(node: &Node) -> String {
@@ -47,7 +49,6 @@ fn bandwidth(node: &Node) -> String {
             Cell::number(with_allocate),
         ]
     };
-    let rows: Vec<Vec<Cell>> = node.bandwidth.iter().map(row).collect();
     let head = [
         "memory",
         "CPUs",
@@ -60,7 +61,7 @@ fn bandwidth(node: &Node) -> String {
         "bandwidth",
         "with write-allocate",
     ];
-    html += &table(&head, &rows);
+    html += &table(&head, node.bandwidth.iter().map(row));
     html + &method(
         "Arrays of f64, one thread per CPU, each on its own part; every element is checked afterwards. \"bytes counted\" are bytes per \
          element that the program asks for, and the bandwidth is of these. \"bytes moved\" add the read of a line before an ordinary \
@@ -95,9 +96,8 @@ fn matrix(node: &Node) -> String {
     } else {
         Operation::Read
     };
-    let names: Vec<String> = targets.iter().map(|&id| format!("to {}", node.memory_name(Memory::Node(id)))).collect();
-    let first = format!("best {}, counted bytes", operation.name());
-    let head: Vec<&str> = std::iter::once(first.as_str()).chain(names.iter().map(String::as_str)).collect();
+    let mut head = vec![format!("best {}, counted bytes", operation.name())];
+    head.extend(targets.iter().map(|&id| format!("to {}", node.memory_name(Memory::Node(id)))));
     let cell = |from: u32, to: u32| {
         let cell = |row: &&Bandwidth| (row.cpu_node, row.memory, row.operation) == (Some(from), Memory::Node(to), operation);
         // A valid figure goes before a higher one that is not.
@@ -106,74 +106,52 @@ fn matrix(node: &Node) -> String {
         let best = rows.max_by(|a, b| key(a).0.cmp(&key(b).0).then(key(a).1.total_cmp(&key(b).1)));
         best.map_or(Cell::number("-"), |row| Cell::figure(&row.rate, words::rate))
     };
-    let rows: Vec<Vec<Cell>> = sources
-        .iter()
-        .map(|&from| {
-            let first = Cell::text(format!("from CPUs of node {from}"));
-            std::iter::once(first).chain(targets.iter().map(|&to| cell(from, to))).collect()
-        })
-        .collect();
-    table(&head, &rows)
+    let row = |&from: &u32| {
+        let first = Cell::text(format!("from CPUs of node {from}"));
+        std::iter::once(first).chain(targets.iter().map(|&to| cell(from, to))).collect()
+    };
+    table(&head, sources.iter().map(row))
 }
 
 fn latency(node: &Node) -> String {
-    let rows: Vec<Vec<Cell>> = node
-        .latency
-        .iter()
-        .map(|row| {
-            let (chase, pages) =
-                row.method().map_or(("not published", "not published"), |(chase, pages)| (chase.name(), pages.name()));
-            vec![
-                Cell::text(node.memory_name(row.memory)),
-                Cell::text(format!("node {}", row.cpu_node)),
-                Cell::text(chase),
-                Cell::text(pages),
-                Cell::number(known(row.bytes, words::size)),
-                Cell::figure(&row.time, words::time),
-            ]
-        })
-        .collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    heading("Idle latency")
-        + &table(&["memory", "CPU", "order", "pages", "data", "latency"], &rows)
-        + &method(
-            "One thread follows a chain of dependent loads through every line once, in a random cycle. page-local: within 64 \
-             neighbouring pages at a time, so that address translation hits; random: over all of the data, so that it is part of the \
-             figure. The kind of pages is what the kernel says was really there.",
-        )
+    let row = |row: &Latency| {
+        let (chase, pages) =
+            row.method().map_or(("not published", "not published"), |(chase, pages)| (chase.name(), pages.name()));
+        vec![
+            Cell::text(node.memory_name(row.memory)),
+            Cell::text(format!("node {}", row.cpu_node)),
+            Cell::text(chase),
+            Cell::text(pages),
+            Cell::number(known(row.bytes, words::size)),
+            Cell::figure(&row.time, words::time),
+        ]
+    };
+    let head = ["memory", "CPU", "order", "pages", "data", "latency"];
+    let how = "One thread follows a chain of dependent loads through every line once, in a random cycle. page-local: within 64 \
+               neighbouring pages at a time, so that address translation hits; random: over all of the data, so that it is part of the \
+               figure. The kind of pages is what the kernel says was really there.";
+    section("Idle latency", &head, node.latency.iter().map(row), how)
 }
 
 fn loaded(node: &Node) -> String {
-    let rows: Vec<Vec<Cell>> = node
-        .loaded
-        .iter()
-        .map(|row| {
-            let summary = Summary::of(row);
-            let shown = |value: Option<f64>, show: fn(f64) -> String| Cell::number(value.map_or("-".to_owned(), show));
-            vec![
-                Cell::text(node.memory_name(row.memory)),
-                Cell::text(format!("node {}", row.cpu_node)),
-                Cell::text(row.injection.name()),
-                Cell::number(row.injectors.to_string()),
-                shown(summary.idle, words::time),
-                shown(summary.knee, words::rate),
-                shown(summary.most, words::rate),
-                shown(summary.full, words::time),
-            ]
-        })
-        .collect();
-    if rows.is_empty() {
-        return String::new();
-    }
+    let row = |row: &LoadedLatency| {
+        let summary = Summary::of(row);
+        let shown = |value: Option<f64>, show: fn(f64) -> String| Cell::number(value.map_or("-".to_owned(), show));
+        vec![
+            Cell::text(node.memory_name(row.memory)),
+            Cell::text(format!("node {}", row.cpu_node)),
+            Cell::text(row.injection.name()),
+            Cell::number(row.injectors.to_string()),
+            shown(summary.idle, words::time),
+            shown(summary.knee, words::rate),
+            shown(summary.most, words::rate),
+            shown(summary.full, words::time),
+        ]
+    };
     let head = ["memory", "CPUs", "load", "threads of it", "least load", "twice that at", "most bandwidth", "latency then"];
-    heading("Loaded latency")
-        + &table(&head, &rows)
-        + &method(
-            "One thread chases pointers while the others load the memory, with pauses of different lengths. \"twice that at\": the \
-             bandwidth at which a load takes twice as long as under the least load; - when it never does.",
-        )
+    let how = "One thread chases pointers while the others load the memory, with pauses of different lengths. \"twice that at\": the \
+               bandwidth at which a load takes twice as long as under the least load; - when it never does.";
+    section("Loaded latency", &head, node.loaded.iter().map(row), how)
 }
 
 /// What people ask of a curve.
@@ -197,102 +175,75 @@ impl Summary {
 }
 
 fn compute(node: &Node) -> String {
-    let rows: Vec<Vec<Cell>> = node
-        .compute
-        .iter()
-        .map(|row| {
-            vec![
-                Cell::text(row.precision.name()),
-                Cell::text(row.isa.name()),
-                Cell::text(row.arithmetic.name()),
-                Cell::number(known(u64::from(row.threads), |threads| threads.to_string())),
-                Cell::figure(&row.rate, words::flops),
-                row.clock_hz.as_ref().map_or(Cell::number("-"), |clock| Cell::figure(clock, words::hertz)),
-                Cell::number(row.per_clock.map_or("-".to_owned(), words::digits)),
-            ]
-        })
-        .collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    heading("Compute")
-        + &table(&["numbers", "instructions", "arithmetic", "threads", "rate", "clock", "per clock and core"], &rows)
-        + &method(
-            "Chains of independent operations in registers, one thread per core; a fused multiply-add counts as two. The clock is \
-             measured while they run, from a chain of dependent additions, and not taken from the data sheet.",
-        )
+    let row = |row: &Compute| {
+        vec![
+            Cell::text(row.precision.name()),
+            Cell::text(row.isa.name()),
+            Cell::text(row.arithmetic.name()),
+            Cell::number(known(u64::from(row.threads), |threads| threads.to_string())),
+            Cell::figure(&row.rate, words::flops),
+            row.clock_hz.as_ref().map_or(Cell::number("-"), |clock| Cell::figure(clock, words::hertz)),
+            Cell::number(row.per_clock.map_or("-".to_owned(), words::digits)),
+        ]
+    };
+    let head = ["numbers", "instructions", "arithmetic", "threads", "rate", "clock", "per clock and core"];
+    let how = "Chains of independent operations in registers, one thread per core; a fused multiply-add counts as two. The clock is \
+               measured while they run, from a chain of dependent additions, and not taken from the data sheet.";
+    section("Compute", &head, node.compute.iter().map(row), how)
 }
 
 fn threading(node: &Node) -> String {
-    let rows: Vec<Vec<Cell>> = node
-        .threading
-        .iter()
-        .map(|row| {
-            vec![
-                Cell::text(row.runtime.name()),
-                Cell::text(&row.construct),
-                Cell::number(row.threads.to_string()),
-                Cell::figure(&row.overhead, words::time),
-            ]
-        })
-        .collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    heading("Threads")
-        + &table(&["runtime", "construct", "threads", "overhead"], &rows)
-        + &method("Time with the construct less time without it, per construct (the method of the EPCC OpenMP microbenchmarks).")
+    let row = |row: &Threading| {
+        vec![
+            Cell::text(row.runtime.name()),
+            Cell::text(&row.construct),
+            Cell::number(row.threads.to_string()),
+            Cell::figure(&row.overhead, words::time),
+        ]
+    };
+    let head = ["runtime", "construct", "threads", "overhead"];
+    let how = "Time with the construct less time without it, per construct (the method of the EPCC OpenMP microbenchmarks).";
+    section("Threads", &head, node.threading.iter().map(row), how)
 }
 
 fn far(node: &Node) -> String {
     let mut html = String::new();
     for tier in &node.far {
-        let rows: Vec<Vec<Cell>> = tier
-            .points
-            .iter()
-            .map(|point| {
-                let published = |value: u64, show: &dyn Fn(u64) -> String| {
-                    Cell::number(if value == 0 { "not published".to_owned() } else { show(value) })
-                };
-                vec![
-                    Cell::text(point.access.name()),
-                    published(point.request_bytes, &words::size),
-                    published(point.depth.into(), &|depth| depth.to_string()),
-                    Cell::figure(&point.rate, words::rate),
-                    Cell::figure(&point.time, words::time),
-                ]
-            })
-            .collect();
-        html += &heading(&format!("Far tier {}", tier.spec));
-        html += &table(&["access", "request", "at once", "bandwidth", "time of a request"], &rows);
+        let row = |point: &FarPoint| {
+            let published = |value: u64, show: &dyn Fn(u64) -> String| {
+                Cell::number(if value == 0 { "not published".to_owned() } else { show(value) })
+            };
+            vec![
+                Cell::text(point.access.name()),
+                published(point.request_bytes, &words::size),
+                published(point.depth.into(), &|depth| depth.to_string()),
+                Cell::figure(&point.rate, words::rate),
+                Cell::figure(&point.time, words::time),
+            ]
+        };
         let direct =
             if tier.direct { "past the page cache (O_DIRECT)" } else { "through the page cache: figures may be those of memory" };
         let file = known(tier.file_bytes, |bytes| format!("; a file of {}", words::size(bytes)));
-        html += &method(&format!("{}{file}; {direct}. The time of a request is the mean over a run.", tier.about));
+        let how = format!("{}{file}; {direct}. The time of a request is the mean over a run.", tier.about);
+        let head = ["access", "request", "at once", "bandwidth", "time of a request"];
+        html += &section(&format!("Far tier {}", tier.spec), &head, tier.points.iter().map(row), &how);
     }
     html
 }
 
 fn energy(node: &Node) -> String {
-    let rows: Vec<Vec<Cell>> = node
-        .energy
-        .iter()
-        .map(|row| {
-            vec![
-                Cell::text(&row.load),
-                Cell::text(&row.domain),
-                Cell::number(if row.watts > 0.0 { format!("{} W", words::digits(row.watts)) } else { "-".to_owned() }),
-                Cell::figure(&row.joules, words::joules),
-                Cell::text(format!("per {}", row.unit)),
-            ]
-        })
-        .collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    heading("Energy")
-        + &table(&["load", "domain", "power", "energy", ""], &rows)
-        + &method("From the processor's own counters (RAPL), above idle unless a source says otherwise.")
+    let row = |row: &Energy| {
+        vec![
+            Cell::text(&row.load),
+            Cell::text(&row.domain),
+            Cell::number(if row.watts > 0.0 { format!("{} W", words::digits(row.watts)) } else { "-".to_owned() }),
+            Cell::figure(&row.joules, words::joules),
+            Cell::text(format!("per {}", row.unit)),
+        ]
+    };
+    let head = ["load", "domain", "power", "energy", ""];
+    let how = "From the processor's own counters (RAPL), above idle unless a source says otherwise.";
+    section("Energy", &head, node.energy.iter().map(row), how)
 }
 
 fn mpi(node: &Node) -> String {
@@ -301,35 +252,23 @@ fn mpi(node: &Node) -> String {
         "bytes/s" => words::rate(value),
         _ => format!("{} {unit}", words::digits(value)),
     };
-    let rows: Vec<Vec<Cell>> = node
-        .mpi
-        .iter()
-        .map(|row| {
-            vec![
-                Cell::text(&row.what),
-                Cell::number(words::size(row.bytes)),
-                Cell::number(row.ranks.to_string()),
-                Cell::figure(&row.value, |value| show(&row.unit, value)),
-                Cell::text(&row.library),
-            ]
-        })
-        .collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    heading("MPI") + &table(&["what", "message", "ranks", "figure", "library"], &rows) + &method("Between ranks on this machine.")
+    let row = |row: &Mpi| {
+        vec![
+            Cell::text(&row.what),
+            Cell::number(words::size(row.bytes)),
+            Cell::number(row.ranks.to_string()),
+            Cell::figure(&row.value, |value| show(&row.unit, value)),
+            Cell::text(&row.library),
+        ]
+    };
+    let head = ["what", "message", "ranks", "figure", "library"];
+    let how = "Between ranks on this machine.";
+    section("MPI", &head, node.mpi.iter().map(row), how)
 }
 
 fn missing(node: &Node) -> String {
-    let rows: Vec<Vec<Cell>> = node
-        .missing
-        .iter()
-        .map(|row| vec![Cell::text(&row.what), Cell::text(format!("not measured, because: {}", row.why))])
-        .collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    heading("Not measured") + &table(&["what", "why"], &rows)
+    let row = |row: &Missing| vec![Cell::text(&row.what), Cell::text(format!("not measured, because: {}", row.why))];
+    section("Not measured", &["what", "why"], node.missing.iter().map(row), "")
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! What a profile says, as part of the page: objects with their traffic, routines, how much near memory is worth what, and where the
 //! program stands on the roofline of a machine, if one is described beside it.
 
+use crate::profile::display::{kind, pattern};
 use crate::ui::chart::profile::{live, misses, traffic};
 use crate::ui::chart::roofline::{self, Application};
 use crate::ui::chart::roofs;
-use crate::ui::html::{Cell, heading, method, paragraph, table};
+use crate::ui::html::{self, Cell, heading, method, paragraph, section, table};
 use nearfar_core::node::{Node, words};
-use nearfar_core::profile::record::{Kind, Method};
+use nearfar_core::profile::record::Method;
 use nearfar_core::profile::roofline::{Counted, brackets};
-use nearfar_core::profile::summary::{Estimate, ObjectGroup, Pattern, Summary};
+use nearfar_core::profile::summary::{Estimate, ObjectGroup, Routine, Summary};
 
 /// Rows of the table of objects and of routines.
 const ROWS: usize = 40;
@@ -68,27 +69,7 @@ fn facts(summary: &Summary) -> String {
         ("Shares of traffic are known to", confidence),
         ("Cost of observing", format!("{} of the processor time", words::percent(summary.overhead))),
     ];
-    let rows: Vec<Vec<Cell>> = rows.into_iter().map(|(name, value)| vec![Cell::text(name), Cell::text(value)]).collect();
-    table(&["", ""], &rows) + &summary.notes.iter().map(|note| paragraph(note)).collect::<String>()
-}
-
-fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Heap => "heap",
-        Kind::Map => "mapping",
-        Kind::Static => "static",
-        Kind::MainStack | Kind::ThreadStack => "stack",
-        Kind::SmallBlocks => "small blocks",
-    }
-}
-
-fn pattern(pattern: Pattern) -> &'static str {
-    match pattern {
-        Pattern::Stream => "stream",
-        Pattern::Strided => "strided",
-        Pattern::Random => "random",
-        Pattern::Unknown => "",
-    }
+    html::facts(rows) + &summary.notes.iter().map(|note| paragraph(note)).collect::<String>()
 }
 
 fn objects(summary: &Summary) -> String {
@@ -112,7 +93,6 @@ fn objects(summary: &Summary) -> String {
             Cell::lines(places),
         ]
     };
-    let rows: Vec<Vec<Cell>> = summary.objects.iter().take(ROWS).map(row).collect();
     let head = [
         "object",
         "kind",
@@ -127,7 +107,7 @@ fn objects(summary: &Summary) -> String {
         "touched by",
         "allocated in",
     ];
-    let mut html = heading("Objects") + &table(&head, &rows);
+    let mut html = heading("Objects") + &table(&head, summary.objects.iter().take(ROWS).map(row));
     if summary.objects.len() > ROWS {
         html += &paragraph(&format!("{} more objects have less traffic.", summary.objects.len() - ROWS));
     }
@@ -138,27 +118,19 @@ fn objects(summary: &Summary) -> String {
 }
 
 fn routines(summary: &Summary) -> String {
-    if summary.routines.is_empty() {
-        return String::new();
-    }
-    let rows: Vec<Vec<Cell>> = summary
-        .routines
-        .iter()
-        .take(ROWS)
-        .map(|routine| {
-            let flops = routine.flops_per_access_byte.map_or(String::new(), words::digits);
-            vec![
-                Cell::text(&routine.function),
-                Cell::text(&routine.module),
-                Cell::number(format!("{} s", words::digits(routine.self_s))),
-                Cell::number(interval(&routine.traffic)),
-                Cell::number(flops),
-            ]
-        })
-        .collect();
-    heading("Routines")
-        + &table(&["routine", "in", "processor time", "traffic", "FLOP per byte loaded or stored"], &rows)
-        + &method("Time: samples of a software clock. FLOP: from the machine code of inner loops, not counted.")
+    let row = |routine: &Routine| {
+        let flops = routine.flops_per_access_byte.map_or(String::new(), words::digits);
+        vec![
+            Cell::text(&routine.function),
+            Cell::text(&routine.module),
+            Cell::number(format!("{} s", words::digits(routine.self_s))),
+            Cell::number(interval(&routine.traffic)),
+            Cell::number(flops),
+        ]
+    };
+    let head = ["routine", "in", "processor time", "traffic", "FLOP per byte loaded or stored"];
+    let how = "Time: samples of a software clock. FLOP: from the machine code of inner loops, not counted.";
+    section("Routines", &head, summary.routines.iter().take(ROWS).map(row), how)
 }
 
 /// The roofline of `node` with the program on it.

@@ -1,6 +1,6 @@
 //! A run file of `nearfar run --stats`: what was run, what came of it, and the counters as they are.
 
-use crate::ui::html::{Cell, heading, method, table};
+use crate::ui::html::{self, Cell, heading, method, section, table};
 use nearfar_core::node::words;
 use serde_json::Value;
 
@@ -17,10 +17,6 @@ pub fn sections(run: &Value) -> String {
 }
 
 fn facts(run: &Value) -> String {
-    let mut rows = Vec::new();
-    let mut add = |what: &str, words: Option<String>| {
-        rows.extend(words.filter(|words| !words.is_empty()).map(|words| vec![Cell::text(what), Cell::text(words)]));
-    };
     let seconds = |name: &str| run[name].as_f64().map(|value| format!("{} s", words::digits(value)));
     let machine = &run["machine"];
     let parts = [
@@ -29,20 +25,23 @@ fn facts(run: &Value) -> String {
         machine["ram"].as_u64().map(words::size),
         machine["kernel"].as_str().map(|kernel| format!("Linux {kernel}")),
     ];
-    add("Near", run["near_bytes"].as_u64().map(words::size));
-    add("Far", run["far"].as_str().map(str::to_owned));
-    add("Mode", run["mode"].as_str().map(str::to_owned));
-    add("Machine", Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", ")));
-    add("Wall time", seconds("wall_s"));
-    add("Processor time, user", seconds("cpu_user_s"));
-    add("Processor time, system", seconds("cpu_system_s"));
-    add("End", Some(end(&run["exit"])));
-    add("Managed processes", run["processes"].as_u64().map(|count| count.to_string()));
-    let not = |name: &str| run[name].as_u64().filter(|count| *count > 0).map(|count| count.to_string());
-    add("Processes that could not be managed", not("unmanaged"));
-    add("Processes that had not ended", not("still_running"));
-    add("nearfar", run["nearfar"].as_str().map(str::to_owned));
-    table(&["", ""], &rows)
+    let text = |name: &str| run[name].as_str().map(str::to_owned);
+    let above_zero = |name: &str| run[name].as_u64().filter(|count| *count > 0).map(|count| count.to_string());
+    let facts = [
+        ("Near", run["near_bytes"].as_u64().map(words::size)),
+        ("Far", text("far")),
+        ("Mode", text("mode")),
+        ("Machine", Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))),
+        ("Wall time", seconds("wall_s")),
+        ("Processor time, user", seconds("cpu_user_s")),
+        ("Processor time, system", seconds("cpu_system_s")),
+        ("End", Some(end(&run["exit"]))),
+        ("Managed processes", run["processes"].as_u64().map(|count| count.to_string())),
+        ("Processes that could not be managed", above_zero("unmanaged")),
+        ("Processes that had not ended", above_zero("still_running")),
+        ("nearfar", text("nearfar")),
+    ];
+    html::facts(facts.map(|(what, words)| (what, words.unwrap_or_default())))
 }
 
 fn end(exit: &Value) -> String {
@@ -78,10 +77,9 @@ fn derived(run: &Value) -> String {
     let cell = |name: &str, value: &Value| {
         if value.is_string() { Cell::text(show(name, value)) } else { Cell::number(show(name, value)) }
     };
-    let rows: Vec<Vec<Cell>> = values.iter().map(|(name, value)| vec![Cell::text(name), cell(name, value)]).collect();
-    heading("Derived")
-        + &table(&["figure", "value"], &rows)
-        + &method("What each is, and how it is computed: docs/reference/formats.md, \"derived\".")
+    let rows = values.iter().map(|(name, value)| vec![Cell::text(name), cell(name, value)]);
+    let how = "What each is, and how it is computed: docs/reference/formats.md, \"derived\".";
+    section("Derived", &["figure", "value"], rows, how)
 }
 
 fn counters(run: &Value) -> String {
@@ -103,7 +101,7 @@ fn counters(run: &Value) -> String {
         };
         rows.push(vec![Cell::text(name), Cell::number(shown), Cell::number(number.to_string()), Cell::text(unit(name))]);
     }
-    let mut html = heading("Counters") + &table(&["counter", "value", "exactly", "unit"], &rows);
+    let mut html = heading("Counters") + &table(&["counter", "value", "exactly", "unit"], rows);
     if !zero.is_empty() {
         html += &method(&format!("Zero: {}.", zero.join(", ")));
     }

@@ -167,29 +167,16 @@ fn residence(ranks: &[RankRecord]) -> Option<Residence> {
 mod tests {
     use super::*;
 
-    fn record(rank: u32, wall: u64, end: End, counters: &[(Counter, u64)]) -> RankRecord {
-        let mut snapshot = Snapshot::default();
-        counters.iter().for_each(|&(counter, value)| snapshot.set(counter, value));
-        let outcome = Outcome {
-            wall: Duration::from_secs(wall),
-            cpu_user: Duration::from_secs(1),
-            cpu_system: Duration::ZERO,
-            resident_peak: 0,
-            end,
-            counters: snapshot,
-            processes: 1,
-            unmanaged: 0,
-            still_running: 0,
-            near_peak_seen: 100,
-            residence: None,
-        };
+    fn record(rank: u32, wall: f64, end: End, counters: &[(Counter, u64)]) -> RankRecord {
+        let (cpu_user, near_peak_seen) = (Duration::from_secs(1), 100);
+        let outcome = Outcome { cpu_user, end, near_peak_seen, ..Outcome::sample(wall, counters) };
         RankRecord { rank, near_bytes: 1000, ..RankRecord::default() }.with(&outcome)
     }
 
     #[test]
     fn ranks_add_up() {
-        let first = record(1, 3, End::Status(0), &[(Counter::BytesIn, 5), (Counter::NearPeak, 300), (Counter::FarPeakBps, 7)]);
-        let second = record(0, 2, End::Status(4), &[(Counter::BytesIn, 6), (Counter::NearPeak, 90), (Counter::FarPeakBps, 8)]);
+        let first = record(1, 3.0, End::Status(0), &[(Counter::BytesIn, 5), (Counter::NearPeak, 300), (Counter::FarPeakBps, 7)]);
+        let second = record(0, 2.0, End::Status(4), &[(Counter::BytesIn, 6), (Counter::NearPeak, 90), (Counter::FarPeakBps, 8)]);
         let text = serde_json::to_string(&first).expect("JSON");
         assert_eq!(serde_json::from_str::<RankRecord>(&text).expect("read"), first);
         let lost = RankRecord { rank: 2, lost: true, near_bytes: 1000, ..RankRecord::default() };
@@ -201,7 +188,7 @@ mod tests {
         assert_eq!(both.ranks.iter().map(|rank| rank.rank).collect::<Vec<_>>(), [0, 1, 2]);
         let trouble: Vec<_> = both.ranks.iter().filter_map(RankRecord::trouble).collect();
         assert!(trouble.len() == 2 && trouble[0].contains("status 4") && trouble[1].contains("lost"), "{trouble:?}");
-        let killed = Account::of(vec![record(0, 1, End::Status(9), &[]), record(1, 1, End::Signal(9), &[])]);
+        let killed = Account::of(vec![record(0, 1.0, End::Status(9), &[]), record(1, 1.0, End::Signal(9), &[])]);
         assert_eq!(killed.outcome.end, End::Signal(9));
     }
 }

@@ -3,6 +3,7 @@
 use crate::launch::supervisor::End;
 use nearfar_core::stats::{Counter, Snapshot};
 use nearfar_host::residence::Residence;
+use serde::Serialize;
 use std::time::Duration;
 
 /// What was measured from start to end.
@@ -49,19 +50,23 @@ impl Outcome {
     }
 }
 
-/// Figures that follow from an outcome. `None`: the run was too short or too small to say.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Figures that follow from an outcome, as the run file has them. `None`: the run was too short or too small to say.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Derived {
+    /// See [`Outcome::near_peak`].
+    pub near_peak_bytes: u64,
     /// Share of faults on existing data that found it in near, 0 to 1.
     pub near_hit_share: Option<f64>,
+    /// The larger of the two below, at most the wall time.
+    pub bound_s: Option<f64>,
     /// Seconds that far needs for the bytes moved at the highest rate it reached in this run.
     pub bound_far_s: Option<f64>,
     /// Seconds of computing: wall time less the stalls of all threads, or the processor time in user mode where that is less.
     /// Each is too large in some cases (paging costs more than stalls; threads compute at once), so that the smaller one is
     /// taken: efficiency comes out too low rather than too high.
     pub bound_compute_s: f64,
-    /// The larger of the two, at most the wall time.
-    pub bound_s: Option<f64>,
+    /// How the bound is found, in words.
+    pub bound_method: &'static str,
     /// `bound_s` over wall time.
     pub efficiency_vs_bound: Option<f64>,
     /// Stalled thread-seconds per second of wall time; above 1 when several threads wait at once.
@@ -72,10 +77,9 @@ pub struct Derived {
     pub mean_queue_depth: Option<f64>,
 }
 
-/// How the bound is found, in words: printed wherever the bound is.
-pub const BOUND_METHOD: &str = "the larger of: bytes moved to and from far at the highest rate that far reached in this run over 64 MiB; \
-                                computing, the smaller of wall time less stalls and processor time in user mode. For the bytes that were \
-                                moved, not for the fewest possible";
+const BOUND_METHOD: &str = "the larger of: bytes moved to and from far at the highest rate that far reached in this run over 64 MiB; \
+                            computing, the smaller of wall time less stalls and processor time in user mode. For the bytes that were \
+                            moved, not for the fewest possible";
 
 impl Derived {
     /// Derives everything from `outcome`.
@@ -90,10 +94,12 @@ impl Derived {
         let bound_s = bound_far_s.map(|far| far.max(bound_compute_s).min(wall));
         let prefetched = get(Counter::PrefetchBytes);
         Self {
+            near_peak_bytes: outcome.near_peak(),
             near_hit_share: outcome.counters.near_hit_share(),
+            bound_s,
             bound_far_s,
             bound_compute_s,
-            bound_s,
+            bound_method: BOUND_METHOD,
             efficiency_vs_bound: bound_s.and_then(|bound| share(bound, wall)),
             stall_share: share(stall, wall).unwrap_or(0.0),
             useless_prefetch_share: share((prefetched - get(Counter::PrefetchUsedBytes)).max(0.0), prefetched),
@@ -103,17 +109,14 @@ impl Derived {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn outcome(wall_s: f64, counters: &[(Counter, u64)]) -> Outcome {
+impl Outcome {
+    /// Of one process that computed for so long and ended well.
+    pub fn sample(wall_s: f64, counters: &[(Counter, u64)]) -> Self {
         let mut snapshot = Snapshot::default();
-        for &(counter, value) in counters {
-            snapshot.set(counter, value);
-        }
-        Outcome {
+        counters.iter().for_each(|&(counter, value)| snapshot.set(counter, value));
+        Self {
             wall: Duration::from_secs_f64(wall_s),
-            cpu_user: Duration::from_secs(100),
+            cpu_user: Duration::from_secs_f64(wall_s),
             cpu_system: Duration::ZERO,
             resident_peak: 0,
             end: End::Status(0),
@@ -125,10 +128,15 @@ mod tests {
             residence: None,
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn nothing_paged_gives_no_figures() {
-        let quiet = outcome(1.0, &[(Counter::FaultsZero, 10)]);
+        let quiet = Outcome::sample(1.0, &[(Counter::FaultsZero, 10)]);
         let derived = Derived::of(&quiet);
         assert!(!quiet.was_paged());
         assert_eq!((derived.near_hit_share, derived.efficiency_vs_bound, derived.mean_queue_depth), (None, None, None));
@@ -138,13 +146,13 @@ mod tests {
     #[test]
     fn the_bound_is_the_larger_of_moving_and_computing() {
         let moved = [(Counter::BytesIn, 3 << 30), (Counter::BytesOut, 1 << 30), (Counter::FarPeakBps, 1 << 30)];
-        let slow_disk = outcome(10.0, &[&moved[..], &[(Counter::StallNs, 9_000_000_000)]].concat());
+        let slow_disk = Outcome::sample(10.0, &[&moved[..], &[(Counter::StallNs, 9_000_000_000)]].concat());
         assert_eq!(Derived::of(&slow_disk).efficiency_vs_bound, Some(0.4));
-        let busy_program = outcome(10.0, &[&moved[..], &[(Counter::StallNs, 2_000_000_000)]].concat());
+        let busy_program = Outcome::sample(10.0, &[&moved[..], &[(Counter::StallNs, 2_000_000_000)]].concat());
         assert_eq!(Derived::of(&busy_program).efficiency_vs_bound, Some(0.8));
         let idle_program = Outcome { cpu_user: Duration::from_secs(1), ..busy_program };
         assert_eq!(Derived::of(&idle_program).efficiency_vs_bound, Some(0.4));
-        let many_threads = outcome(5.0, &[&moved[..], &[(Counter::StallNs, 90_000_000_000)]].concat());
+        let many_threads = Outcome::sample(5.0, &[&moved[..], &[(Counter::StallNs, 90_000_000_000)]].concat());
         assert_eq!((Derived::of(&many_threads).bound_compute_s, Derived::of(&many_threads).stall_share), (0.0, 18.0));
     }
 }

@@ -47,7 +47,7 @@ impl PagedJob {
         topology: impl FnOnce() -> Topology,
         notes: &mut Vec<String>,
     ) -> anyhow::Result<Self> {
-        let denied = args.deny;
+        let denied = args.kernel.deny;
         let way = check_paging(denied);
         if matches!(way, Way::Caught) {
             notes.push(USER_ONLY.to_owned());

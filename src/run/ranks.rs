@@ -18,6 +18,7 @@ use nearfar_core::share::{Book, Claim, Event, Member, NewRank, Process, divide, 
 use nearfar_core::units::Bytes;
 use nearfar_host::broker::{Broker, Identity, Locked, alive};
 use nearfar_sys::process;
+use nearfar_sys::zones::total_bytes;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -180,7 +181,7 @@ impl Rank {
         if self.claim == Claim::Off {
             let placement = &request.settings.placement;
             let (have, whose) = if placement.is_numa() {
-                (placement.near.iter().map(node_bytes).sum(), format!("nodes {}", placement.near))
+                (placement.near.iter().filter_map(total_bytes).sum(), format!("nodes {}", placement.near))
             } else {
                 (machine::memory_limit().bytes, "this machine's memory".to_owned())
             };
@@ -414,14 +415,7 @@ fn whole(request: &RunRequest) -> u64 {
     if !placement.is_numa() {
         return request.settings.near_bytes;
     }
-    placement.near_limit.min(placement.near.iter().map(node_bytes).sum())
-}
-
-/// Memory of a NUMA node.
-fn node_bytes(node: u32) -> u64 {
-    let text = std::fs::read_to_string(format!("/sys/devices/system/node/node{node}/meminfo")).unwrap_or_default();
-    let kib = text.lines().find_map(|line| line.split_once("MemTotal:")?.1.split_whitespace().next()?.parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
+    placement.near_limit.min(placement.near.iter().filter_map(total_bytes).sum())
 }
 
 /// Processors of the machine, also those that this rank may not use.

@@ -4,7 +4,7 @@ use crate::exit::STOPPED_BY_NEARFAR;
 use crate::launch::supervisor::End;
 use crate::machine::Machine;
 use crate::run::account::RankRecord;
-use crate::run::outcome::{BOUND_METHOD, Derived, Outcome};
+use crate::run::outcome::{Derived, Outcome};
 use nearfar_core::mode::Mode;
 use nearfar_core::placement::{Full, Placement};
 use nearfar_core::policy::fetch_grain::Grain;
@@ -48,7 +48,7 @@ pub struct RunFile<'a> {
     still_running: u32,
     counters: Values<'a>,
     units: Units,
-    derived: Figures,
+    derived: Derived,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     ranks: &'a [RankRecord],
 }
@@ -71,20 +71,6 @@ struct Exit {
     signal: Option<i32>,
     signal_name: Option<String>,
     stopped_by_nearfar: bool,
-}
-
-#[derive(Serialize)]
-struct Figures {
-    near_peak_bytes: u64,
-    near_hit_share: Option<f64>,
-    bound_s: Option<f64>,
-    bound_far_s: Option<f64>,
-    bound_compute_s: f64,
-    bound_method: &'static str,
-    efficiency_vs_bound: Option<f64>,
-    stall_share: f64,
-    useless_prefetch_share: Option<f64>,
-    mean_queue_depth: Option<f64>,
 }
 
 struct Values<'a>(&'a Snapshot);
@@ -150,7 +136,6 @@ impl RunFile<'_> {
 impl<'a> RunFile<'a> {
     /// The file for `ran`, which came to `outcome` on `machine`. Bytes that are not UTF-8 become U+FFFD.
     pub fn new(ran: &Invocation<'a>, machine: &'a Machine, outcome: &'a Outcome) -> Self {
-        let derived = Derived::of(outcome);
         Self {
             format: "nearfar-run",
             version: VERSION,
@@ -176,18 +161,7 @@ impl<'a> RunFile<'a> {
             still_running: outcome.still_running,
             counters: Values(&outcome.counters),
             units: Units,
-            derived: Figures {
-                near_peak_bytes: outcome.near_peak(),
-                near_hit_share: derived.near_hit_share,
-                bound_s: derived.bound_s,
-                bound_far_s: derived.bound_far_s,
-                bound_compute_s: derived.bound_compute_s,
-                bound_method: BOUND_METHOD,
-                efficiency_vs_bound: derived.efficiency_vs_bound,
-                stall_share: derived.stall_share,
-                useless_prefetch_share: derived.useless_prefetch_share,
-                mean_queue_depth: derived.mean_queue_depth,
-            },
+            derived: Derived::of(outcome),
             ranks: ran.ranks,
         }
     }
@@ -230,22 +204,9 @@ impl From<End> for Exit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     fn sample() -> Outcome {
-        Outcome {
-            wall: Duration::from_secs(2),
-            cpu_user: Duration::from_secs(1),
-            cpu_system: Duration::ZERO,
-            resident_peak: 0,
-            end: End::Signal(11),
-            counters: Snapshot::default(),
-            processes: 1,
-            unmanaged: 0,
-            still_running: 0,
-            near_peak_seen: 4096,
-            residence: None,
-        }
+        Outcome { end: End::Signal(11), ..Outcome::sample(2.0, &[]) }
     }
 
     fn json(outcome: &Outcome) -> serde_json::Value {

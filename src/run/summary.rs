@@ -227,28 +227,10 @@ pub fn percent(share: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearfar_core::stats::Snapshot;
     use nearfar_host::residence::Resident;
-    use std::time::Duration;
 
     fn outcome(counters: &[(Counter, u64)]) -> Outcome {
-        let mut snapshot = Snapshot::default();
-        for &(counter, value) in counters {
-            snapshot.set(counter, value);
-        }
-        Outcome {
-            wall: Duration::from_secs(10),
-            cpu_user: Duration::from_secs(10),
-            cpu_system: Duration::ZERO,
-            resident_peak: 0,
-            end: End::Status(0),
-            counters: snapshot,
-            processes: 1,
-            unmanaged: 0,
-            still_running: 0,
-            near_peak_seen: 0,
-            residence: None,
-        }
+        Outcome::sample(10.0, counters)
     }
 
     #[test]

@@ -225,7 +225,7 @@ fn of_pager(args: &RunArgs) -> Option<&'static str> {
         (args.commit == Commit::Strict, "--commit strict"),
         (args.heap == Heap::Large, "--heap large"),
         (args.faults != Faults::default(), "--faults"),
-        (args.deny != Denied(0), "--deny (NEARFAR_DENY)"),
+        (args.kernel.deny != Denied(0), "--deny (NEARFAR_DENY)"),
     ];
     all.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
 }

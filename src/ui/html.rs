@@ -58,13 +58,14 @@ impl Cell {
 }
 
 /// A table with a head; nothing when it has no rows.
-pub fn table(head: &[&str], rows: &[Vec<Cell>]) -> String {
-    if rows.is_empty() {
+pub fn table(head: &[impl AsRef<str>], rows: impl IntoIterator<Item = Vec<Cell>>) -> String {
+    let mut rows = rows.into_iter().peekable();
+    if rows.peek().is_none() {
         return String::new();
     }
     let mut html = String::from("<div class=\"wide\"><table><thead><tr>");
     for name in head {
-        html += &format!("<th>{}</th>", escape(name));
+        html += &format!("<th>{}</th>", escape(name.as_ref()));
     }
     html += "</tr></thead><tbody>\n";
     for row in rows {
@@ -76,6 +77,22 @@ pub fn table(head: &[&str], rows: &[Vec<Cell>]) -> String {
         html += "</tr>\n";
     }
     html + "</tbody></table></div>\n"
+}
+
+/// A table below its heading, and below it how its figures were got; nothing when it has no rows.
+pub fn section(title: &str, head: &[impl AsRef<str>], rows: impl IntoIterator<Item = Vec<Cell>>, how: &str) -> String {
+    let table = table(head, rows);
+    if table.is_empty() {
+        return table;
+    }
+    let how = if how.is_empty() { String::new() } else { method(how) };
+    heading(title) + &table + &how
+}
+
+/// Facts and their names; those without words are left out.
+pub fn facts<'a>(rows: impl IntoIterator<Item = (&'a str, String)>) -> String {
+    let known = rows.into_iter().filter(|(_, words)| !words.is_empty());
+    table(&["", ""], known.map(|(what, words)| vec![Cell::text(what), Cell::text(words)]))
 }
 
 /// A heading of the second level below the machine's.
@@ -159,9 +176,9 @@ mod tests {
 
     #[test]
     fn tables_escape() {
-        let html = table(&["<h>"], &[vec![Cell::text("<script>alert(1)</script>")]]);
+        let html = table(&["<h>"], [vec![Cell::text("<script>alert(1)</script>")]]);
         assert!(!html.contains("<script>") && html.contains("&lt;h&gt;"));
-        assert!(table(&["a"], &[]).is_empty());
+        assert!(table(&["a"], []).is_empty() && section("a", &["a"], [], "how").is_empty());
         assert!(!page("<t>", "").contains("<t>"));
     }
 }

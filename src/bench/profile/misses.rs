@@ -6,11 +6,9 @@
 //! the memory with all others, as in cache mode and as the advisor takes it: its curve is asked for the share of it that is in
 //! there, as a mean over time, so that how large it is taken to be makes no difference.
 
-use super::Scratch;
-use super::programs::{PROGRAMS, Program};
+use super::programs::{PROGRAMS, Program, Runs};
 use super::truth::is_of;
-use crate::files::nfprof;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use nearfar_core::profile::least_bytes;
 use nearfar_core::profile::summary::{Curve, ObjectGroup, Summary};
 use serde::{Deserialize, Serialize};
@@ -78,20 +76,13 @@ pub struct Outcome {
     rows: Vec<Row>,
 }
 
-/// Settings of the runs.
-pub struct Runs<'a> {
-    pub seconds: f64,
-    pub size: u32,
-    pub options: &'a [String],
-}
-
 /// Profiles and traces all programs that can be traced.
-pub fn measure(dir: &Scratch, runs: &Runs<'_>, wanted: impl Fn(&str) -> bool) -> Vec<Outcome> {
+pub fn measure(dir: &Path, runs: &Runs<'_>, wanted: impl Fn(&str) -> bool) -> Vec<Outcome> {
     print!("{:32}misses, % of visits, by near, % of pages:\nprogram    object              ", "");
     println!("          {}    mean   most  visits", shown((0..SIZES).map(near)));
     let mut outcomes = Vec::new();
     for program in PROGRAMS.iter().filter(|program| program.traced && wanted(program.name)) {
-        let outcome = outcome(program, runs, dir.path()).unwrap_or_else(|error| Outcome {
+        let outcome = outcome(program, runs, dir).unwrap_or_else(|error| Outcome {
             program: program.name,
             failed: Some(format!("{error:#}")),
             rounds: 0,
@@ -117,21 +108,12 @@ fn near(at: usize) -> f64 {
 }
 
 fn outcome(program: &Program, runs: &Runs<'_>, dir: &Path) -> Result<Outcome> {
-    let file = dir.join(format!("{}.nfprof", program.name));
-    let size = runs.size.to_string();
-    let mut profile = Command::new(std::env::current_exe()?);
-    profile.arg("profile").arg("-o").arg(&file).args(runs.options).arg("--").args(program.build(dir)?);
-    let output = profile.args([&runs.seconds.to_string(), &size, "1"]).output().context("nearfar profile")?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("nearfar profile: {}: {}", output.status, said.lines().last().unwrap_or_default());
-    }
-    let said = String::from_utf8_lossy(&output.stdout);
+    let (said, summary) = program.profiled(runs, dir)?;
     let rounds =
         said.lines().find_map(|line| serde_json::from_str::<Said>(line).ok()).context("it did not report its rounds")?.rounds;
     ensure!(rounds > 0, "it had no time for a round");
-    let trace = traced(program, &size, rounds.min(ROUNDS), dir)?;
-    let rows = rows(program.name, &trace, rounds, &nfprof::read(&[file])?)?;
+    let trace = traced(program, &runs.size.to_string(), rounds.min(ROUNDS), dir)?;
+    let rows = rows(program.name, &trace, rounds, &summary)?;
     Ok(Outcome { program: program.name, failed: None, rounds, rounds_differ: trace.unlike(), rows })
 }
 

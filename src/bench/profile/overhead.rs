@@ -1,7 +1,6 @@
 //! What profiling costs: plain and profiled runs by turns, so that what drifts meets both.
 
-use super::programs::{compile, numpy};
-use crate::bench::external;
+use super::programs::{Started, output_of};
 use crate::sample;
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -44,36 +43,11 @@ int main(void) {
 }
 "#;
 
-/// Bytes of data of numpy and LAMMPS, and how often they repeat what they do: a few seconds each.
-const NUMPY: (u64, usize) = (300 << 20, 3);
-const LAMMPS: (u64, usize) = (96 << 20, 3);
-
-/// A program with its arguments and variables.
-struct Started {
-    command: Vec<OsString>,
-    environment: Vec<(&'static str, String)>,
-}
-
 /// Measures what is there; says what is not.
 pub fn measure(dir: &Path, pairs: u32, precise: bool, options: &[String], wanted: impl Fn(&str) -> bool) -> Result<Vec<Cost>> {
-    let triad = || {
-        let (source, program) = (dir.join("triad.c"), dir.join("triad"));
-        std::fs::write(&source, TRIAD)?;
-        compile("gcc", &source, &program)?;
-        Ok(Started { command: vec![program.into()], environment: Vec::new() })
-    };
-    let outside = |program: external::Program, path: OsString, (bytes, repetitions): (u64, usize)| {
-        let input = dir.join("input");
-        std::fs::write(&input, program.input(bytes, repetitions).unwrap_or_default())?;
-        let mut command = vec![path];
-        command.extend(program.arguments(bytes, (repetitions, None), &input));
-        Ok(Started { command, environment: program.environment(2) })
-    };
-    let lammps = || {
-        let found = external::Outside::find().path(external::Program::Lammps).map(|path| path.map(OsString::from));
-        outside(external::Program::Lammps, found.context("lmp")?.map_err(anyhow::Error::msg)?, LAMMPS)
-    };
-    let lu = || outside(external::Program::NumpyLu, numpy().context("no python3 here has numpy")?.into(), NUMPY);
+    let triad = || Started::compiled("triad", TRIAD, &[], dir);
+    let lammps = || Started::lammps(3, dir);
+    let lu = || Started::numpy_lu(dir);
     let programs: [(&'static str, &dyn Fn() -> Result<Started>); 3] = [("triad", &triad), ("lammps", &lammps), ("numpy-lu", &lu)];
     let precisely = precise.then(|| "--precise".to_owned());
     let options: Vec<String> = precisely.into_iter().chain(options.iter().cloned()).collect();
@@ -134,11 +108,8 @@ fn seconds(command: &[OsString], started: &Started, dir: &Path) -> Result<f64> {
     let begun = Instant::now();
     let mut command = Command::new(program);
     command.args(arguments).envs(started.environment.iter().map(|(name, value)| (name, value))).current_dir(dir);
-    let output = command.output().with_context(|| program.to_string_lossy().into_owned())?;
-    let seconds = begun.elapsed().as_secs_f64();
-    let said = String::from_utf8_lossy(&output.stderr);
-    anyhow::ensure!(output.status.success(), "{}: {}", output.status, said.lines().last().unwrap_or_default());
-    Ok(seconds)
+    output_of(&mut command).with_context(|| program.to_string_lossy().into_owned())?;
+    Ok(begun.elapsed().as_secs_f64())
 }
 
 /// The median; 0 without any.

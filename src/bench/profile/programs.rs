@@ -1,6 +1,9 @@
 //! The programs whose traffic is known, and how they are built. Their sources are part of the command.
 
-use anyhow::{Context, Result, bail};
+use crate::bench::external::{self, Outside};
+use crate::files::nfprof;
+use anyhow::{Context, Result, ensure};
+use nearfar_core::profile::summary::Summary;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -46,7 +49,25 @@ pub const PROGRAMS: [Program; 13] = [
     Program { name: "arrays", file: "arrays.py", source: ARRAYS, threads: 1, traced: false },
 ];
 
+/// Settings of profiled runs.
+pub struct Runs<'a> {
+    pub seconds: f64,
+    pub size: u32,
+    pub options: &'a [String],
+}
+
 impl Program {
+    /// Runs it under `nearfar profile`: what it printed, and its profile.
+    pub fn profiled(&self, runs: &Runs<'_>, dir: &Path) -> Result<(String, Summary)> {
+        let command = self.build(dir)?;
+        let file = dir.join(format!("{}.nfprof", self.name));
+        let mut profile = Command::new(std::env::current_exe()?);
+        profile.arg("profile").arg("-o").arg(&file).args(runs.options).arg("--").args(command);
+        profile.args([runs.seconds.to_string(), runs.size.to_string(), self.threads.to_string()]);
+        let printed = output_of(profile.env("OMP_NUM_THREADS", self.threads.to_string())).context("nearfar profile")?;
+        Ok((printed, nfprof::read(&[file])?))
+    }
+
     /// Builds it in `dir`; how it is started.
     pub fn build(&self, dir: &Path) -> Result<Vec<OsString>> {
         self.build_as(self.name, &[], dir)
@@ -63,41 +84,79 @@ impl Program {
         std::fs::write(dir.join("trace.h"), TRACE)?;
         std::fs::write(&source, self.source)?;
         let compiler = match source.extension().and_then(|extension| extension.to_str()) {
-            Some("py") => return Ok(vec![numpy().context("no python3 here has numpy")?.into(), source.into()]),
+            Some("py") => return Ok(vec![numpy()?.into(), source.into()]),
             Some("f90") => "gfortran",
             Some("cpp") => "g++",
             _ => "gcc",
         };
         let program = dir.join(name);
-        compile_as(compiler, options, &source, &program)?;
+        compile(compiler, options, &source, &program)?;
         Ok(vec![program.into()])
     }
 }
 
 /// Compiles one file.
-pub fn compile(compiler: &str, source: &Path, program: &Path) -> Result<()> {
-    compile_as(compiler, &[], source, program)
-}
-
-fn compile_as(compiler: &str, further: &[&str], source: &Path, program: &Path) -> Result<()> {
+fn compile(compiler: &str, further: &[&str], source: &Path, program: &Path) -> Result<()> {
     let mut command = Command::new(compiler);
     // Functions that are alike stay two, and stand in the stack when they call malloc last: their names tell the objects apart.
     let options = ["-O2", "-g", "-fopenmp", "-fno-ipa-icf", "-fno-optimize-sibling-calls", "-o"];
     // Modules of Fortran are written to where the compiler runs.
     command.args(further).args(options).arg(program).arg(source).current_dir(source.parent().unwrap_or(Path::new("/")));
-    let output = command.output().with_context(|| format!("{compiler} is needed to build it"))?;
-    if !output.status.success() {
-        bail!("{compiler}: {}", String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default());
-    }
+    output_of(&mut command).with_context(|| format!("building it with {compiler}"))?;
     Ok(())
 }
 
+/// What a command prints that ends well; of one that does not, its status and the last line of its errors.
+pub fn output_of(command: &mut Command) -> Result<String> {
+    let output = command.output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}: {}", output.status, said.lines().last().unwrap_or_default());
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// How a program is started that always does the same.
+pub struct Started {
+    pub command: Vec<OsString>,
+    pub environment: Vec<(&'static str, String)>,
+}
+
+impl Started {
+    /// A source in C, compiled in `dir`.
+    pub fn compiled(name: &str, source: &str, arguments: &[&str], dir: &Path) -> Result<Self> {
+        let (file, program) = (dir.join(format!("{name}.c")), dir.join(name));
+        std::fs::write(&file, source)?;
+        compile("gcc", &[], &file, &program)?;
+        let command = [OsString::from(program)].into_iter().chain(arguments.iter().map(OsString::from)).collect();
+        Ok(Self { command, environment: Vec::new() })
+    }
+
+    /// LAMMPS, for seconds.
+    pub fn lammps(repetitions: usize, dir: &Path) -> Result<Self> {
+        let program = external::Program::Lammps;
+        let path = Outside::find().path(program).context("lmp")?.map_err(anyhow::Error::msg)?.into();
+        Self::outside(program, path, (96 << 20, repetitions), dir)
+    }
+
+    /// Solving equations with numpy, for seconds.
+    pub fn numpy_lu(dir: &Path) -> Result<Self> {
+        Self::outside(external::Program::NumpyLu, numpy()?.into(), (300 << 20, 3), dir)
+    }
+
+    /// With so many bytes of data and so many repetitions.
+    fn outside(program: external::Program, path: OsString, (bytes, repetitions): (u64, usize), dir: &Path) -> Result<Self> {
+        let input = dir.join("input");
+        std::fs::write(&input, program.input(bytes, repetitions).unwrap_or_default())?;
+        let mut command = vec![path];
+        command.extend(program.arguments(bytes, (repetitions, None), &input));
+        Ok(Self { command, environment: program.environment(2) })
+    }
+}
+
 /// A Python that has numpy.
-pub fn numpy() -> Option<PathBuf> {
-    ["python3", "/usr/bin/python3"].into_iter().find_map(|python| {
-        let output = Command::new(python).args(["-c", "import sys, numpy; print(sys.executable)"]).output().ok()?;
-        output.status.success().then(|| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
-    })
+pub fn numpy() -> Result<PathBuf> {
+    let own = |python| output_of(Command::new(python).args(["-c", "import sys, numpy; print(sys.executable)"]));
+    let found = ["python3", "/usr/bin/python3"].into_iter().find_map(|python| own(python).ok());
+    found.map(|path| PathBuf::from(path.trim())).context("no python3 here has numpy")
 }
 
 /// A directory that is gone afterwards.

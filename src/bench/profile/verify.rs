@@ -1,11 +1,10 @@
 //! Whether predicted run times come true: programs are profiled, advised and run as advised (`nearfar advise --verify`), over emulated far
 //! memory of a share of this machine's bandwidth and over a disk.
 
-use super::programs::{compile, numpy};
-use crate::bench::external;
+use super::programs::{Started, numpy, output_of};
 use crate::files::advice::{Row, Verified};
 use crate::ui::routine::Key;
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use nearfar_core::advise::advice::Moved;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -33,8 +32,7 @@ struct Document {
 /// A program that always does the same.
 struct Job {
     name: &'static str,
-    command: Vec<OsString>,
-    environment: Vec<(&'static str, String)>,
+    started: Started,
     /// Near memory of the run by the plan, as `--near` takes it.
     near: &'static str,
 }
@@ -42,38 +40,21 @@ struct Job {
 const WAVE: &str = include_str!("../../../tests/verify/wave.c");
 const PHASES: &str = include_str!("../../../tests/verify/phases.c");
 const ARRAYS: &str = include_str!("../../../tests/verify/arrays.py");
-const LAMMPS: (u64, usize) = (96 << 20, 4);
 
 fn jobs(dir: &Path, wanted: &impl Fn(&str) -> bool) -> Vec<(&'static str, Result<Job>)> {
-    let built = |name: &'static str, source: &str, arguments: &[&str], near| {
-        let (file, program) = (dir.join(format!("{name}.c")), dir.join(name));
-        std::fs::write(&file, source)?;
-        compile("gcc", &file, &program)?;
-        let command = [OsString::from(program)].into_iter().chain(arguments.iter().map(OsString::from)).collect();
-        Ok(Job { name, command, environment: Vec::new(), near })
-    };
-    let wave = || built("wave", WAVE, &["150", "64"], "160M");
-    let phases = || built("phases", PHASES, &["24", "96"], "224M");
+    let wave = || Started::compiled("wave", WAVE, &["150", "64"], dir);
+    let phases = || Started::compiled("phases", PHASES, &["24", "96"], dir);
     let arrays = || {
         let file = dir.join("arrays.py");
         std::fs::write(&file, ARRAYS)?;
-        let python = numpy().context("no python3 here has numpy")?;
-        let command = vec![python.into(), file.into(), "150".into(), "64".into()];
-        Ok(Job { name: "arrays", command, environment: Vec::new(), near: "192M" })
+        let command = vec![numpy()?.into(), file.into(), "150".into(), "64".into()];
+        Ok(Started { command, environment: Vec::new() })
     };
-    let lammps = || {
-        let program = external::Program::Lammps;
-        let found = external::Outside::find();
-        let path = found.path(program).context("lmp")?.map_err(|why| anyhow::anyhow!("{why}"))?;
-        let input = dir.join("melt.in");
-        std::fs::write(&input, program.input(LAMMPS.0, LAMMPS.1).unwrap_or_default())?;
-        let mut command = vec![OsString::from(path)];
-        command.extend(program.arguments(LAMMPS.0, (LAMMPS.1, None), &input));
-        Ok(Job { name: "lammps", command, environment: program.environment(1), near: "64M" })
-    };
-    let all: [(&'static str, &dyn Fn() -> Result<Job>); 4] =
-        [("wave", &wave), ("phases", &phases), ("arrays", &arrays), ("lammps", &lammps)];
-    all.into_iter().filter(|(name, _)| wanted(name)).map(|(name, job)| (name, job())).collect()
+    let lammps = || Started::lammps(4, dir);
+    let all: [(_, &dyn Fn() -> Result<Started>, _); 4] =
+        [("wave", &wave, "160M"), ("phases", &phases, "224M"), ("arrays", &arrays, "192M"), ("lammps", &lammps, "64M")];
+    let chosen = all.into_iter().filter(|(name, ..)| wanted(name));
+    chosen.map(|(name, start, near)| (name, start().map(|started| Job { name, started, near }))).collect()
 }
 
 /// Bytes a second that one thread reads from memory here.
@@ -130,14 +111,8 @@ pub fn measure(dir: &Path, runs: u32, sets: bool, disk: Option<&PathBuf>, wanted
 /// Runs `nearfar` on the program of a job.
 fn nearfar(job: &Job, arguments: impl Iterator<Item = OsString>) -> Result<String> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(arguments).arg("--").args(&job.command);
-    command.envs(job.environment.iter().map(|(name, value)| (name, value)));
-    let output = command.output()?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("{}: {}", output.status, said.lines().last().unwrap_or_default());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    command.args(arguments).arg("--").args(&job.started.command);
+    output_of(command.envs(job.started.environment.iter().map(|(name, value)| (name, value))))
 }
 
 fn verified(job: &Job, profile: &Path, far: &str, runs: u32, sets: bool, dir: &Path) -> Result<Outcome> {

@@ -65,6 +65,17 @@ impl Axis {
         })
     }
 
+    /// An axis with room for all of `values`: by powers of ten where the largest is more than `wide` times the least, otherwise even.
+    pub fn fitting(
+        label: impl Into<String>,
+        wide: f64,
+        values: impl Iterator<Item = f64> + Clone,
+        words: fn(f64) -> String,
+    ) -> Option<Self> {
+        let (low, high) = (values.clone().fold(f64::INFINITY, f64::min), values.clone().fold(0.0, f64::max));
+        Self::spanning(label, if high > wide * low { Scale::Log10 } else { Scale::Linear }, values, words)
+    }
+
     /// What is written beside it.
     pub fn label(&self) -> &str {
         &self.label

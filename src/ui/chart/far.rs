@@ -1,7 +1,7 @@
 //! Far tiers by size of the request and depth, with the memories of the machine as flat lines on the same axes.
 
 use super::axis::{self, Axis, Scale};
-use super::plot::{Frame, Line, draw as draw_plot};
+use super::plot::{Frame, Line, draw as draw_plot, xs, ys};
 use super::svg::{COLOURS, Look, cut};
 use nearfar_core::node::{CpuList, FarAccess, FarPoint, FarTier, Figure, Memory, MemoryKind, Node, words};
 
@@ -90,11 +90,9 @@ fn draw(
     for (colour, line) in lines.iter_mut().enumerate() {
         line.look = Look { colour, dashes: line.look.dashes, thin: false };
     }
-    let sizes = || lines.iter().flat_map(|line| &line.points).map(|point| point.0);
-    let x = Axis::spanning("bytes of a request", Scale::Log2, sizes(), axis::size)
+    let x = Axis::spanning("bytes of a request", Scale::Log2, xs(&lines), axis::size)
         .unwrap_or_else(|| Axis::new("bytes of a request (not published)", Scale::Log2, 4096.0, (1 << 21) as f64, axis::size));
-    let values = lines.iter().flat_map(|line| &line.points).map(|point| point.1);
-    let values = values.chain(flat.iter().chain(references).map(|(_, value)| *value));
+    let values = ys(&lines).chain(flat.iter().chain(references).map(|(_, value)| *value));
     let y = Axis::spanning(label, Scale::Log10, values, tick)?;
     let across = |name: &str, value: f64, dashes| Line {
         label: name.to_owned(),
@@ -135,13 +133,9 @@ fn tier_lines(tier: &FarTier, name: &str, index: usize, figure: impl Fn(&FarPoin
             let mut points: Vec<&FarPoint> = tier.points.iter().filter(same).filter(|point| point.request_bytes > 0).collect();
             points.sort_by_key(|point| point.request_bytes);
             let at_once = if depth == 0 { String::new() } else { format!(" x {depth}") };
-            Line {
-                label: format!("{}{at_once}{name}", access.name()),
-                points: points.iter().map(|point| (point.request_bytes as f64, figure(point).median)).collect(),
-                spread: points.iter().map(|point| (figure(point).low, figure(point).high)).collect(),
-                look: Look { colour: 0, dashes: if index > 0 { 3 } else { 0 }, thin: false },
-                marks: true,
-            }
+            let label = format!("{}{at_once}{name}", access.name());
+            let line = Line::of(0, label, points.iter().map(|point| (point.request_bytes as f64, figure(point))));
+            Line { look: Look { dashes: if index > 0 { 3 } else { 0 }, ..line.look }, ..line }
         })
         .collect()
 }

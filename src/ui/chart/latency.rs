@@ -1,8 +1,8 @@
 //! Latency of a dependent load: by size of the data where several were measured, beside each other otherwise.
 
 use super::axis::{self, Axis, Scale};
-use super::plot::{Frame, LABEL_GAP, Line, WIDTH, draw as draw_plot};
-use super::svg::{Anchor, COLOURS, Look, Svg, cut, text_width};
+use super::plot::{Frame, LABEL_GAP, Line, WIDTH, draw as draw_plot, xs, ys};
+use super::svg::{Anchor, Look, Svg, cut, text_width};
 use nearfar_core::node::{Latency, Memory, Node, words};
 
 /// The chart of `node`; `None` when no latency was measured.
@@ -35,22 +35,12 @@ fn curves(node: &Node, rows: &[&Latency]) -> Option<String> {
         if points.len() < CURVE {
             continue;
         }
-        let colour = lines.len();
         let place = if matches!(row.memory, Memory::Node(_)) { node.memory_name(row.memory) } else { "caches".to_owned() };
-        lines.push(Line {
-            label: format!("{place}, {}, {}", row.chase.name(), row.pages.name()),
-            points: points.iter().map(|point| (point.bytes as f64, point.time.median)).collect(),
-            spread: points.iter().map(|point| (point.time.low, point.time.high)).collect(),
-            look: Look { colour, dashes: colour / COLOURS, thin: false },
-            marks: true,
-        });
+        let label = format!("{place}, {}, {}", row.chase.name(), row.pages.name());
+        lines.push(Line::of(lines.len(), label, points.iter().map(|point| (point.bytes as f64, &point.time))));
     }
-    if lines.is_empty() {
-        return None;
-    }
-    let all = || lines.iter().flat_map(|line| &line.points);
-    let x = Axis::spanning("bytes of the data", Scale::Log2, all().map(|point| point.0), axis::size)?;
-    let y = Axis::spanning("latency of a dependent load", Scale::Log10, all().map(|point| point.1), axis::time)?;
+    let x = Axis::spanning("bytes of the data", Scale::Log2, xs(&lines), axis::size)?;
+    let y = Axis::spanning("latency of a dependent load", Scale::Log10, ys(&lines), axis::time)?;
     let title = format!("Idle latency of {} by size of the data", cut(&node.name, 40));
     let note = "Bands: 95 % intervals of the median.".to_owned();
     Some(draw_plot(&Frame::new(x, y), &title, &lines, &[note]))

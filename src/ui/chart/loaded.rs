@@ -1,43 +1,28 @@
 //! Loaded latency: what a load costs while the memory is busy. A curve that turns upwards early is a memory that is soon full.
 
 use super::axis::{self, Axis, Scale};
-use super::plot::{Frame, Line, draw as draw_plot};
-use super::svg::{Look, cut};
-use nearfar_core::node::{Injection, Node};
+use super::plot::{Frame, Line, draw as draw_plot, xs, ys};
+use super::svg::cut;
+use nearfar_core::node::{Injection, LoadPoint, Node};
 
 /// The curves of `node`; `None` when there is none.
 pub fn draw(node: &Node) -> Option<String> {
     let mut lines = Vec::new();
     let several = node.loaded.iter().any(|row| row.cpu_node != node.loaded[0].cpu_node);
-    for (colour, row) in node.loaded.iter().enumerate() {
-        let mut points: Vec<(f64, f64, f64, f64)> = Vec::new();
-        for point in row.points.iter().filter(|point| point.time.is_usable()) {
-            // Without load there is no rate; that is the left end of the curve.
-            let rate = if point.delay.is_none() || !point.rate.is_usable() { 0.0 } else { point.rate.median };
-            points.push((rate, point.time.median, point.time.low, point.time.high));
-        }
-        if points.is_empty() {
-            continue;
-        }
+    for (number, row) in node.loaded.iter().enumerate() {
         let from = if several { format!(" from node {}", row.cpu_node) } else { String::new() };
         let load = match row.injection {
             Injection::Reads => "reads",
             Injection::ReadsAndWrites => "2 reads : 1 write",
         };
         let label = format!("{}{from}, {load}", node.memory_name(row.memory));
-        lines.push(Line {
-            label,
-            points: points.iter().map(|point| (point.0, point.1)).collect(),
-            spread: points.iter().map(|point| (point.2, point.3)).collect(),
-            look: Look { colour, dashes: colour / super::svg::COLOURS, thin: false },
-            marks: true,
-        });
+        // Without load there is no rate; that is the left end of the curve.
+        let rate = |point: &LoadPoint| if point.delay.is_none() || !point.rate.is_usable() { 0.0 } else { point.rate.median };
+        let points = row.points.iter().filter(|point| point.time.is_usable());
+        lines.push(Line::of(number, label, points.map(|point| (rate(point), &point.time))));
     }
-    let all = || lines.iter().flat_map(|line| &line.points);
-    let (lowest, highest) = all().map(|point| point.1).fold((f64::INFINITY, 0f64), |(low, high), ns| (low.min(ns), high.max(ns)));
-    let scale = if highest > 20.0 * lowest { Scale::Log10 } else { Scale::Linear };
-    let y = Axis::spanning("latency of a dependent load", scale, all().map(|point| point.1), axis::time)?;
-    let x = Axis::spanning("bandwidth of the other CPUs meanwhile", Scale::Linear, all().map(|point| point.0), axis::rate)
+    let y = Axis::fitting("latency of a dependent load", 20.0, ys(&lines), axis::time)?;
+    let x = Axis::spanning("bandwidth of the other CPUs meanwhile", Scale::Linear, xs(&lines), axis::rate)
         .unwrap_or_else(|| Axis::new("bandwidth of the other CPUs meanwhile", Scale::Linear, 0.0, 1e9, axis::rate));
     let title = format!("Loaded latency of {}", cut(&node.name, 50));
     let note = "Each point: one strength of load, the lowest at the left. Bands: 95 % intervals of the median.".to_owned();
@@ -47,7 +32,7 @@ pub fn draw(node: &Node) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearfar_core::node::{Figure, LoadPoint, LoadedLatency};
+    use nearfar_core::node::{Figure, LoadedLatency};
 
     #[test]
     fn curves_and_their_absence() {

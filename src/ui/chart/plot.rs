@@ -3,6 +3,7 @@
 use super::axis::Axis;
 use super::labels::spread;
 use super::svg::{Anchor, Look, Svg, cut};
+use nearfar_core::node::Figure;
 
 /// Width of every chart in pixels.
 pub const WIDTH: f64 = 950.0;
@@ -105,6 +106,24 @@ pub struct Line {
     pub look: Look,
     /// Marks at the points.
     pub marks: bool,
+}
+
+impl Line {
+    /// Line number `number`, with marks: where each point is in x, and the figure there.
+    pub fn of<'a>(number: usize, label: String, points: impl Iterator<Item = (f64, &'a Figure)>) -> Self {
+        let (points, spread) = points.map(|(x, figure)| ((x, figure.median), (figure.low, figure.high))).unzip();
+        Self { label, points, spread, look: Look::of(number), marks: true }
+    }
+}
+
+/// Where the points of all `lines` are in x.
+pub fn xs(lines: &[Line]) -> impl Iterator<Item = f64> + Clone {
+    lines.iter().flat_map(|line| &line.points).map(|point| point.0)
+}
+
+/// Where the points of all `lines` are in y.
+pub fn ys(lines: &[Line]) -> impl Iterator<Item = f64> + Clone {
+    lines.iter().flat_map(|line| &line.points).map(|point| point.1)
 }
 
 /// Draws `lines` with the axes of `frame`.

@@ -2,15 +2,11 @@
 
 use super::axis::{self, Axis, Scale};
 use super::plot::{Frame, Line, draw};
-use super::svg::{COLOURS, Look, cut};
+use super::svg::{Look, cut};
 use nearfar_core::profile::summary::{ObjectGroup, Summary};
 
 /// Objects with a line of their own; the rest is one line.
 const LINES: usize = 7;
-
-fn look(colour: usize) -> Look {
-    Look { colour, dashes: colour / COLOURS, thin: false }
-}
 
 /// Lines of `values` over time for the first objects, and the sum of all others.
 fn over_time(
@@ -41,7 +37,7 @@ fn over_time(
         .map(|(colour, (label, values))| Line {
             label,
             points: (0..).zip(values).map(|(bin, value)| ((f64::from(bin) + 0.5) * summary.bin_s, value)).collect(),
-            look: look(colour),
+            look: Look::of(colour),
             ..Line::default()
         })
         .collect();
@@ -75,7 +71,7 @@ pub fn misses(summary: &Summary) -> Option<String> {
     if points.len() < 2 || most <= 0.0 {
         return None;
     }
-    let line = Line { label: cut(&summary.program, 40), points, look: look(0), ..Line::default() };
+    let line = Line { label: cut(&summary.program, 40), points, look: Look::of(0), ..Line::default() };
     let x = Axis::new("near memory", Scale::Linear, 0.0, most, axis::size);
     let y = Axis::new("share of page visits that miss", Scale::Linear, 0.0, 1.0, axis::short);
     let note = "If memory were paged and the page least recently used went first.".to_owned();

@@ -48,6 +48,13 @@ pub struct Look {
     pub thin: bool,
 }
 
+impl Look {
+    /// Of line number `number`: each has a colour, and when these are used up a colour with dashes.
+    pub const fn of(number: usize) -> Self {
+        Self { colour: number % COLOURS, dashes: number / COLOURS, thin: false }
+    }
+}
+
 const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
 
 /// Where text is anchored.

@@ -18,10 +18,6 @@ fn words(seconds: f64) -> String {
     format!("{} s", axis::short(seconds))
 }
 
-fn look(part: usize) -> Look {
-    Look { colour: part % COLOURS, dashes: part / COLOURS, thin: false }
-}
-
 /// Of what is of no routine that has a name: no other part looks so.
 const REST: Look = Look { colour: COLOURS - 1, dashes: 1, thin: false };
 
@@ -63,7 +59,7 @@ pub fn draw(rows: &[Row]) -> Option<String> {
     for (part, name) in named.iter().copied().chain((!named.is_empty()).then_some(OTHER)).enumerate() {
         // As in the bars, the first at the bottom.
         let at = (frame.right() + 14.0, frame.bottom() - 6.0 - 1.3 * LABEL_GAP * part as f64);
-        let colour = if part < named.len() { look(part) } else { REST };
+        let colour = if part < named.len() { Look::of(part) } else { REST };
         svg.block(colour, (at.0, at.1 - 9.0), (at.0 + 10.0, at.1 + 1.0));
         svg.text("", (at.0 + 16.0, at.1), Anchor::Start, &cut(name, 36));
     }
@@ -77,7 +73,7 @@ fn stack(svg: &mut Svg, frame: &Frame, parts: Option<Vec<f64>>, total: f64, ends
     let mut until = 0.0;
     for (at, seconds) in parts.into_iter().enumerate().filter(|(_, seconds)| *seconds > 0.0) {
         let (low, high) = (frame.at(ends.0, until), frame.at(ends.1, until + seconds));
-        svg.block(if at < last { look(at) } else { REST }, (low.0, high.1), (high.0, low.1));
+        svg.block(if at < last { Look::of(at) } else { REST }, (low.0, high.1), (high.0, low.1));
         until += seconds;
     }
 }
