@@ -18,29 +18,12 @@ fn both_of(program: &Path) {
     program().options(["--deny", "kernel-faults"]).same().ok();
 }
 
-#[test]
-fn change_of_user_and_group() {
-    both("ids_change.c");
-}
-
-#[test]
-fn pages_given_to_a_pipe() {
-    both("spliced_pages.c");
-}
-
-#[test]
-fn pages_sent_without_a_copy() {
-    both("zero_copy_send.c");
-}
-
-#[test]
-fn stacks_of_threads_in_blocks() {
-    both("stacks_in_blocks.c");
-}
-
-#[test]
-fn calls_denied_by_a_later_filter() {
-    TestProgram::source("filtered_later.c").near("32M").same().ok().paged();
+programs! {
+    change_of_user_and_group: both("ids_change.c");
+    pages_given_to_a_pipe: both("spliced_pages.c");
+    pages_sent_without_a_copy: both("zero_copy_send.c");
+    stacks_of_threads_in_blocks: both("stacks_in_blocks.c");
+    calls_denied_by_a_later_filter: TestProgram::source("filtered_later.c").near("32M").same().ok().paged();
 }
 
 #[test]
@@ -85,29 +68,15 @@ fn limits_that_are_lowered_while_paging() {
     }
 }
 
-/// Issue 19: the child was stopped.
-#[test]
-fn forks_without_a_free_descriptor() {
-    TestProgram::source("fork_without_descriptors.c").near("48M").same().ok().paged();
-}
-
-/// Issue 19: the child was stopped, since the far directory has no name there.
-#[test]
-fn forks_in_another_root() {
-    needs!("root");
-    both("fork_in_another_root.c");
-}
-
-/// Issue 19: the child was stopped.
-#[test]
-fn forks_without_room_for_mappings() {
-    both("fork_without_room.c");
-}
-
-/// Issue 19: EFAULT for ordinary users.
-#[test]
-fn own_memory_read_by_the_kernel() {
-    both("own_memory_read.c");
+programs! {
+    /// Issue 19: the child was stopped.
+    forks_without_a_free_descriptor: TestProgram::source("fork_without_descriptors.c").near("48M").same().ok().paged();
+    /// Issue 19: the child was stopped, since the far directory has no name there.
+    forks_in_another_root (needs "root"): both("fork_in_another_root.c");
+    /// Issue 19: the child was stopped.
+    forks_without_room_for_mappings: both("fork_without_room.c");
+    /// Issue 19: EFAULT for ordinary users.
+    own_memory_read_by_the_kernel: both("own_memory_read.c");
 }
 
 /// Issue 19: one that a process leaves behind that shares its memory waited for its pages for ever.

@@ -6,24 +6,11 @@ fn paged(name: &str) {
     TestProgram::source(name).same().ok().paged();
 }
 
-#[test]
-fn child_reads_while_the_parent_writes_and_the_other_way_round() {
-    paged("fork_parent_writes.c");
-}
-
-#[test]
-fn grandchild_whose_parent_is_gone() {
-    paged("fork_chain.c");
-}
-
-#[test]
-fn fork_in_a_program_with_threads() {
-    paged("fork_threads.c");
-}
-
-#[test]
-fn twenty_children_at_once() {
-    paged("fork_many.c");
+programs! {
+    child_reads_while_the_parent_writes_and_the_other_way_round: paged("fork_parent_writes.c");
+    grandchild_whose_parent_is_gone: paged("fork_chain.c");
+    fork_in_a_program_with_threads: paged("fork_threads.c");
+    twenty_children_at_once: paged("fork_many.c");
 }
 
 #[test]

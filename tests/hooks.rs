@@ -11,29 +11,13 @@ fn seconds() -> u64 {
     std::env::var("NEARFAR_TEST_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(10)
 }
 
-#[test]
-fn malloc_family_keeps_its_contract() {
-    TestProgram::source("malloc_api.c").same().ok();
-}
-
-#[test]
-fn malloc_family_with_the_large_heap_only() {
-    TestProgram::source("malloc_api.c").options(["--heap=large"]).same().ok();
-}
-
-#[test]
-fn malloc_at_odd_times() {
-    TestProgram::source("malloc_at_odd_times.c").same().ok();
-}
-
-#[test]
-fn realloc_grows_beyond_near() {
-    paged("realloc_growth.c");
-}
-
-#[test]
-fn threads_allocate_and_free_at_once() {
-    TestProgram::source("allocating_threads.c").limit_s(120 + 2 * seconds()).self_checked().paged();
+programs! {
+    malloc_family_keeps_its_contract: TestProgram::source("malloc_api.c").same().ok();
+    malloc_family_with_the_large_heap_only: TestProgram::source("malloc_api.c").options(["--heap=large"]).same().ok();
+    malloc_at_odd_times: TestProgram::source("malloc_at_odd_times.c").same().ok();
+    realloc_grows_beyond_near: paged("realloc_growth.c");
+    threads_allocate_and_free_at_once:
+        TestProgram::source("allocating_threads.c").limit_s(120 + 2 * seconds()).self_checked().paged();
 }
 
 #[test]
@@ -42,74 +26,22 @@ fn threads_allocate_and_free_with_the_large_heap_only() {
     program.self_checked().paged();
 }
 
-#[test]
-fn blocks_are_freed_in_another_thread() {
-    paged("freeing_elsewhere.c");
-}
-
-#[test]
-fn dlopen_of_a_library_with_a_static_array() {
-    TestProgram::source("dlopen_static.c").args([compile("dlopen_library.c")]).same().ok().paged();
-}
-
-#[test]
-fn longjmp_out_of_paged_code() {
-    paged("longjmp_out.c");
-}
-
-#[test]
-fn mremap_moves_and_resizes() {
-    paged("mremap_moves.c");
-}
-
-#[test]
-fn mprotect_read_only_and_none() {
-    paged("mprotect_read_only.c");
-}
-
-#[test]
-fn madvise_discards() {
-    paged("discards.c");
-}
-
-#[test]
-fn madvise_discards_by_raw_calls() {
-    TestProgram::source("discards.c").args(["raw"]).same().ok().paged();
-}
-
-#[test]
-fn madvise_of_every_other_kind() {
-    paged("advice.c");
-}
-
-#[test]
-fn mlockall_does_not_hang() {
-    TestProgram::source("lock_everything.c").same().ok();
-}
-
-#[test]
-fn reservations_are_committed_in_parts() {
-    paged("reservation.c");
-}
-
-#[test]
-fn munmap_of_the_middle() {
-    paged("unmap_middle.c");
-}
-
-#[test]
-fn unmapped_memory_is_gone() {
-    TestProgram::source("unmapped_is_gone.c").same().ok();
-}
-
-#[test]
-fn own_mappings_in_a_reservation_are_no_gaps() {
-    TestProgram::source("own_mappings_in_a_reservation.c").near("32M").same().ok();
-}
-
-#[test]
-fn far_more_virtual_than_touched() {
-    paged("sparse_giant.c");
+programs! {
+    blocks_are_freed_in_another_thread: paged("freeing_elsewhere.c");
+    dlopen_of_a_library_with_a_static_array:
+        TestProgram::source("dlopen_static.c").args([compile("dlopen_library.c")]).same().ok().paged();
+    longjmp_out_of_paged_code: paged("longjmp_out.c");
+    mremap_moves_and_resizes: paged("mremap_moves.c");
+    mprotect_read_only_and_none: paged("mprotect_read_only.c");
+    madvise_discards: paged("discards.c");
+    madvise_discards_by_raw_calls: TestProgram::source("discards.c").args(["raw"]).same().ok().paged();
+    madvise_of_every_other_kind: paged("advice.c");
+    mlockall_does_not_hang: TestProgram::source("lock_everything.c").same().ok();
+    reservations_are_committed_in_parts: paged("reservation.c");
+    munmap_of_the_middle: paged("unmap_middle.c");
+    unmapped_memory_is_gone: TestProgram::source("unmapped_is_gone.c").same().ok();
+    own_mappings_in_a_reservation_are_no_gaps: TestProgram::source("own_mappings_in_a_reservation.c").near("32M").same().ok();
+    far_more_virtual_than_touched: paged("sparse_giant.c");
 }
 
 #[test]

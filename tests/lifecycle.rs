@@ -26,24 +26,11 @@ fn exit_codes_and_signals_are_passed_on() {
     assert_eq!(TestProgram::command(["true"]).same().end(), (Some(0), None));
 }
 
-#[test]
-fn exits_amid_busy_threads() {
-    TestProgram::source("lifecycle_exits.c").same().ok();
-}
-
-#[test]
-fn clones_of_every_kind() {
-    TestProgram::source("lifecycle_clone.c").same().ok();
-}
-
-#[test]
-fn all_descriptors_closed() {
-    TestProgram::source("lifecycle_closed_descriptors.c").same().ok();
-}
-
-#[test]
-fn threads_come_and_go_during_paging() {
-    TestProgram::source("thread_turnover.c").near("48M").same().ok().paged();
+programs! {
+    exits_amid_busy_threads: TestProgram::source("lifecycle_exits.c").same().ok();
+    clones_of_every_kind: TestProgram::source("lifecycle_clone.c").same().ok();
+    all_descriptors_closed: TestProgram::source("lifecycle_closed_descriptors.c").same().ok();
+    threads_come_and_go_during_paging: TestProgram::source("thread_turnover.c").near("48M").same().ok().paged();
 }
 
 /// Starts `touch 256M ready` under nearfar and waits until its data is there.
@@ -85,24 +72,11 @@ fn nothing_is_left_after(signal: &str, kill_program: bool) {
     wait_for_space(&scratch.far());
 }
 
-#[test]
-fn program_killed() {
-    nothing_is_left_after("KILL", true);
-}
-
-#[test]
-fn nearfar_killed() {
-    nothing_is_left_after("KILL", false);
-}
-
-#[test]
-fn nearfar_terminated() {
-    nothing_is_left_after("TERM", false);
-}
-
-#[test]
-fn program_terminated() {
-    nothing_is_left_after("TERM", true);
+programs! {
+    program_killed: nothing_is_left_after("KILL", true);
+    nearfar_killed: nothing_is_left_after("KILL", false);
+    nearfar_terminated: nothing_is_left_after("TERM", false);
+    program_terminated: nothing_is_left_after("TERM", true);
 }
 
 /// While data is in far, its file is private and has no name, and the far directory looks empty.

@@ -1,4 +1,4 @@
-//! `needs!`: what a test cannot do without.
+//! `needs!`: what a test cannot do without; `programs!`: tests of one statement, as a table.
 
 /// Skips the test with a printed reason when the machine lacks one of the named things; fails instead when `NEARFAR_REQUIRE` names it.
 /// Names are those of `util::has`.
@@ -13,5 +13,15 @@ macro_rules! needs {
                 return;
             }
         }
+    };
+}
+
+/// Tests of one statement each, as a table: `name: what is run;`, or `name (needs "what"): ...;`.
+macro_rules! programs {
+    ($($(#[$attribute:meta])* $name:ident $((needs $($need:literal),+))?: $run:expr;)+) => {
+        $($(#[$attribute])* #[test] fn $name() {
+            $(needs!($($need),+);)?
+            $run;
+        })+
     };
 }

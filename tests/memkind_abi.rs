@@ -139,26 +139,13 @@ fn contract_with_memkinds_headers() {
     Built::new("contract.c", &theirs(), &["-no-pie"]).ok(&[], &[NODE_0]);
 }
 
-#[test]
-fn kinds_that_programs_make() {
-    Built::new("made_kinds.c", &ours(), &[]).ok(&["."], &[]);
-}
-
-#[test]
-fn kinds_that_programs_make_with_memkinds_headers() {
-    needs!("libmemkind-dev");
-    Built::new("made_kinds.c", &theirs(), &["-no-pie"]).ok(&["."], &[]);
-}
-
-#[test]
-fn i19_what_memkinds_own_tests_found() {
-    Built::new("peer_tests.c", &ours(), &[]).ok(&[], &[NODE_0]);
-}
-
-#[test]
-fn i19_what_memkinds_own_tests_found_with_memkinds_headers() {
-    needs!("libmemkind-dev");
-    Built::new("peer_tests.c", &theirs(), &["-no-pie"]).ok(&[], &[NODE_0]);
+programs! {
+    kinds_that_programs_make: Built::new("made_kinds.c", &ours(), &[]).ok(&["."], &[]);
+    kinds_that_programs_make_with_memkinds_headers (needs "libmemkind-dev"):
+        Built::new("made_kinds.c", &theirs(), &["-no-pie"]).ok(&["."], &[]);
+    i19_what_memkinds_own_tests_found: Built::new("peer_tests.c", &ours(), &[]).ok(&[], &[NODE_0]);
+    i19_what_memkinds_own_tests_found_with_memkinds_headers (needs "libmemkind-dev"):
+        Built::new("peer_tests.c", &theirs(), &["-no-pie"]).ok(&[], &[NODE_0]);
 }
 
 #[test]

@@ -22,29 +22,12 @@ fn mix_without(denied: &str) {
     checked(if denied.is_empty() { program } else { program.options(["--deny", denied]) }, 10);
 }
 
-#[test]
-fn under_a_mix() {
-    mix_without("");
-}
-
-#[test]
-fn without_moves() {
-    mix_without("move");
-}
-
-#[test]
-fn without_huge_pages() {
-    mix_without("thp");
-}
-
-#[test]
-fn without_io_uring_and_direct_io() {
-    mix_without("io_uring,odirect");
-}
-
-#[test]
-fn without_anything() {
-    mix_without("io_uring,odirect,move,thp");
+programs! {
+    under_a_mix: mix_without("");
+    without_moves: mix_without("move");
+    without_huge_pages: mix_without("thp");
+    without_io_uring_and_direct_io: mix_without("io_uring,odirect");
+    without_anything: mix_without("io_uring,odirect,move,thp");
 }
 
 /// The kernel's khugepaged, made hasty, finds huge pages of which parts have left: it must not fill them up again.

@@ -6,39 +6,15 @@ fn verify_mix(arguments: &[&str]) -> TestProgram {
     TestProgram::source("verify_mix.c").args(arguments)
 }
 
-#[test]
-fn mix_on_the_heap() {
-    verify_mix(&["bytes=192M", "threads=4", "seconds=8", "seed=1"]).self_checked().paged();
-}
-
-#[test]
-fn mix_in_a_mapping() {
-    verify_mix(&["bytes=192M", "threads=3", "seconds=6", "seed=2", "buffer=mmap"]).self_checked().paged();
-}
-
-#[test]
-fn mix_in_a_static_array() {
-    verify_mix(&["bytes=192M", "threads=2", "seconds=6", "seed=3", "buffer=bss"]).self_checked().paged();
-}
-
-#[test]
-fn mix_with_one_thread() {
-    verify_mix(&["bytes=128M", "threads=1", "seconds=5", "seed=4"]).near("32M").self_checked().paged();
-}
-
-#[test]
-fn mix_with_many_threads() {
-    verify_mix(&["bytes=128M", "threads=16", "seconds=6", "seed=5"]).near("48M").self_checked().paged();
-}
-
-#[test]
-fn mix_with_the_least_near() {
-    verify_mix(&["bytes=96M", "threads=4", "seconds=6", "seed=6"]).near("16M").self_checked().paged();
-}
-
-#[test]
-fn mix_that_just_overflows_near() {
-    verify_mix(&["bytes=72M", "threads=4", "seconds=6", "seed=7"]).near("64M").self_checked().paged();
+programs! {
+    mix_on_the_heap: verify_mix(&["bytes=192M", "threads=4", "seconds=8", "seed=1"]).self_checked().paged();
+    mix_in_a_mapping: verify_mix(&["bytes=192M", "threads=3", "seconds=6", "seed=2", "buffer=mmap"]).self_checked().paged();
+    mix_in_a_static_array: verify_mix(&["bytes=192M", "threads=2", "seconds=6", "seed=3", "buffer=bss"]).self_checked().paged();
+    mix_with_one_thread: verify_mix(&["bytes=128M", "threads=1", "seconds=5", "seed=4"]).near("32M").self_checked().paged();
+    mix_with_many_threads: verify_mix(&["bytes=128M", "threads=16", "seconds=6", "seed=5"]).near("48M").self_checked().paged();
+    mix_with_the_least_near: verify_mix(&["bytes=96M", "threads=4", "seconds=6", "seed=6"]).near("16M").self_checked().paged();
+    mix_that_just_overflows_near:
+        verify_mix(&["bytes=72M", "threads=4", "seconds=6", "seed=7"]).near("64M").self_checked().paged();
 }
 
 #[test]
@@ -79,34 +55,13 @@ fn denied(what: &str) {
     }
 }
 
-#[test]
-fn denied_io_uring() {
-    denied("io_uring");
-}
-
-#[test]
-fn denied_direct_io() {
-    denied("odirect");
-}
-
-#[test]
-fn denied_moves() {
-    denied("move");
-}
-
-#[test]
-fn denied_huge_pages() {
-    denied("thp");
-}
-
-#[test]
-fn denied_everything_at_once() {
-    denied("io_uring,odirect,move,thp");
-}
-
-#[test]
-fn static_arrays() {
-    TestProgram::source("static_arrays.c").near("80M").same().ok().paged();
+programs! {
+    denied_io_uring: denied("io_uring");
+    denied_direct_io: denied("odirect");
+    denied_moves: denied("move");
+    denied_huge_pages: denied("thp");
+    denied_everything_at_once: denied("io_uring,odirect,move,thp");
+    static_arrays: TestProgram::source("static_arrays.c").near("80M").same().ok().paged();
 }
 
 #[test]

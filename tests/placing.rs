@@ -47,28 +47,11 @@ fn content(ran: &Ran, wanted: usize) {
     assert_eq!((good, ran.status), (wanted, Some(0)), "{}\n{}", ran.stdout, ran.stderr);
 }
 
-#[test]
-fn exactly_the_objects_of_these_sizes_are_near() {
-    needs!("guest");
-    content(&boots::KNL_FLAT.script("placing sizes"), 1);
-}
-
-#[test]
-fn other_layouts_too() {
-    needs!("guest");
-    content(&boots::DUAL_SOCKET.script("placing sizes"), 1);
-}
-
-#[test]
-fn a_plan_tells_call_sites_apart() {
-    needs!("guest");
-    content(&boots::KNL_FLAT.script("placing plan"), 1);
-}
-
-#[test]
-fn near_is_full() {
-    needs!("guest");
-    content(&boots::KNL_FLAT.script("placing full"), 5);
+programs! {
+    exactly_the_objects_of_these_sizes_are_near (needs "guest"): content(&boots::KNL_FLAT.script("placing sizes"), 1);
+    other_layouts_too (needs "guest"): content(&boots::DUAL_SOCKET.script("placing sizes"), 1);
+    a_plan_tells_call_sites_apart (needs "guest"): content(&boots::KNL_FLAT.script("placing plan"), 1);
+    near_is_full (needs "guest"): content(&boots::KNL_FLAT.script("placing full"), 5);
 }
 
 /// A run over a spill file; near is 96 MiB.

@@ -46,25 +46,9 @@ fn the_hot_array_is_found_again(program: &[OsString]) {
     assert!((HOT..1.5 * HOT).contains(&placed), "{placed} MiB near, of an array of {HOT}:\n{plan}");
 }
 
-#[test]
-fn through_a_function_of_the_program() {
-    the_hot_array_is_found_again(&[compile("plan_xmalloc.c").into()]);
-}
-
-#[test]
-fn through_containers_that_nobody_inlined() {
-    needs!("g++");
-    the_hot_array_is_found_again(&[compile("plan_vectors.cpp").into()]);
-}
-
-#[test]
-fn through_the_library_of_rust() {
-    needs!("rustc");
-    the_hot_array_is_found_again(&[compile("plan_slices.rs").into()]);
-}
-
-#[test]
-fn through_numpy() {
-    needs!("numpy");
-    the_hot_array_is_found_again(&[python().into(), program_file("plan_arrays.py").into()]);
+programs! {
+    through_a_function_of_the_program: the_hot_array_is_found_again(&[compile("plan_xmalloc.c").into()]);
+    through_containers_that_nobody_inlined (needs "g++"): the_hot_array_is_found_again(&[compile("plan_vectors.cpp").into()]);
+    through_the_library_of_rust (needs "rustc"): the_hot_array_is_found_again(&[compile("plan_slices.rs").into()]);
+    through_numpy (needs "numpy"): the_hot_array_is_found_again(&[python().into(), program_file("plan_arrays.py").into()]);
 }

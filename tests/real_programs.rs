@@ -4,34 +4,14 @@ use crate::util::{Scratch, TestProgram, compile, nearfar_bin, program_file};
 use std::ffi::OsStr;
 use std::process::Command;
 
-#[test]
-fn numpy_lu_solve() {
-    needs!("numpy");
-    TestProgram::python("numpy_lu_solve.py").near("96M").limit_s(180).same().ok().paged();
-}
-
-#[test]
-fn numpy_fft() {
-    needs!("numpy");
-    TestProgram::python("numpy_fft.py").near("128M").same().ok().paged();
-}
-
-#[test]
-fn numpy_sort() {
-    needs!("numpy");
-    TestProgram::python("numpy_sort.py").near("96M").limit_s(180).same().ok().paged();
-}
-
-#[test]
-fn numpy_pickle_to_file_and_back() {
-    needs!("numpy");
-    TestProgram::python("numpy_pickle.py").near("192M").limit_s(180).same().ok().paged();
-}
-
-#[test]
-fn python_multiprocessing_by_fork() {
-    needs!("python3");
-    TestProgram::python("multiprocessing_sums.py").near("128M").limit_s(240).same().ok().paged();
+programs! {
+    numpy_lu_solve (needs "numpy"): TestProgram::python("numpy_lu_solve.py").near("96M").limit_s(180).same().ok().paged();
+    numpy_fft (needs "numpy"): TestProgram::python("numpy_fft.py").near("128M").same().ok().paged();
+    numpy_sort (needs "numpy"): TestProgram::python("numpy_sort.py").near("96M").limit_s(180).same().ok().paged();
+    numpy_pickle_to_file_and_back (needs "numpy"):
+        TestProgram::python("numpy_pickle.py").near("192M").limit_s(180).same().ok().paged();
+    python_multiprocessing_by_fork (needs "python3"):
+        TestProgram::python("multiprocessing_sums.py").near("128M").limit_s(240).same().ok().paged();
 }
 
 #[test]

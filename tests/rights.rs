@@ -16,34 +16,13 @@ fn same(name: &str) {
     TestProgram::source(name).options(["--deny", "kernel-faults"]).limit_s(300).same().ok();
 }
 
-#[test]
-fn calls_of_every_kind() {
-    caught(TestProgram::source("kernel_calls.c"));
-}
-
-#[test]
-fn one_read_and_one_write_of_a_big_file() {
-    caught(TestProgram::source("whole_file.c").args(["256M"]));
-}
-
-#[test]
-fn messages_over_sockets_and_pipes() {
-    caught(TestProgram::source("socket_messages.c"));
-}
-
-#[test]
-fn small_structures() {
-    caught(TestProgram::source("small_structs.c"));
-}
-
-#[test]
-fn direct_io_under_eviction() {
-    caught(TestProgram::source("direct_io.c").near("96M"));
-}
-
-#[test]
-fn paged_stacks() {
-    caught(TestProgram::source("lifecycle_paged_stacks.c"));
+programs! {
+    calls_of_every_kind: caught(TestProgram::source("kernel_calls.c"));
+    one_read_and_one_write_of_a_big_file: caught(TestProgram::source("whole_file.c").args(["256M"]));
+    messages_over_sockets_and_pipes: caught(TestProgram::source("socket_messages.c"));
+    small_structures: caught(TestProgram::source("small_structs.c"));
+    direct_io_under_eviction: caught(TestProgram::source("direct_io.c").near("96M"));
+    paged_stacks: caught(TestProgram::source("lifecycle_paged_stacks.c"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The heap of nearfar's own Rust code: tables of the pager must never live in memory that the pager pages.
 //!
-//! dlmalloc over raw mappings, behind one lock. The lock is taken around fork by `lifecycle`, so that the child finds the
+//! dlmalloc over raw mappings, behind one lock. The lock is taken around fork by `at_fork`, so that the child finds the
 //! heap whole, and is given up in the child without waking anybody (the waiters do not exist there).
 //! Not for the program's data, and not for hot paths.
 

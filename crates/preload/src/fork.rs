@@ -7,7 +7,7 @@
 use crate::function::Function;
 use crate::lifecycle::{fork_child, fork_parent, fork_prepare, managed_even_inside, may_fork};
 pub use crate::vm_sharers::Entry;
-use crate::{errno, loader, stack, user_mode, vm_sharers};
+use crate::{at_fork, errno, stack, user_mode, vm_sharers};
 use nearfar_profile::recorder;
 use nearfar_sys::errno::call;
 use nearfar_tiers::memory::Memory;
@@ -55,13 +55,13 @@ pub unsafe fn raw_fork() -> libc::pid_t {
     }
     off_paged_stack(|| {
         fork_prepare();
-        loader::fork_prepare();
+        at_fork::prepare();
         // SAFETY: passed on to the caller.
         let pid = unsafe { next() };
         if pid == 0 {
-            loader::fork_child()
+            at_fork::child()
         } else {
-            loader::fork_done()
+            at_fork::parent()
         }
         let _kept = errno::Kept::now();
         if pid == 0 {
@@ -130,13 +130,13 @@ pub unsafe fn clone(
     let args = [flags as u32 as usize, 0, parent, tls, child, 0];
     off_paged_stack(|| {
         fork_prepare();
-        loader::fork_prepare();
+        at_fork::prepare();
         // SAFETY: the child has a copy of all memory and goes on with a copy of this frame, as after fork.
         let result = unsafe { call(libc::SYS_clone, args) };
         if result == Ok(0) {
-            loader::fork_child()
+            at_fork::child()
         } else {
-            loader::fork_done()
+            at_fork::parent()
         }
         if result == Ok(0) {
             fork_child();

@@ -33,6 +33,7 @@
 mod alloc_internal;
 mod errno;
 mod loader;
+mod at_fork;
 mod function;
 mod loaded;
 mod libc_heap;

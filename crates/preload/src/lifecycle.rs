@@ -5,7 +5,7 @@
 
 use crate::early_atfork::{self, AtFork};
 use crate::managed::Managed;
-use crate::{alloc_internal, errno, exec, loader, placing, profiling, small_heap, static_arrays, stdio, user_mode};
+use crate::{alloc_internal, at_fork, errno, exec, placing, profiling, small_heap, static_arrays, stdio, user_mode};
 use nearfar_profile::recorder;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::{own_limits, own_thread, process};
@@ -98,10 +98,10 @@ fn start_when_ready() -> Option<&'static Managed> {
     }
     let kept = errno::Kept::now();
     STARTER.store(process::tid(), Ordering::Relaxed);
-    let loader =
-        [loader::fork_prepare, loader::fork_done, loader::fork_child].map(|handler: extern "C" fn()| handler as *mut c_void);
+    let [prepare, parent, child] =
+        [at_fork::prepare, at_fork::parent, at_fork::child].map(|handler: extern "C" fn()| handler as *mut c_void);
     // First of all: closest around the fork. SAFETY: as in `register_handlers`.
-    let _ = unsafe { early_atfork::register([loader[0], loader[1], loader[2], null_mut()]) };
+    let _ = unsafe { early_atfork::register([prepare, parent, child, null_mut()]) };
     let state = start();
     early_atfork::pass_on();
     STATE.store(state as u8, Ordering::Release);
@@ -253,7 +253,7 @@ pub fn exit_at_once(status: c_int) -> ! {
     process::exit_now(status)
 }
 
-/// Before fork. Registered before the program's own handlers, so it runs last of all: they may still allocate.
+/// Before fork. Registered before the program's own handlers, so it runs after all of them: they may still allocate.
 pub extern "C" fn fork_prepare() {
     if let Some(managed) = managed_even_inside() {
         FORKING.fetch_add(1, Ordering::Relaxed);
@@ -272,32 +272,27 @@ pub extern "C" fn fork_prepare() {
     }
     placing::fork_prepare();
     user_mode::fork_prepare();
-    alloc_internal::fork_prepare();
 }
 
 /// After fork, in the parent: first of all.
 pub extern "C" fn fork_parent() {
     if let Some(managed) = managed_even_inside() {
-        alloc_internal::fork_parent();
         user_mode::fork_parent();
         stdio::end();
         placing::fork_parent();
         managed.with(Memory::fork_parent);
         FORKING.fetch_sub(1, Ordering::Relaxed);
     } else if JOB.get().is_some() {
-        alloc_internal::fork_parent();
         placing::fork_parent();
     } else if recorder::is_started() {
-        alloc_internal::fork_parent();
         recorder::fork_parent();
     }
 }
 
-/// After fork, in the child: first of all, our own heap before the memory whose tables are in it.
+/// After fork, in the child: after `at_fork`, since the tables of the memory are in nearfar's own heap; before the program's handlers.
 pub extern "C" fn fork_child() {
     if let Some(managed) = managed_even_inside() {
         PROCESS.store(process::pid(), Ordering::Relaxed);
-        alloc_internal::fork_child();
         user_mode::fork_child(FORKER.load(Ordering::Relaxed));
         stdio::end();
         placing::fork_parent();
@@ -306,11 +301,9 @@ pub extern "C" fn fork_child() {
         FORKING.store(0, Ordering::Relaxed);
     } else if let Some(job) = JOB.get() {
         PROCESS.store(process::pid(), Ordering::Relaxed);
-        alloc_internal::fork_child();
         placing::fork_child(job.join());
     } else if recorder::is_started() {
         PROCESS.store(process::pid(), Ordering::Relaxed);
-        alloc_internal::fork_child();
         recorder::fork_child();
     }
 }

@@ -4,7 +4,6 @@
 //! Made at the first call that needs it, once; a process that never asks pays nothing. The hooks do not come here, apart from the
 //! question whose a block is (`Pool::of`).
 
-use crate::alloc_internal;
 use nearfar_core::addr::{Extent, PAGE};
 use nearfar_core::node::detect;
 use nearfar_core::node::{Memory, Node, Topology, words};
@@ -17,7 +16,7 @@ use nearfar_sys::{machine, map, process};
 use nearfar_tiers::pool::{Pool, PoolSpec};
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// The two tiers.
 pub struct Standalone {
@@ -96,7 +95,6 @@ fn make_once() -> &'static Result<Standalone, Refusal> {
         // SAFETY: as in `made`.
         return unsafe { &*made };
     }
-    keep_heap_whole_in_children();
     let made = make();
     if let Err(refusal) = &made {
         process::write_stderr(format!("nearfar: {}\n", refusal.0.to_string_lossy()).as_bytes());
@@ -104,24 +102,6 @@ fn make_once() -> &'static Result<Standalone, Refusal> {
     let made = Box::leak(Box::new(made));
     MADE.store(made, Ordering::Release);
     made
-}
-
-/// From here on nearfar's own heap may be in use when another thread forks. A managed process has handlers for that already.
-fn keep_heap_whole_in_children() {
-    static DONE: AtomicBool = AtomicBool::new(false);
-    extern "C" fn prepare() {
-        alloc_internal::fork_prepare();
-    }
-    extern "C" fn parent() {
-        alloc_internal::fork_parent();
-    }
-    extern "C" fn child() {
-        alloc_internal::fork_child();
-    }
-    if !DONE.swap(true, Ordering::Relaxed) {
-        // SAFETY: the three functions live as long as the process (the library is never unloaded).
-        unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
-    }
 }
 
 fn variable(name: &CStr) -> Option<String> {
