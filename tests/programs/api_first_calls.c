@@ -4,6 +4,7 @@
 #include "nearfar.h"
 #include <pthread.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static void *first_call(void *arg) {
@@ -12,7 +13,15 @@ static void *first_call(void *arg) {
     return NULL;
 }
 
-int main(void) {
+// With an argument the fork takes a while, so that first calls begin after it has begun.
+static void nap(void) {
+    struct timespec millisecond = {0, 1000000};
+    nanosleep(&millisecond, NULL);
+}
+
+int main(int argc, char **argv) {
+    (void)argv;
+    if (argc > 1) must(pthread_atfork(nap, NULL, NULL) == 0);
     for (int round = 0; round < 300; round++) {
         pid_t child = fork();
         must(child >= 0);
