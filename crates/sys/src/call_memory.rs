@@ -41,59 +41,34 @@ pub fn concerns(entry: &Entry, args: &[usize; 6]) -> bool {
 /// Reads memory of this process as the kernel would: nonsense is refused instead of raising a signal. Absent pages of
 /// watched memory are refused as well, so they must be lent first.
 pub fn peek(addr: usize, out: &mut [u8]) -> bool {
+    let here = [out.as_mut_ptr() as usize, out.len()];
+    let there = [addr, out.len()];
+    // The thread, since the process has no memory any more once its first thread has ended.
+    let args = [process::tid() as usize, here.as_ptr() as usize, 1, there.as_ptr() as usize, 1, 0];
     // SAFETY: writes at most `out.len()` bytes to `out`; the source is checked by the kernel.
-    let read = unsafe { transfer(libc::SYS_process_vm_readv, out.as_mut_ptr() as usize, addr, out.len()) };
-    read.unwrap_or_else(|| peek_tried(addr, out))
+    let got = unsafe { gate::call(libc::SYS_process_vm_readv as usize, args) };
+    if got == -libc::ENOSYS as isize || got == -libc::EPERM as isize {
+        // Containers may forbid it. What the program hands to the kernel is memory, unless the program is wrong.
+        // SAFETY: the program says that the kernel may read there.
+        unsafe { std::ptr::copy_nonoverlapping(addr as *const u8, out.as_mut_ptr(), out.len()) };
+        return true;
+    }
+    got == out.len() as isize
 }
 
 /// Writes memory of this process as the kernel would; as for `peek`.
 pub fn poke(addr: usize, bytes: &[u8]) -> bool {
-    // SAFETY: the kernel checks the target, which the program has named as one to be written by the kernel.
-    let written = unsafe { transfer(libc::SYS_process_vm_writev, bytes.as_ptr() as usize, addr, bytes.len()) };
-    written.unwrap_or_else(|| poke_tried(addr, bytes))
-}
-
-/// True when all was transferred; `None` where containers forbid the call.
-///
-/// # Safety
-/// `number` is one of the two calls that read and write memory of processes; `here` may be used as it does.
-unsafe fn transfer(number: libc::c_long, here: usize, there: usize, len: usize) -> Option<bool> {
-    let (here, there) = ([here, len], [there, len]);
-    // The thread, since the process has no memory any more once its first thread has ended.
+    let here = [bytes.as_ptr() as usize, bytes.len()];
+    let there = [addr, bytes.len()];
     let args = [process::tid() as usize, here.as_ptr() as usize, 1, there.as_ptr() as usize, 1, 0];
-    // SAFETY: reads the locals; the rest is passed on to the caller.
-    let got = unsafe { gate::call(number as usize, args) };
-    let is_denied = got == -libc::ENOSYS as isize || got == -libc::EPERM as isize;
-    (!is_denied).then_some(got == len as isize)
-}
-
-/// `peek` in two steps. What another thread unmaps in between still raises a signal, as it may in the program's own hands.
-fn peek_tried(addr: usize, out: &mut [u8]) -> bool {
-    let Some(end) = addr.checked_add(out.len()) else { return false };
-    let mut pages = (addr / PAGE..end.div_ceil(PAGE)).map(|page| (page * PAGE).max(addr));
-    let can_read = pages.all(|place| {
-        // There is no such way to change a mask, which the kernel says once it has read one. Eight bytes that cross no page.
-        let args = [usize::MAX, place & !7, 0, 8, 0, 0];
-        // SAFETY: reads what the kernel checks, and changes nothing.
-        unsafe { gate::call(libc::SYS_rt_sigprocmask as usize, args) == -libc::EINVAL as isize }
-    });
-    if can_read {
-        // SAFETY: the kernel could read there, and the program says that it may.
-        unsafe { std::ptr::copy_nonoverlapping(addr as *const u8, out.as_mut_ptr(), out.len()) };
-    }
-    can_read
-}
-
-/// `poke` in two steps: only a call that writes tells whether the kernel can, and this one takes any length.
-fn poke_tried(addr: usize, bytes: &[u8]) -> bool {
-    let args = [addr, bytes.len(), libc::GRND_NONBLOCK as usize, 0, 0, 0];
-    // SAFETY: the kernel checks the target, which is written below.
-    let can_write = unsafe { gate::call(libc::SYS_getrandom as usize, args) == bytes.len() as isize };
-    if can_write {
-        // SAFETY: the kernel could write there, and the program says that it may.
+    // SAFETY: the kernel checks the target, which the program has named as one to be written by the kernel.
+    let got = unsafe { gate::call(libc::SYS_process_vm_writev as usize, args) };
+    if got == -libc::ENOSYS as isize || got == -libc::EPERM as isize {
+        // SAFETY: the program says that the kernel may write there.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), addr as *mut u8, bytes.len()) };
+        return true;
     }
-    can_write
+    got == bytes.len() as isize
 }
 
 /// Reads `N` words as `peek` does.
@@ -286,27 +261,6 @@ mod tests {
         let here = (at, 16);
         assert_eq!(lent(libc::SYS_process_vm_readv, [own, at, 1, at, 1, 0]), [here, here, (0x1000, 10), (0x1000, 10)]);
         assert_eq!(lent(libc::SYS_process_vm_readv, [other, at, 1, at, 1, 0]), [here, here, (0x1000, 10)]);
-    }
-
-    /// As where a container forbids process_vm_readv.
-    #[test]
-    fn nonsense_is_refused_in_two_steps_as_well() {
-        let from = vec![7u8; 2 * PAGE];
-        let end = from.as_ptr_range().end as usize;
-        let mut out = [0; PAGE + 3];
-        assert!(peek_tried(end - out.len(), &mut out) && out == [7; PAGE + 3]);
-        assert!(!peek_tried(8, &mut out) && !peek_tried(usize::MAX, &mut out) && !poke_tried(8, &[1]));
-        // SAFETY: fresh memory of this test; its second page goes.
-        let start = unsafe {
-            let start = crate::map::mmap(0, 2 * PAGE, crate::map::RW, crate::map::ANON, -1, 0).expect("mapped");
-            crate::map::mprotect(Extent::new(start + PAGE, PAGE), libc::PROT_NONE).expect("protected");
-            start
-        };
-        let second = start + PAGE;
-        assert!(poke_tried(second - 4, &[1, 2, 3, 4]) && peek_tried(second - 4, &mut out[..4]) && out[..4] == [1, 2, 3, 4]);
-        assert!(!peek_tried(second - 4, &mut out[..5]) && !poke_tried(second - 4, &[5; 5]));
-        // SAFETY: mapped above.
-        unsafe { crate::map::munmap(Extent::new(start, 2 * PAGE)).expect("unmapped") };
     }
 
     #[test]
