@@ -186,7 +186,7 @@ const KERNEL_PAGES: &str = "the kernel pages a mapped file instead: slower, and 
 
 fn userfaultfd(paging: Option<Paging>, catching: bool) -> Row {
     let what = "userfaultfd";
-    match paging.map(|paging| paging.reach) {
+    match paging.map(|paging| paging.scope) {
         Some(Ok(FaultScope::UserAndKernel)) => {
             row(what, State::Good, "serves the program's accesses and the kernel's own on its behalf")
         }
@@ -383,7 +383,7 @@ mod tests {
 
     #[test]
     fn what_blocks_and_what_only_slows() {
-        let paging = |reach, can_move| Some(Paging { reach, can_move });
+        let paging = |scope, can_move| Some(Paging { scope, can_move });
         assert_eq!(userfaultfd(paging(Ok(FaultScope::UserAndKernel), true), false).state, State::Good);
         assert_eq!(userfaultfd(paging(Ok(FaultScope::UserOnly), true), true).state, State::Slower);
         for kernel in [paging(Ok(FaultScope::UserOnly), true), paging(Err(Errno(1)), false), None] {

@@ -111,9 +111,14 @@ fn by_kernel(why: &str, mode: Mode, args: &RunArgs, settings: &mut Settings, not
             "{why}: the kernel would page a mapped file, and checks nothing of it: leave --check out, or {HOW_TO_GET_UFFD}"
         )));
     }
-    if settings.encrypt || settings.faults.any() {
+    if settings.encrypt {
         return Err(refuse(format_args!(
             "{why}: the kernel would page a mapped file, which cannot be encrypted: leave --encrypt out, or {HOW_TO_GET_UFFD}"
+        )));
+    }
+    if settings.faults.any() {
+        return Err(refuse(format_args!(
+            "{why}: the kernel would page a mapped file, where no faults can be made: unset NEARFAR_FAULTS, or {HOW_TO_GET_UFFD}"
         )));
     }
     notes.push(format!(
@@ -184,7 +189,7 @@ fn check_paging(denied: Denied) -> Way {
     let Some(paging) = paging(denied) else {
         return Way::Kernel("userfaultfd is switched off by --deny".to_owned());
     };
-    match paging.reach {
+    match paging.scope {
         Ok(FaultScope::UserAndKernel) => Way::Full,
         Ok(FaultScope::UserOnly) if seccomp::is_available() => Way::Caught,
         Ok(FaultScope::UserOnly) => Way::Kernel(

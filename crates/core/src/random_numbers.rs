@@ -48,7 +48,7 @@ impl Random {
 
     /// Evenly from 0 to 1, neither included.
     pub fn unit(&mut self) -> f64 {
-        ((self.next() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+        ((self.next() >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
     }
 
     /// From the exponential distribution with mean 1.

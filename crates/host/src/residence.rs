@@ -160,10 +160,11 @@ impl Observer {
             return;
         }
         let before = self.cost();
-        let most = MOST_PROCESSES.saturating_sub(self.pids.len());
-        self.pids.extend(proc_tasks::descendants(&self.root, self.pids.iter().copied(), most, || false));
-        let mut pages = 0;
         let root = &self.root;
+        self.pids.retain(|&pid| resident_pages(root, pid).is_some());
+        let most = MOST_PROCESSES.saturating_sub(self.pids.len());
+        self.pids.extend(proc_tasks::descendants(root, self.pids.iter().copied(), most, || false));
+        let mut pages = 0;
         // Those that have ended are forgotten.
         self.pids.retain(|&pid| resident_pages(root, pid).inspect(|of_process| pages += of_process).is_some());
         let spent = self.cost() - before;

@@ -5,7 +5,7 @@
 //! threads share it. Invariant: a node's words follow from its number, so that each is written, and checked, where it lies.
 
 use crate::buffer::Buffer;
-use crate::frame::{Checked, Setup, digest};
+use crate::timed_run::{Checked, Setup, digest};
 use crate::mapped_file::Pattern;
 use crate::permutation::Permutation;
 use crate::report::Report;

@@ -4,7 +4,7 @@
 //! points spread evenly over it. Invariant: where a thread stands after h hops is known without memory, so every run verifies itself.
 
 use crate::buffer::Buffer;
-use crate::frame::Setup;
+use crate::timed_run::Setup;
 use crate::mapped_file::Pattern;
 use crate::permutation::Permutation;
 use crate::report::{Report, Verified};

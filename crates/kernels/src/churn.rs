@@ -5,7 +5,7 @@
 use std::io;
 
 use crate::buffer::Placement;
-use crate::frame::Setup;
+use crate::timed_run::Setup;
 use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 use nearfar_core::random_numbers::{Random, below, mix};

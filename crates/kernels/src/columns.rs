@@ -5,7 +5,7 @@
 //! integers, so that sums are exact.
 
 use crate::buffer::Buffer;
-use crate::frame::{Checked, Setup, digest};
+use crate::timed_run::{Checked, Setup, digest};
 use crate::mapped_file::Pattern;
 use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};

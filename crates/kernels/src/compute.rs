@@ -2,7 +2,7 @@
 //!
 //! Eight chains of multiplication and addition per thread, in integers, so that every result is known and verified.
 
-use crate::frame::Setup;
+use crate::timed_run::Setup;
 use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 use nearfar_core::random_numbers::mix;

@@ -8,7 +8,7 @@ use std::f64::consts::TAU;
 use std::ops::Range;
 
 use crate::buffer::Buffer;
-use crate::frame::{Setup, digest};
+use crate::timed_run::{Setup, digest};
 use crate::mapped_file::Pattern;
 use crate::report::{Report, Verified};
 use crate::thread_team::{self, AfterLimit, Error, Setting};

@@ -8,7 +8,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::buffer::Buffer;
-use crate::frame::Setup;
+use crate::timed_run::Setup;
 use crate::gemm_tile::{self, COLUMNS, ROWS, Scratch};
 use crate::report::{Report, Verified};
 use crate::thread_team::{self, AfterLimit, Error, Setting};

@@ -5,7 +5,7 @@
 //! threads. The stored values change with every repetition, so that a slot left over from the one before shows in its sums.
 
 use crate::buffer::Buffer;
-use crate::frame::{Checked, Setup, weight};
+use crate::timed_run::{Checked, Setup, weight};
 use crate::mapped_file::Pattern;
 use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};

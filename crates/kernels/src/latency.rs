@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use crate::buffer::Buffer;
-use crate::frame::Setup;
+use crate::timed_run::Setup;
 use crate::histogram::Histogram;
 use crate::mapped_file::Pattern;
 use crate::permutation::Permutation;

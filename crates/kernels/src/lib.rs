@@ -22,7 +22,7 @@ pub mod report;
 
 pub mod thread_team;
 
-pub mod frame;
+pub mod timed_run;
 
 pub mod triad;
 

@@ -6,7 +6,7 @@
 //! one in every repetition. Does not reach the processor's peak.
 
 use crate::buffer::Buffer;
-use crate::frame::{Setup, digest};
+use crate::timed_run::{Setup, digest};
 use crate::mapped_file::Pattern;
 use crate::report::{Report, Verified};
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};

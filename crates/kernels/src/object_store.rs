@@ -4,7 +4,7 @@
 //! their arrival. Invariants: the last word of an object is the sum of the others, so every read is checked; the digest of the whole
 //! memory is kept while it changes, without reading, so that a wrong byte anywhere shows at the end.
 
-use crate::frame::{digest, weight};
+use crate::timed_run::{digest, weight};
 use nearfar_core::random_numbers::{below, mix};
 
 /// Words of the smallest object, and sizes above it.

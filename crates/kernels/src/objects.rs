@@ -4,7 +4,7 @@
 //! Each thread serves a table of its own, as caches with shards do: plain loads and stores then give the same result every time.
 
 use crate::buffer::Buffer;
-use crate::frame::Setup;
+use crate::timed_run::Setup;
 use crate::mapped_file::Pattern;
 use crate::object_store::ObjectStore;
 use crate::permutation::Permutation;

@@ -4,7 +4,7 @@
 //! update adds r at position i, and the sum of r * weight(i) is kept, so the whole table can be verified after any number of updates.
 
 use crate::buffer::Buffer;
-use crate::frame::{Setup, digest, weight};
+use crate::timed_run::{Setup, digest, weight};
 use crate::mapped_file::Pattern;
 use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};

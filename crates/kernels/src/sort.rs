@@ -4,7 +4,7 @@
 //! Each thread fills and sorts its own part. The keys change with every repetition, so that it never sorts what is sorted.
 
 use crate::buffer::Buffer;
-use crate::frame::{Checked, Setup};
+use crate::timed_run::{Checked, Setup};
 use crate::mapped_file::Pattern;
 use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};

@@ -4,7 +4,7 @@
 //! it visits by a function that loses nothing. So a wrong byte of any sweep shows.
 
 use crate::buffer::Buffer;
-use crate::frame::{Checked, Setup, weight};
+use crate::timed_run::{Checked, Setup, weight};
 use crate::mapped_file::Pattern;
 use crate::report::Report;
 use crate::sweep_order::{Order, Route};

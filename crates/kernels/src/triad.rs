@@ -4,7 +4,7 @@
 //! exact. Does not use non-temporal stores: most programs do not.
 
 use crate::buffer::Buffer;
-use crate::frame::{Checked, Setup, weight};
+use crate::timed_run::{Checked, Setup, weight};
 use crate::mapped_file::Pattern;
 use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};

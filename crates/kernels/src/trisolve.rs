@@ -6,7 +6,7 @@
 //! solve is sequential: each thread has a system of its own. Right-hand sides change with every repetition.
 
 use crate::buffer::Buffer;
-use crate::frame::{Checked, Setup, digest};
+use crate::timed_run::{Checked, Setup, digest};
 use crate::mapped_file::Pattern;
 use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting};

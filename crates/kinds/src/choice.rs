@@ -62,14 +62,14 @@ pub fn choose(topology: &Topology, environment: &Environment, kind: StaticKind) 
         // Nothing is shown of the machine, as in some containers: memory is memory.
         return Ok(Choice::anywhere());
     }
-    let mode = match (kind.family(), kind.reach()) {
+    let mode = match (kind.family(), kind.node_choice()) {
         (Family::Default, _) => PolicyMode::Default,
         (_, NodeChoice::Nearest | NodeChoice::All) => PolicyMode::Bind,
         (_, NodeChoice::Preferred) => PolicyMode::Preferred,
         (_, NodeChoice::Interleaved) => PolicyMode::Interleave,
     };
     let members = machine.members(kind.family())?;
-    let serve = |cpu_node: u32| match (kind.family(), kind.reach()) {
+    let serve = |cpu_node: u32| match (kind.family(), kind.node_choice()) {
         (Family::HighestCapacityLocal | Family::LowestLatencyLocal | Family::HighestBandwidthLocal, _) => {
             machine.best_local(kind.family(), cpu_node)
         }
@@ -77,7 +77,7 @@ pub fn choose(topology: &Topology, environment: &Environment, kind: StaticKind) 
         (Family::HighestCapacity, _) => Ok(members),
         _ => Ok(machine.nearest(cpu_node, &members)),
     };
-    let single = |set: NodeSet| if kind.reach() == NodeChoice::Preferred && set.len() > 1 { NodeSet::EMPTY } else { set };
+    let single = |set: NodeSet| if kind.node_choice() == NodeChoice::Preferred && set.len() > 1 { NodeSet::EMPTY } else { set };
     let cpu_nodes = machine.cpu_nodes();
     let mut by_cpu_node = Vec::new();
     let mut error = None;

@@ -205,9 +205,9 @@ pub const fn dynamic_ops() -> Ops {
 pub const fn static_ops(kind: StaticKind) -> Ops {
     Ops {
         mbind: Some(op_mbind),
-        madvise: if matches!(kind.reach(), NodeChoice::Interleaved) { Some(op_madvise) } else { None },
+        madvise: if matches!(kind.node_choice(), NodeChoice::Interleaved) { Some(op_madvise) } else { None },
         get_mmap_flags: Some(if kind.is_huge() { op_flags_huge } else { op_flags_plain }),
-        get_mbind_mode: Some(match kind.reach() {
+        get_mbind_mode: Some(match kind.node_choice() {
             NodeChoice::Preferred => op_mode_preferred,
             NodeChoice::Interleaved => op_mode_interleave,
             NodeChoice::Nearest | NodeChoice::All => op_mode_bind,

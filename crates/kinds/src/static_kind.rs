@@ -39,7 +39,7 @@ pub enum NodeChoice {
 }
 
 macro_rules! kinds {
-    ($($kind:ident = $partition:literal, $name:literal: $family:ident, $reach:ident, huge $huge:literal, capacity $capacity:literal;)*) => {
+    ($($kind:ident = $partition:literal, $name:literal: $family:ident, $choice:ident, huge $huge:literal, capacity $capacity:literal;)*) => {
         /// A kind, numbered as memkind numbers its partitions.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
@@ -62,8 +62,8 @@ macro_rules! kinds {
             }
 
             /// Which nodes serve a CPU.
-            pub const fn reach(self) -> NodeChoice {
-                match self { $(Self::$kind => NodeChoice::$reach),* }
+            pub const fn node_choice(self) -> NodeChoice {
+                match self { $(Self::$kind => NodeChoice::$choice),* }
             }
 
             /// From the kernel's reserve of huge pages.
@@ -136,7 +136,7 @@ mod tests {
             assert_eq!(kind as usize, partition);
             assert!(kind.name().starts_with("memkind_") && kind.name().len() < 64);
             assert_eq!(kind.is_huge() && kind.family() != Family::Gone, kind.name().ends_with("hugetlb"));
-            assert_eq!(kind.reach() == NodeChoice::Preferred, kind.name().contains("preferred") && kind.family() != Family::Gone);
+            assert_eq!(kind.node_choice() == NodeChoice::Preferred, kind.name().contains("preferred") && kind.family() != Family::Gone);
         }
         assert_eq!(StaticKind::of_partition(26), None);
     }

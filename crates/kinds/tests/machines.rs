@@ -123,7 +123,7 @@ fn what_is_chosen_is_there_on_every_machine() {
             for set in &choice.by_cpu_node {
                 assert_eq!(set.and(&choice.nodes), *set, "{name}: {}", kind.name());
                 assert!(
-                    kind.reach() != nearfar_kinds::static_kind::NodeChoice::Preferred || set.len() <= 1,
+                    kind.node_choice() != nearfar_kinds::static_kind::NodeChoice::Preferred || set.len() <= 1,
                     "{name}: {}",
                     kind.name()
                 );

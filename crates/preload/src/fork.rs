@@ -1,6 +1,6 @@
 //! fork, and the ways to fork that skip the C library's fork handlers: `_Fork`, and `clone` without shared memory.
 //!
-//! fork(3), and all that the C library makes of it (daemon, forkpty), runs the handlers that `lifecycle` registers; here it is
+//! fork(3), and all that the C library makes of it (daemon, forkpty), runs the handlers that `lifecycle` registers, those of `at_fork` among them; here it is
 //! only moved off a paged stack, which nobody serves between our last handler before the fork and our first one after it.
 //! vfork and posix_spawn share the parent's memory until exec, and need nothing.
 

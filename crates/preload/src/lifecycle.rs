@@ -166,7 +166,7 @@ fn start_placing(job: Job) {
     register_handlers();
 }
 
-/// Registers the handlers around fork; the first of all.
+/// Registers the handlers around fork; the first after those of `at_fork`.
 fn register_handlers() {
     let ours = [fork_prepare, fork_parent, fork_child].map(|handler: extern "C" fn()| handler as *mut c_void);
     // SAFETY: the three functions live as long as the process (the library is never unloaded, so that no object need be named). Without
@@ -274,7 +274,7 @@ pub extern "C" fn fork_prepare() {
     user_mode::fork_prepare();
 }
 
-/// After fork, in the parent: first of all.
+/// After fork, in the parent: after `at_fork`, before the program's handlers.
 pub extern "C" fn fork_parent() {
     if let Some(managed) = managed_even_inside() {
         user_mode::fork_parent();

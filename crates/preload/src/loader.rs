@@ -97,20 +97,20 @@ fn hold(own: u32, patience: u32) -> bool {
     })
 }
 
-/// Before a fork, as the last thing.
+/// Before a fork (`at_fork`).
 pub fn fork_prepare() {
     if hold(process::tid(), PATIENCE) {
         FORKS.store(true, Ordering::Relaxed);
     }
 }
 
-/// After it in the child, as the first thing: whoever was the holder is not here.
+/// After it in the child: whoever was the holder is not here.
 pub fn fork_child() {
     FORKS.store(false, Ordering::Relaxed);
     HOLDER.store(0, Ordering::Release);
 }
 
-/// After it in the parent, as the first thing.
+/// After it in the parent.
 pub fn fork_done() {
     if FORKS.swap(false, Ordering::Relaxed) {
         HOLDER.store(0, Ordering::Release);

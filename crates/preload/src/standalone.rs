@@ -1,7 +1,7 @@
 //! Near and far of a process without a job, for programs that place data themselves (`api`): NUMA nodes that NEARFAR_NEAR and
 //! NEARFAR_FAR name, or those that the machine tells apart, a pool for each tier; ordinary memory where there is one kind.
 //!
-//! Made at the first call that needs it, once; a process that never asks pays nothing. The hooks do not come here, apart from the
+//! Made at the first call that needs it, once; a process that never asks pays nothing but two handlers at each fork. The hooks do not come here, apart from the
 //! question whose a block is (`Pool::of`).
 
 use nearfar_core::addr::{Extent, PAGE};

@@ -11,7 +11,11 @@ pub fn rank() -> Option<(u32, u32)> {
     // Variables that are not UTF-8 are not a launcher's.
     let environment: Vec<(String, String)> =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect();
-    let member = member_of(|wanted| environment.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str()))?;
+    rank_in(|wanted| environment.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str()))
+}
+
+fn rank_in<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Option<(u32, u32)> {
+    let member = member_of(variable)?;
     member.world.filter(|&world| member.rank.number < world).map(|world| (member.rank.number, world))
 }
 
@@ -80,6 +84,14 @@ pub fn thread_cpu_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rank_is_below_their_number() {
+        let rank = |pairs: &'static [(&str, &str)]| rank_in(|wanted| pairs.iter().find(|(name, _)| *name == wanted).map(|pair| pair.1));
+        assert_eq!(rank(&[("OMPI_COMM_WORLD_RANK", "2"), ("OMPI_COMM_WORLD_SIZE", "4")]), Some((2, 4)));
+        assert_eq!(rank(&[("OMPI_COMM_WORLD_RANK", "4"), ("OMPI_COMM_WORLD_SIZE", "4")]), None);
+        assert_eq!(rank(&[("OMPI_COMM_WORLD_RANK", "0")]), None);
+    }
 
     #[test]
     fn this_process() {

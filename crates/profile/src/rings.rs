@@ -34,6 +34,7 @@ pub fn open<E: From<Errno>>(
     let mut rings = Vec::new();
     let mut absent = Errno(libc::ENODEV);
     for cpu in candidates() {
+        fits((rings.len() + 1) * (1 + earlier.len()))?;
         let mut ring = match ring(cpu) {
             Ok(ring) => ring,
             Err(errno @ Errno(libc::ENODEV | libc::ENXIO | libc::ENOENT)) => {
@@ -44,7 +45,6 @@ pub fn open<E: From<Errno>>(
             Err(Errno::EINVAL) if !rings.is_empty() => break,
             Err(errno) => return Err(errno.into()),
         };
-        fits((rings.len() + 1) * (1 + earlier.len()))?;
         for &tid in earlier {
             match ring.also(tid) {
                 Ok(()) | Err(Errno(libc::ESRCH)) => {}

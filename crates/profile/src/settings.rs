@@ -75,7 +75,7 @@ mod any_path {
 impl Settings {
     /// The value of the variable.
     pub fn to_value(&self) -> String {
-        let bytes = postcard::to_allocvec(self).unwrap_or_default();
+        let bytes = postcard::to_allocvec(self).expect("numbers and a path can be written");
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 

@@ -136,6 +136,8 @@ mod tests {
         let last = *before.as_slice().last().expect("a CPU");
         let pinned = pin(&[last].into_iter().collect()).expect("may use it");
         assert_eq!(of(0).expect("own CPUs").as_slice(), [last]);
+        // SAFETY: asks the kernel for a number.
+        assert_eq!(unsafe { libc::sched_getcpu() }, last as i32);
         drop(pinned);
         assert_eq!(of(0).expect("own CPUs"), before);
     }

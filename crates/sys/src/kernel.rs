@@ -34,7 +34,7 @@ impl Denied {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paging {
     /// Whose faults can be served; `Err` says why there is no userfaultfd at all.
-    pub reach: Result<FaultScope, Errno>,
+    pub scope: Result<FaultScope, Errno>,
     /// The kernel can move pages.
     pub can_move: bool,
 }
@@ -44,8 +44,8 @@ pub fn paging(denied: Denied) -> Paging {
     let full = if denied.has("kernel-faults") { Err(Errno(libc::EPERM)) } else { Uffd::open(false) };
     let uffd = full.or_else(|_| Uffd::open(true));
     match uffd {
-        Ok(uffd) => Paging { reach: Ok(uffd.reach()), can_move: uffd.can_move() },
-        Err(errno) => Paging { reach: Err(errno), can_move: false },
+        Ok(uffd) => Paging { scope: Ok(uffd.scope()), can_move: uffd.can_move() },
+        Err(errno) => Paging { scope: Err(errno), can_move: false },
     }
 }
 

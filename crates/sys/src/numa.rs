@@ -224,9 +224,13 @@ pub fn set_thread(policy: &MemoryPolicy) -> Result<(), NumaError> {
 /// # Errors
 /// See [`NumaError`].
 pub fn of_thread() -> Result<MemoryPolicy, NumaError> {
+    ask(0, 0)
+}
+
+fn ask(addr: usize, flags: usize) -> Result<MemoryPolicy, NumaError> {
     let mut mode: c_int = 0;
     let mut words = [0u64; (MAX_NODES / 64) as usize];
-    let args = [(&raw mut mode).addr(), words.as_mut_ptr() as usize, MAX_NODES as usize + 1, 0, 0, 0];
+    let args = [(&raw mut mode).addr(), words.as_mut_ptr() as usize, MAX_NODES as usize + 1, addr, flags, 0];
     // SAFETY: the kernel writes a number and `MAX_NODES` bits, to locals of that size.
     unsafe { call(libc::SYS_get_mempolicy, args) }.map_err(meaning)?;
     let nodes = (0..MAX_NODES).filter(|node| words[(node / 64) as usize] & (1 << (node % 64)) != 0).collect();
@@ -353,6 +357,8 @@ mod tests {
             Err(NumaError::NoSuchNode(0)) => return println!("skipped: node 0 is not for us"),
             result => result.expect("bound"),
         }
+        const MPOL_F_ADDR: usize = 2;
+        assert_eq!(ask(range.start, MPOL_F_ADDR), Ok(MemoryPolicy::new(PolicyMode::Bind, nodes(&[0]))));
         // SAFETY: the mapping is ours, and readable and writable.
         unsafe { (range.start as *mut u8).write_volatile(1) };
         match nodes_of(&[range.start, range.start + PAGE]) {

@@ -119,7 +119,7 @@ pub enum FaultScope {
 pub struct Uffd {
     fd: OwnedFd,
     features: u64,
-    reach: FaultScope,
+    scope: FaultScope,
 }
 
 impl Uffd {
@@ -132,8 +132,8 @@ impl Uffd {
         let features = offered & (FEATURE_PAGEFAULT_FLAG_WP | FEATURE_THREAD_ID | FEATURE_MOVE);
         // MOVE needs no enabling and older handshakes refuse unknown bits, so it is asked for only where offered.
         Self::handshake(&fd, features)?;
-        let reach = if user_only { FaultScope::UserOnly } else { FaultScope::UserAndKernel };
-        Ok(Self { fd, features, reach })
+        let scope = if user_only { FaultScope::UserOnly } else { FaultScope::UserAndKernel };
+        Ok(Self { fd, features, scope })
     }
 
     pub(crate) fn syscall(flags: i32) -> Result<OwnedFd, Errno> {
@@ -187,8 +187,8 @@ impl Uffd {
     }
 
     /// Whose faults are served.
-    pub fn reach(&self) -> FaultScope {
-        self.reach
+    pub fn scope(&self) -> FaultScope {
+        self.scope
     }
 
     /// From now on a missing page in `range` waits for us. Present pages stay as they are.

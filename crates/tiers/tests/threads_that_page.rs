@@ -74,7 +74,7 @@ fn churn(memory: Memory, thread: usize) {
 
 #[test]
 fn threads_allocate_write_discard_and_free() {
-    match kernel::paging(kernel::Denied(0)).reach {
+    match kernel::paging(kernel::Denied(0)).scope {
         Ok(FaultScope::UserAndKernel) => {}
         other => {
             println!("skipped: needs a userfaultfd that serves the kernel: {other:?}");

@@ -46,7 +46,7 @@ int main(void) {
 /// Measures what is there; says what is not.
 pub fn measure(dir: &Path, pairs: u32, precise: bool, options: &[String], wanted: impl Fn(&str) -> bool) -> Result<Vec<Cost>> {
     let triad = || Started::compiled("triad", TRIAD, &[], dir);
-    let lammps = || Started::lammps(3, dir);
+    let lammps = || Started::lammps(3, 2, dir);
     let lu = || Started::numpy_lu(dir);
     let programs: [(&'static str, &dyn Fn() -> Result<Started>); 3] = [("triad", &triad), ("lammps", &lammps), ("numpy-lu", &lu)];
     let precisely = precise.then(|| "--precise".to_owned());

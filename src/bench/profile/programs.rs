@@ -131,10 +131,11 @@ impl Started {
     }
 
     /// LAMMPS, for seconds.
-    pub fn lammps(repetitions: usize, dir: &Path) -> Result<Self> {
+    pub fn lammps(repetitions: usize, threads: usize, dir: &Path) -> Result<Self> {
         let program = external::Program::Lammps;
         let path = Outside::find().path(program).context("lmp")?.map_err(anyhow::Error::msg)?.into();
-        Self::outside(program, path, (96 << 20, repetitions), dir)
+        let started = Self::outside(program, path, (96 << 20, repetitions), dir)?;
+        Ok(Self { environment: program.environment(threads), ..started })
     }
 
     /// Solving equations with numpy, for seconds.

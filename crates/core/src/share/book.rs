@@ -43,6 +43,7 @@ pub struct NewRank {
 #[serde(rename_all = "snake_case")]
 pub enum Event {
     /// A rank came.
+    #[serde(rename = "come")]
     NewRank(NewRank),
     /// Near was divided: bytes of each place, those that nobody has come for included.
     Divided {

@@ -48,7 +48,7 @@ impl Tree {
             }
             lives
         });
-        for pid in proc_tasks::descendants(&self.root, self.live.keys().copied(), MOST, || true) {
+        for pid in proc_tasks::descendants(&self.root, self.live.keys().copied(), usize::MAX, || true) {
             self.add(pid);
         }
     }

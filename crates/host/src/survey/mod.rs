@@ -200,7 +200,7 @@ impl Watch {
             }
             is_time
         };
-        for pid in proc_tasks::descendants(&self.root, self.live.keys().copied(), MOST_PROCESSES, may_scan) {
+        for pid in proc_tasks::descendants(&self.root, self.live.keys().copied(), usize::MAX, may_scan) {
             self.add(pid);
         }
     }

@@ -51,15 +51,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows() {
-        let window = SizeFilter::empty();
-        assert!(!window.holds(0) && !window.holds(usize::MAX) && !window.holds(1 << 20));
-        window.set(&[SizeRange { least: 1 << 20, most: 5 << 20 }, SizeRange { least: 8 << 20, most: 9 << 20 }]);
-        assert!(window.holds(1 << 20) && window.holds(9 << 20));
-        assert!(!window.holds((1 << 20) - 1) && !window.holds((9 << 20) + 1));
-        window.set(&[EVERY]);
-        assert!(window.holds(0) && window.holds(1 << 60));
-        window.set(&[]);
-        assert!(window.holds(0), "no ranges: as before");
+    fn sizes_inside_and_outside() {
+        let filter = SizeFilter::empty();
+        assert!(!filter.holds(0) && !filter.holds(usize::MAX) && !filter.holds(1 << 20));
+        filter.set(&[SizeRange { least: 1 << 20, most: 5 << 20 }, SizeRange { least: 8 << 20, most: 9 << 20 }]);
+        assert!(filter.holds(1 << 20) && filter.holds(9 << 20));
+        assert!(!filter.holds((1 << 20) - 1) && !filter.holds((9 << 20) + 1));
+        filter.set(&[EVERY]);
+        assert!(filter.holds(0) && filter.holds(1 << 60));
+        filter.set(&[]);
+        assert!(filter.holds(0), "no ranges: as before");
     }
 }

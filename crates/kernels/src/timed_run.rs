@@ -1,4 +1,4 @@
-//! The frame of every workload: it is set up, runs its timed repetitions, and its data is read back; then there is a report.
+//! One run of a workload: it is set up, runs its timed repetitions, and its data is read back; then there is a report.
 //!
 //! Invariant: the seconds of these parts never mix. Does not know what a workload does.
 
@@ -39,23 +39,23 @@ impl<'a> Setup<'a> {
         shares: Vec<S>,
         after_limit: AfterLimit,
         work: impl Fn(&mut S, usize, &Watch) -> Done + Sync,
-    ) -> (Ran<'a>, Vec<S>) {
+    ) -> (TimedRun<'a>, Vec<S>) {
         let setup_seconds = self.start.elapsed().as_secs_f64();
         let (repetitions, shares) = thread_team::run(self.setting, shares, after_limit, work);
-        (Ran { setting: self.setting, setup_seconds, repetitions, end: Instant::now() }, shares)
+        (TimedRun { setting: self.setting, setup_seconds, repetitions, end: Instant::now() }, shares)
     }
 }
 
 /// A workload that has run, and whose data is read back now.
 #[derive(Debug)]
-pub struct Ran<'a> {
+pub struct TimedRun<'a> {
     setting: &'a Setting,
     setup_seconds: f64,
     repetitions: Vec<Repetition>,
     end: Instant,
 }
 
-impl Ran<'_> {
+impl TimedRun<'_> {
     /// The number of the last repetition.
     pub fn last(&self) -> usize {
         self.repetitions.len().saturating_sub(1)
