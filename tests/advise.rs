@@ -228,7 +228,7 @@ fn bad_input_is_told() {
     told(&["app.json", "--near", "64M"], "no machine is named");
     told(&["app.json", "--near", "64M", "--machine", "knl-flta"], "did you mean knl-flat");
     told(&["app.json", "--near", "64M", "--machine", "genoa-9004"], "one kind of memory");
-    told(&["app.json", "--near", "17G", "--machine", "knl-flat"], "--near 17G: that is 17.0 GiB, and knl-flat has 16.0 GiB");
+    told(&["app.json", "--near", "17G", "--machine", "knl-flat"], "--near 17G: that is 17.0 GiB, but knl-flat has 16.0 GiB");
     write("bins.json", &right.replace("\"bin_s\": 0.25", "\"bin_s\": 1e-9"));
     told(&["bins.json", "--near", "64M", emu[0], emu[1]], "not a summary of a profile: bin_s");
     write("other.json", &right.replace("\"format\": 1", "\"format\": 9"));

@@ -7,16 +7,20 @@
 use dlmalloc::Dlmalloc;
 use nearfar_core::addr::{Extent, PAGE};
 use nearfar_sys::futex::Lock;
-use nearfar_sys::map;
+use nearfar_sys::{arch, map};
 use nearfar_tiers::guard::Holder;
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 #[cfg_attr(not(test), global_allocator)]
-static INTERNAL: Internal =
-    Internal { lock: Lock::new(), holder: Holder::none(), heap: UnsafeCell::new(Dlmalloc::new_with_allocator(RawPages)) };
+static INTERNAL: Internal = Internal {
+    lock: Lock::new(),
+    holder: Holder::none(),
+    inside: AtomicUsize::new(0),
+    heap: UnsafeCell::new(Dlmalloc::new_with_allocator(RawPages)),
+};
 
 /// Memory straight from the kernel, past our own hooks.
 struct RawPages;
@@ -118,6 +122,8 @@ fn some(block: *mut u8) -> *mut u8 {
 struct Internal {
     lock: Lock,
     holder: Holder,
+    /// The thread (its pointer) that is in the heap; 0: none. A handler of a signal that came meanwhile may fork.
+    inside: AtomicUsize,
     heap: UnsafeCell<Dlmalloc<RawPages>>,
 }
 
@@ -135,9 +141,11 @@ impl Internal {
     fn with<R>(&self, act: impl FnOnce(&mut Dlmalloc<RawPages>) -> R) -> R {
         let me = Holder::me();
         self.lock.acquire_and_look(|| self.stop_if_lost());
+        self.inside.store(arch::thread_pointer(), Ordering::Relaxed);
         self.holder.note(me);
         // SAFETY: the lock is held, so this is the only reference; `act` is dlmalloc code that does not come back here.
         let result = act(unsafe { &mut *self.heap.get() });
+        self.inside.store(0, Ordering::Relaxed);
         self.holder.clear();
         self.lock.release();
         result
@@ -167,8 +175,16 @@ unsafe impl GlobalAlloc for Internal {
     }
 }
 
+/// This thread forks from a handler of a signal that came while it was in the heap: it holds the lock as it is, on both sides. Written
+/// by the thread that holds it.
+static HELD_ALREADY: AtomicBool = AtomicBool::new(false);
+
 /// Before fork: nobody else is inside the heap until one of the next two.
 pub fn fork_prepare() {
+    if INTERNAL.inside.load(Ordering::Relaxed) == arch::thread_pointer() {
+        HELD_ALREADY.store(true, Ordering::Relaxed);
+        return;
+    }
     let me = Holder::me();
     INTERNAL.lock.acquire_and_look(|| INTERNAL.stop_if_lost());
     INTERNAL.holder.note(me);
@@ -176,12 +192,18 @@ pub fn fork_prepare() {
 
 /// After fork, in the parent.
 pub fn fork_parent() {
+    if HELD_ALREADY.swap(false, Ordering::Relaxed) {
+        return;
+    }
     INTERNAL.holder.clear();
     INTERNAL.lock.release();
 }
 
 /// After fork, in the child: the only thread is the one that took the lock.
 pub fn fork_child() {
+    if HELD_ALREADY.swap(false, Ordering::Relaxed) {
+        return;
+    }
     INTERNAL.holder.clear();
     INTERNAL.lock.reset();
 }
@@ -189,6 +211,19 @@ pub fn fork_child() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_handler_that_comes_inside_the_heap_may_fork() {
+        INTERNAL.with(|_| {
+            fork_prepare();
+            fork_parent();
+            fork_prepare();
+            fork_child();
+        });
+        fork_prepare();
+        assert!(!INTERNAL.lock.try_acquire(), "held over a fork from outside of the heap");
+        fork_parent();
+    }
 
     #[test]
     fn threads_and_sizes() {
