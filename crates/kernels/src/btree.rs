@@ -5,11 +5,11 @@
 //! threads share it. Invariant: a node's words follow from its number, so that each is written, and checked, where it lies.
 
 use crate::buffer::Buffer;
-use crate::timed_run::{Checked, Setup, digest};
 use crate::mapped_file::Pattern;
 use crate::permutation::Permutation;
 use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
+use crate::timed_run::{Checked, Setup, digest};
 use crate::zipf::{YCSB_THETA, Zipf};
 use nearfar_core::random_numbers::{Random, below, mix};
 

@@ -4,11 +4,11 @@
 //! points spread evenly over it. Invariant: where a thread stands after h hops is known without memory, so every run verifies itself.
 
 use crate::buffer::Buffer;
-use crate::timed_run::Setup;
 use crate::mapped_file::Pattern;
 use crate::permutation::Permutation;
 use crate::report::{Report, Verified};
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
+use crate::timed_run::Setup;
 use nearfar_core::random_numbers::mix;
 
 /// Hops between two looks at the clock.

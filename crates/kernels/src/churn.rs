@@ -5,9 +5,9 @@
 use std::io;
 
 use crate::buffer::Placement;
-use crate::timed_run::Setup;
 use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
+use crate::timed_run::Setup;
 use nearfar_core::random_numbers::{Random, below, mix};
 
 /// Replacements between two looks at the clock.

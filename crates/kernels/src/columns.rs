@@ -5,10 +5,10 @@
 //! integers, so that sums are exact.
 
 use crate::buffer::Buffer;
-use crate::timed_run::{Checked, Setup, digest};
 use crate::mapped_file::Pattern;
 use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
+use crate::timed_run::{Checked, Setup, digest};
 use nearfar_core::random_numbers::mix;
 
 /// Columns walked at a time: a cache line.

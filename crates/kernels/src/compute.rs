@@ -2,9 +2,9 @@
 //!
 //! Eight chains of multiplication and addition per thread, in integers, so that every result is known and verified.
 
-use crate::timed_run::Setup;
 use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
+use crate::timed_run::Setup;
 use nearfar_core::random_numbers::mix;
 
 const CHAINS: usize = 8;

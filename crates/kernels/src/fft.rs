@@ -8,10 +8,10 @@ use std::f64::consts::TAU;
 use std::ops::Range;
 
 use crate::buffer::Buffer;
-use crate::timed_run::{Setup, digest};
 use crate::mapped_file::Pattern;
 use crate::report::{Report, Verified};
 use crate::thread_team::{self, AfterLimit, Error, Setting};
+use crate::timed_run::{Setup, digest};
 use nearfar_core::random_numbers::mix;
 
 /// Lines gathered at a time: two cache lines of points.

@@ -8,10 +8,10 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::buffer::Buffer;
-use crate::timed_run::Setup;
 use crate::gemm_tile::{self, COLUMNS, ROWS, Scratch};
 use crate::report::{Report, Verified};
 use crate::thread_team::{self, AfterLimit, Error, Setting};
+use crate::timed_run::Setup;
 use nearfar_core::random_numbers::mix;
 
 /// Tiles are a multiple of this, so that the micro-kernel has no edges.

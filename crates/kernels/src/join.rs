@@ -5,10 +5,10 @@
 //! threads. The stored values change with every repetition, so that a slot left over from the one before shows in its sums.
 
 use crate::buffer::Buffer;
-use crate::timed_run::{Checked, Setup, weight};
 use crate::mapped_file::Pattern;
 use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
+use crate::timed_run::{Checked, Setup, weight};
 use nearfar_core::random_numbers::{below, mix};
 
 /// Rows between two looks at the clock.

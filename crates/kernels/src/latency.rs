@@ -6,12 +6,12 @@
 use std::time::Instant;
 
 use crate::buffer::Buffer;
-use crate::timed_run::Setup;
 use crate::histogram::Histogram;
 use crate::mapped_file::Pattern;
 use crate::permutation::Permutation;
 use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
+use crate::timed_run::Setup;
 use nearfar_core::random_numbers::mix;
 
 /// Bytes of a page.

@@ -6,10 +6,10 @@
 //! one in every repetition. Does not reach the processor's peak.
 
 use crate::buffer::Buffer;
-use crate::timed_run::{Setup, digest};
 use crate::mapped_file::Pattern;
 use crate::report::{Report, Verified};
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
+use crate::timed_run::{Setup, digest};
 use nearfar_core::random_numbers::mix;
 
 /// Columns of a panel; rows and columns of a tile.

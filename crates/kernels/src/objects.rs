@@ -4,12 +4,12 @@
 //! Each thread serves a table of its own, as caches with shards do: plain loads and stores then give the same result every time.
 
 use crate::buffer::Buffer;
-use crate::timed_run::Setup;
 use crate::mapped_file::Pattern;
 use crate::object_store::ObjectStore;
 use crate::permutation::Permutation;
 use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
+use crate::timed_run::Setup;
 use crate::zipf::{YCSB_THETA, Zipf};
 use nearfar_core::random_numbers::{Random, mix};
 

@@ -4,10 +4,10 @@
 //! update adds r at position i, and the sum of r * weight(i) is kept, so the whole table can be verified after any number of updates.
 
 use crate::buffer::Buffer;
-use crate::timed_run::{Setup, digest, weight};
 use crate::mapped_file::Pattern;
 use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
+use crate::timed_run::{Setup, digest, weight};
 use nearfar_core::random_numbers::{Random, below, mix};
 
 /// Updates between two looks at the clock.

@@ -4,10 +4,10 @@
 //! Each thread fills and sorts its own part. The keys change with every repetition, so that it never sorts what is sorted.
 
 use crate::buffer::Buffer;
-use crate::timed_run::{Checked, Setup};
 use crate::mapped_file::Pattern;
 use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
+use crate::timed_run::{Checked, Setup};
 use nearfar_core::random_numbers::mix;
 
 /// Keys between two looks at the clock: 32 KiB.

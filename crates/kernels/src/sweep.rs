@@ -4,11 +4,11 @@
 //! it visits by a function that loses nothing. So a wrong byte of any sweep shows.
 
 use crate::buffer::Buffer;
-use crate::timed_run::{Checked, Setup, weight};
 use crate::mapped_file::Pattern;
 use crate::report::Report;
 use crate::sweep_order::{Order, Route};
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
+use crate::timed_run::{Checked, Setup, weight};
 use nearfar_core::random_numbers::mix;
 
 /// Pieces between two looks at the clock.

@@ -4,10 +4,10 @@
 //! exact. Does not use non-temporal stores: most programs do not.
 
 use crate::buffer::Buffer;
-use crate::timed_run::{Checked, Setup, weight};
 use crate::mapped_file::Pattern;
 use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
+use crate::timed_run::{Checked, Setup, weight};
 use nearfar_core::random_numbers::mix;
 
 /// Elements between two looks at the clock: 3 * 32 KiB of traffic.

@@ -6,10 +6,10 @@
 //! solve is sequential: each thread has a system of its own. Right-hand sides change with every repetition.
 
 use crate::buffer::Buffer;
-use crate::timed_run::{Checked, Setup, digest};
 use crate::mapped_file::Pattern;
 use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting};
+use crate::timed_run::{Checked, Setup, digest};
 use nearfar_core::random_numbers::{below, mix};
 
 /// Rows between two looks at the clock: some 10 KiB.

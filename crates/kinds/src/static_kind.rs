@@ -136,7 +136,10 @@ mod tests {
             assert_eq!(kind as usize, partition);
             assert!(kind.name().starts_with("memkind_") && kind.name().len() < 64);
             assert_eq!(kind.is_huge() && kind.family() != Family::Gone, kind.name().ends_with("hugetlb"));
-            assert_eq!(kind.node_choice() == NodeChoice::Preferred, kind.name().contains("preferred") && kind.family() != Family::Gone);
+            assert_eq!(
+                kind.node_choice() == NodeChoice::Preferred,
+                kind.name().contains("preferred") && kind.family() != Family::Gone
+            );
         }
         assert_eq!(StaticKind::of_partition(26), None);
     }

@@ -87,7 +87,8 @@ mod tests {
 
     #[test]
     fn a_rank_is_below_their_number() {
-        let rank = |pairs: &'static [(&str, &str)]| rank_in(|wanted| pairs.iter().find(|(name, _)| *name == wanted).map(|pair| pair.1));
+        let rank =
+            |pairs: &'static [(&str, &str)]| rank_in(|wanted| pairs.iter().find(|(name, _)| *name == wanted).map(|pair| pair.1));
         assert_eq!(rank(&[("OMPI_COMM_WORLD_RANK", "2"), ("OMPI_COMM_WORLD_SIZE", "4")]), Some((2, 4)));
         assert_eq!(rank(&[("OMPI_COMM_WORLD_RANK", "4"), ("OMPI_COMM_WORLD_SIZE", "4")]), None);
         assert_eq!(rank(&[("OMPI_COMM_WORLD_RANK", "0")]), None);

@@ -66,8 +66,8 @@ macro_rules! avx {
                     "vzeroupper"
                 ]
             );
-            avx!(@stores ordinary, $v, $w, "vmovapd", "vzeroupper");
-            avx!(@stores streaming, $v, $w, "vmovntpd", "sfence");
+    avx!(@stores ordinary, $v, $w, "vmovapd", "vzeroupper");
+    avx!(@stores streaming, $v, $w, "vmovntpd", "sfence");
             Kernels { isa: $isa, read, ordinary: ordinary::ALL, streaming: Some(streaming::ALL) }
         };
     };
