@@ -155,7 +155,7 @@ fn text(output: &Output) -> String {
 /// A filter denies userfaultfd, as container runtimes do: nearfar finds that out by itself, and says it once.
 #[test]
 fn a_filter_is_found_out() {
-    needs!("root");
+    needs!("root", "mounts");
     let _machine = machine();
     let scratch = Scratch::new();
     let mut command = Command::new(compile("without_uffd.c"));
@@ -219,7 +219,7 @@ fn an_ordinary_user_in_a_container() {
 /// A small file system of its own: on it the program must end with words and status 86, not by SIGBUS.
 #[test]
 fn a_full_disk_is_told() {
-    needs!("root");
+    needs!("root", "mounts");
     let _machine = machine();
     let scratch = Scratch::new();
     let script = "cd \"$1\" && truncate -s 200M image && mkfs.ext4 -q -F image && mkdir disk && mount -o loop image disk || exit 99; \
@@ -239,7 +239,7 @@ fn a_full_disk_is_told() {
 /// In an overlay, as containers have it, another file holds the pages than the one that is open.
 #[test]
 fn an_overlay_is_far_enough() {
-    needs!("root");
+    needs!("root", "mounts");
     let _machine = machine();
     let scratch = Scratch::new();
     let script = "cd \"$1\" && mkdir low up aside top && mount -t overlay overlay -o lowerdir=low,upperdir=up,workdir=aside top || exit 99; \

@@ -1,6 +1,6 @@
 //! Far memory that fails on purpose (NEARFAR_FAULTS), that is full, and that is encrypted: right data, or a clear stop, and no hang.
 
-use crate::util::{MIB, Outcome, Scratch, TestProgram, descendants, machine, nearfar_bin, send_signal};
+use crate::util::{MIB, Outcome, Scratch, TestProgram, descendants, kill_all, machine, nearfar_bin, send_signal};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -198,7 +198,7 @@ fn on_small_file_system(program: &TestProgram, size: &str) -> Outcome {
 
 #[test]
 fn a_small_file_system_that_fills_up() {
-    needs!("root");
+    needs!("root", "mounts");
     let touch = |bytes: &str| TestProgram::source("touch.c").args([bytes, "2"]).near("32M");
     no_space(&on_small_file_system(&touch("256M"), "128M"));
     let under = on_small_file_system(&touch("96M"), "128M").ok().paged();
@@ -212,7 +212,7 @@ fn a_small_file_system_that_fills_up() {
 /// File systems in memory: direct I/O is refused by kernels before 6.6.
 #[test]
 fn file_systems_without_direct_io() {
-    needs!("root");
+    needs!("root", "mounts");
     for deny in ["", "odirect", "odirect,io_uring"] {
         let under = on_small_file_system(&mix("12").options(["--deny", deny]), "256M").ok().paged();
         assert_eq!(under.stdout, "OK\n");
@@ -261,9 +261,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        for pid in descendants(self.child.id()) {
-            let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).stderr(Stdio::null()).status();
-        }
+        kill_all(&descendants(self.child.id()));
         let _ = self.child.wait();
     }
 }

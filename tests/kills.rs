@@ -74,6 +74,6 @@ fn nothing_is_left_after_any_moment() {
 
 fn kill(pid: u32) {
     if Path::new(&format!("/proc/{pid}")).exists() {
-        let _ = std::process::Command::new("kill").args(["-KILL", &pid.to_string()]).stderr(Stdio::null()).status();
+        crate::util::kill_all(&[pid]);
     }
 }

@@ -274,9 +274,7 @@ fn leave_a_stale_file(job: &Ranks) {
     running.wait_for("up");
     let launcher = running.child.id();
     let ours: Vec<u32> = crate::util::descendants(launcher).into_iter().filter(|&pid| descends(pid, launcher)).collect();
-    ours.iter().for_each(|&pid| {
-        let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).stderr(Stdio::null()).status();
-    });
+    crate::util::kill_all(&ours);
     running.child.wait().expect("wait");
     wait_gone(&ours);
 }

@@ -168,6 +168,8 @@ pub fn has(name: &str) -> Result<(), String> {
         "libmemkind-dev" => memkind_dev().map(|_| ()).ok_or_else(|| {
             "no memkind.h: install libmemkind-dev, or extract it and name the directory in NEARFAR_MEMKIND_DEV".into()
         }),
+        // Mounts that nobody else sees; not in a chroot, for one.
+        "mounts" => answers("unshare", &["--mount", "mount", "-t", "tmpfs", "none", "/tmp"]),
         "root" => answers("sh", &["-c", "test $(id -u) = 0 || { echo 'not root' >&2; exit 1; }"]),
         _ => panic!("needs!: unknown name {name}"),
     }

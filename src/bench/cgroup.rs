@@ -118,10 +118,8 @@ impl Group {
     /// Kills every program in the group.
     pub fn kill_all(&self) {
         let pids = read(&self.directory.join("cgroup.procs").to_string_lossy());
-        if !pids.is_empty() {
-            // Failure means that they have ended meanwhile.
-            let _ = Command::new("kill").arg("-9").args(pids.split_whitespace()).status();
-        }
+        // One that has ended meanwhile is not there.
+        pids.split_whitespace().filter_map(|pid| pid.parse().ok()).for_each(nearfar_sys::process::kill);
     }
 }
 

@@ -35,13 +35,20 @@ pub fn descendants(leader: u32) -> Vec<u32> {
 
 pub fn kill_all(pids: &[u32]) {
     if !pids.is_empty() {
-        let _ = Command::new("kill").arg("-KILL").args(pids.iter().map(u32::to_string)).stderr(Stdio::null()).status();
+        let _ = kill("KILL", pids).stderr(Stdio::null()).status();
     }
 }
 
 /// Sends `signal` (such as "TERM") to a process.
 pub fn send_signal(signal: &str, pid: u32) {
-    assert!(Command::new("kill").args([&format!("-{signal}"), &pid.to_string()]).status().expect("kill").success());
+    assert!(kill(signal, &[pid]).status().expect("sh").success());
+}
+
+/// The shell's own kill: not all machines have the program.
+fn kill(signal: &str, pids: &[u32]) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", "signal=$1; shift; kill -\"$signal\" \"$@\"", "sh", signal]).args(pids.iter().map(u32::to_string));
+    command
 }
 
 /// The value of a "Name:  123 kB" line, in bytes.

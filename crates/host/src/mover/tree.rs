@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(gone, [1]);
         assert!(tree.of(2).is_some() && tree.of(1).is_none());
         for pid in pids.iter().filter(|pid| **pid != child.id()) {
-            let _ = Command::new("kill").arg(pid.to_string()).status();
+            nearfar_sys::process::kill(*pid);
         }
     }
 }

@@ -429,7 +429,7 @@ mod tests {
         watch.look(true);
         let survey = watch.into_survey();
         if let Some(pid) = killed {
-            let _ = Command::new("kill").arg(pid.to_string()).status();
+            nearfar_sys::process::kill(pid);
         }
         let [sh, sleep] = survey.processes.as_slice() else { panic!("two processes: {survey:?}") };
         assert_eq!((sh.pid, sh.ended, sleep.parent, sleep.command.as_str()), (child.id(), true, child.id(), "sleep 20"));
