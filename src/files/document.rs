@@ -3,6 +3,7 @@
 
 use crate::exit::refuse;
 use crate::files::advice::{self, AdviceFile};
+use crate::files::suite::{self, SuiteFile};
 use nearfar_core::node::{FORMAT, Node};
 use nearfar_core::profile::summary::Summary;
 use serde_json::Value;
@@ -25,6 +26,8 @@ pub enum Document {
     Profile(Box<Summary>),
     /// What `nearfar advise --json` wrote.
     Advice(Box<AdviceFile>),
+    /// What `nearfar bench suite` wrote.
+    Suite(Box<SuiteFile>),
 }
 
 /// The file at `path`.
@@ -47,6 +50,15 @@ pub fn read(path: &Path) -> anyhow::Result<Document> {
             Some(version) if version > 0 => Ok(Document::Run(value)),
             _ => Err(refuse(format_args!("{shown} is a run file without a version: it is damaged"))),
         },
+        Some(Value::String(format)) if format == suite::FORMAT => {
+            let version = value["version"].as_u64().unwrap_or(0);
+            if version > suite::VERSION {
+                return Err(newer("a suite", version, suite::VERSION));
+            }
+            let file = serde_json::from_slice(&text)
+                .map_err(|error| refuse(format_args!("{shown} is not a suite that can be used: {error}")))?;
+            Ok(Document::Suite(Box::new(file)))
+        }
         Some(Value::Number(format)) => match format.as_u64() {
             Some(format) if format > u64::from(FORMAT) => Err(newer("a machine description", format, FORMAT.into())),
             Some(format) if format > 0 => {
@@ -80,8 +92,8 @@ pub fn read(path: &Path) -> anyhow::Result<Document> {
 pub fn load(path: &Path) -> anyhow::Result<Node> {
     match read(path)? {
         Document::Node(node) => Ok(*node),
-        Document::Run(_) | Document::Profile(_) | Document::Advice(_) => Err(refuse(format_args!(
-            "{} is a run file or advice; a machine description is needed (nearfar probe -o node.json)",
+        Document::Run(_) | Document::Profile(_) | Document::Advice(_) | Document::Suite(_) => Err(refuse(format_args!(
+            "{} is no machine description, which is needed here (nearfar probe -o node.json)",
             path.display()
         ))),
     }
@@ -89,7 +101,7 @@ pub fn load(path: &Path) -> anyhow::Result<Node> {
 
 fn unknown(path: &Path) -> anyhow::Error {
     refuse(format_args!(
-        "{} is neither a machine description (nearfar probe) nor a run file (nearfar run --stats) nor advice (nearfar advise --json)",
+        "{} is neither a machine description (nearfar probe) nor a run file (nearfar run --stats) nor advice (nearfar advise --json) nor results of nearfar bench suite",
         path.display()
     ))
 }
@@ -133,9 +145,11 @@ mod tests {
             ("{\"format\": 99}", "format 99; this nearfar knows up to 1"),
             ("{\"format\": 1, \"bandwidth\": 3}", "not a machine description"),
             ("{\"format\": 1, \"bandwidth\": [{\"rate\": {\"median\": 1e999}}]}", "not JSON"),
-            ("{\"format\": \"nearfar-run\", \"version\": 1}", "run file or advice; a machine description is needed"),
+            ("{\"format\": \"nearfar-run\", \"version\": 1}", "no machine description"),
             ("{\"format\": \"nearfar-run\", \"version\": 7}", "format 7"),
             ("{\"nearfar_advice\": 1, \"advice\": {\"times\": 3}}", "not advice that can be used"),
+            ("{\"format\": \"nearfar-suite\", \"version\": 9}", "a suite of format 9"),
+            ("{\"format\": \"nearfar-suite\", \"version\": 1}", "not a suite that can be used"),
             ("{\"nearfar_advice\": 9}", "advice of format 9"),
             ("{\"version\": 2, \"cases\": []}", "nearfar bench"),
         ] {

@@ -5,5 +5,6 @@ pub mod rank_name;
 pub mod spill_dir;
 pub mod preset;
 pub mod advice;
+pub mod suite;
 pub mod nfprof;
 pub mod document;

@@ -39,6 +39,7 @@ pub fn render(documents: &[Document], published: Option<&Node>) -> String {
             }
             Document::Run(value) => body += &run::sections(value),
             Document::Advice(file) => body += &advice::sections(file),
+            Document::Suite(file) => body += &html::paragraph(&format!("{} works.", file.works.len())),
             Document::Profile(summary) => body += &profile::sections(summary, first),
         }
     }
@@ -52,6 +53,7 @@ fn title(document: &Document) -> String {
         Document::Run(value) => run::title(value),
         Document::Profile(summary) => profile::title(summary),
         Document::Advice(file) => advice::title(file),
+        Document::Suite(_) => "Suite".to_owned(),
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::buffer::Buffer;
 use crate::gemm_tile::{self, COLUMNS, ROWS, Scratch};
-use crate::report::{Report, Verified};
+use crate::report::{Report, Traffic, Verified};
 use crate::thread_team::{self, AfterLimit, Error, Setting};
 use crate::timed_run::Setup;
 use nearfar_core::random_numbers::mix;
@@ -150,7 +150,18 @@ pub fn gemm(setting: &Setting, near_bytes: usize) -> Result<Report, Error> {
         });
     }
     let verified = Verified::of(verify_product, wrong);
-    Ok(Report { verified, ..ran.report("gemm", "flop", 3 * values * size_of::<f32>(), (wrong, checksum)) })
+    Ok(Report {
+        verified,
+        flop_per_operation: 1.0,
+        ..ran.report("gemm", "flop", 3 * values * size_of::<f32>(), (wrong, checksum))
+    })
+}
+
+/// What one product moves and computes: 2 n^3 flop, and four tiles' worth of bytes for each product of two tiles.
+pub fn traffic(setting: &Setting, near_bytes: usize) -> Traffic {
+    let tiling = Tiling::new(setting.data_bytes, near_bytes);
+    let (order, tiles) = (tiling.order() as f64, tiling.tiles as f64);
+    Traffic { bytes: 4.0 * tiles * order * order * size_of::<f32>() as f64, flop: 2.0 * order.powi(3) }
 }
 
 fn done(steps: usize, rows: usize, size: usize) -> thread_team::Done {

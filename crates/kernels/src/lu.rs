@@ -63,7 +63,11 @@ pub fn lu(setting: &Setting) -> Result<Report, Error> {
     let verify_product = setting.verify && ran.finished();
     let wrong = if verify_product { wrong_rows(setting, &mut matrix, order, ran.last()) } else { 0 };
     let verified = Verified::of(verify_product, wrong);
-    Ok(Report { verified, ..ran.report("lu", "flop", order * order * size_of::<f64>(), (wrong, checksum)) })
+    Ok(Report {
+        verified,
+        flop_per_operation: 1.0,
+        ..ran.report("lu", "flop", order * order * size_of::<f64>(), (wrong, checksum))
+    })
 }
 
 /// Writes the columns from number `first` on; returns the values written.

@@ -58,6 +58,25 @@ pub struct Report {
     pub checksum: u64,
     /// Times of single operations where those were taken: (nanoseconds, count), ascending.
     pub latencies: Vec<(u64, u64)>,
+    /// Floating-point operations of one operation; 0 where the work is not arithmetic.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub flop_per_operation: f64,
+}
+
+/// What one whole repetition moves and computes, by the formula of its workload: tests hold it against what the run counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Traffic {
+    /// Bytes that pass between the data and the work, read and written, by the workload's own count.
+    pub bytes: f64,
+    /// Floating-point operations; 0 where the work is not arithmetic.
+    pub flop: f64,
+}
+
+impl Traffic {
+    /// Arithmetic intensity, in floating-point operations per byte.
+    pub fn intensity(&self) -> f64 {
+        self.flop / self.bytes
+    }
 }
 
 impl Verified {
@@ -84,6 +103,14 @@ impl Repetition {
 }
 
 impl Report {
+    /// What its last repetition moved and computed, as it counted.
+    pub fn traffic(&self) -> Traffic {
+        self.repetitions.last().map_or(Traffic { bytes: 0.0, flop: 0.0 }, |last| Traffic {
+            bytes: last.bytes as f64,
+            flop: last.operations as f64 * self.flop_per_operation,
+        })
+    }
+
     /// One line of JSON, without the line's end.
     pub fn to_json(&self) -> String {
         // Only maps with other keys than strings, and types that refuse, cannot be written.
@@ -99,6 +126,11 @@ fn with_rates<S: Serializer>(repetitions: &[Repetition], to: S) -> Result<S::Ok,
         gb_per_s: f64,
     }
     to.collect_seq(repetitions.iter().map(|repetition| Rated { repetition, gb_per_s: repetition.gb_per_s() }))
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }
 
 fn hex<S: Serializer>(checksum: &u64, to: S) -> Result<S::Ok, S::Error> {
@@ -124,6 +156,7 @@ mod tests {
             verified: Verified::Right,
             checksum: 0xab,
             latencies: vec![(80, 3)],
+            flop_per_operation: 0.0,
         };
         let right = r#"{"workload":"triad","operation":"elements","placement":"heap","data_bytes":24,"threads":2,"setup_seconds":0.5,"repetitions":[{"seconds":2.0,"bytes":3000000000,"operations":7,"complete":true,"gb_per_s":1.5}],"verify_seconds":0.25,"verified":"right","checksum":"00000000000000ab","latencies":[[80,3]]}"#;
         assert_eq!(report.to_json(), right);

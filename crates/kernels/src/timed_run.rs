@@ -93,6 +93,7 @@ impl TimedRun<'_> {
             verified: Verified::of(self.setting.verify || wrong > 0, wrong),
             checksum,
             latencies: Vec::new(),
+            flop_per_operation: 0.0,
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::buffer::Buffer;
 use crate::mapped_file::Pattern;
-use crate::report::Report;
+use crate::report::{Report, Traffic};
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 use crate::timed_run::{Checked, Setup, weight};
 use nearfar_core::random_numbers::mix;
@@ -57,7 +57,13 @@ pub fn triad(setting: &Setting) -> Result<Report, Error> {
     // An unfinished sweep leaves a mixture of two scales: then only b and c can be told.
     let scale = ran.finished().then(|| scale(ran.last()));
     let checked = ran.check(shares, |share| check(&share, scale));
-    Ok(ran.report("triad", "elements", 3 * len * size_of::<f64>(), checked))
+    Ok(Report { flop_per_operation: 2.0, ..ran.report("triad", "elements", 3 * len * size_of::<f64>(), checked) })
+}
+
+/// What one sweep moves and computes: 2 flop for 24 bytes.
+pub fn traffic(setting: &Setting) -> Traffic {
+    let len = (setting.data_bytes / 3 / size_of::<f64>()).max(1) as f64;
+    Traffic { bytes: 24.0 * len, flop: 2.0 * len }
 }
 
 fn split<'a>(setting: &Setting, a: &'a mut [f64], b: &'a mut [f64], c: &'a mut [f64]) -> Vec<Share<'a>> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use Verified::{Right, Skipped};
 use nearfar_kernels::buffer::Placement;
 use nearfar_kernels::latency::Pages;
-use nearfar_kernels::report::{Report, Verified};
+use nearfar_kernels::report::{Report, Traffic, Verified};
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::{Error, Setting};
 use nearfar_kernels::{btree, chase, churn, columns, compute, fft, gemm, join, latency, lu, objects};
@@ -28,6 +28,8 @@ struct Row {
     /// What is said of the data when all repetitions were whole.
     whole: Verified,
     cut: Cut,
+    /// What a whole repetition moves and computes, by formula.
+    traffic: Option<fn(&Setting) -> Traffic>,
 }
 
 /// What follows from a time limit that is over at once.
@@ -46,7 +48,17 @@ const STRIDED: Order = Order::Strided(8192);
 const PAGES: Pages = Pages { working_bytes: 1 << 20, stride: 1 << 14 };
 
 const fn row(name: &'static str, run: Workload, data_bytes: usize, operations: u64) -> Row {
-    Row { name, run, data_bytes, operations, same_digest: &[1, 2, 3], in_files: true, whole: Right, cut: Cut::Ends(Right) }
+    Row {
+        name,
+        run,
+        data_bytes,
+        operations,
+        same_digest: &[1, 2, 3],
+        in_files: true,
+        whole: Right,
+        cut: Cut::Ends(Right),
+        traffic: None,
+    }
 }
 
 /// Threads take parts of their own, or random numbers.
@@ -69,8 +81,13 @@ const fn whole_only(row: Row) -> Row {
     Row { cut: Cut::Ends(Skipped), ..row }
 }
 
+/// With a formula of its traffic.
+const fn counted(row: Row, traffic: fn(&Setting) -> Traffic) -> Row {
+    Row { traffic: Some(traffic), ..row }
+}
+
 const ROWS: &[Row] = &[
-    row("triad", triad::triad, 3 << 20, 1 << 17),
+    counted(row("triad", triad::triad, 3 << 20, 1 << 17), triad::traffic),
     swept("strided", |setting| sweep::sweep(setting, STRIDED, false), 384),
     swept("strided-update", |setting| sweep::sweep(setting, STRIDED, true), 384),
     swept("reverse", |setting| sweep::sweep(setting, Order::Reverse, false), 768),
@@ -79,8 +96,10 @@ const ROWS: &[Row] = &[
     swept("streams-update", |setting| sweep::sweep(setting, Order::Streams(8), true), 3 << 14),
     row("columns", columns::columns, 2 << 20, 360 * 360),
     // Three by three tiles of 96 by 96 values.
-    whole_only(row("gemm", |setting| gemm::gemm(setting, 360_000), 1_080_000, 2 * 288 * 288 * 288)),
-    whole_only(Row { same_digest: &[1, 2, 3, 100], ..row("fft", fft::fft, 3 << 20, 3 << 17) }),
+    counted(whole_only(row("gemm", |setting| gemm::gemm(setting, 360_000), 1_080_000, 2 * 288 * 288 * 288)), |setting| {
+        gemm::traffic(setting, 360_000)
+    }),
+    counted(whole_only(Row { same_digest: &[1, 2, 3, 100], ..row("fft", fft::fft, 3 << 20, 3 << 17) }), fft::traffic),
     // n (n - 1) / 2 + n (n - 1) (2 n - 1) / 3, for n of 320.
     whole_only(row("lu", lu::lu, 1 << 20, 320 * 319 / 2 + 320 * 319 * 639 / 3)),
     // Rows of 168 bytes, and a word more per thread.
@@ -152,7 +171,14 @@ fn a_time_limit_ends_repetitions_and_is_said() {
 }
 
 #[test]
-fn triad_counts_every_byte_of_its_data() {
-    let report = triad::triad(&Setting::new(3 << 20, 1, 1)).expect("triad");
-    assert_eq!(report.repetitions[0].bytes, report.data_bytes as u64);
+fn bytes_and_flop_are_those_of_the_formula() {
+    for (row, traffic) in ROWS.iter().filter_map(|row| Some((row, row.traffic?))) {
+        for threads in [1, 2, 3] {
+            let setting = Setting::new(row.data_bytes, threads, 2);
+            let (counted, expected) = (row.report(&setting).traffic(), traffic(&setting));
+            let off = |a: f64, b: f64| (a - b).abs() > 1e-9 * b;
+            let wrong = off(counted.bytes, expected.bytes) || off(counted.flop, expected.flop);
+            assert!(!wrong, "{}, {threads} threads: counted {counted:?}, by formula {expected:?}", row.name);
+        }
+    }
 }
