@@ -73,6 +73,8 @@ mod budget;
 
 /// Put it here if it is about the workloads of `nearfar bench`, or about what that prints.
 mod bench;
+/// Put it here if it is about `nearfar bench suite`: what it saves, goes on with and refuses.
+mod suite;
 
 /// Put it here if it is about what `run --trace` records.
 mod trace;

@@ -184,7 +184,7 @@ fn lammps_report(stdout: &str) -> Option<Report> {
     let end = stdout.lines().rev().find(|line| line.starts_with("energy "))?;
     let right = !repetitions.is_empty() && !end.contains("nan");
     let verified = if right { "right" } else { "wrong" }.to_owned();
-    Some(Report { setup_seconds: 0.0, repetitions, verified, checksum: end.to_owned(), latencies: Vec::new() })
+    Some(Report { repetitions, verified, checksum: end.to_owned(), ..Report::default() })
 }
 
 #[cfg(test)]

@@ -35,6 +35,7 @@ mod expected_failures;
 mod peer_suite;
 mod memkind;
 mod profile;
+mod suite;
 
 pub(super) use crate::sample::{Outcome, Summary, show_ratio};
 pub(super) use case::{Case, Effort, Sizes};
@@ -68,6 +69,7 @@ const PROGRAM_LIMIT: Duration = Duration::from_secs(180);
 /// Runs the suites. Exits with 1 when a run failed or gave wrong data; a missed target is a result, not a failure.
 pub fn run(args: BenchArgs) -> Result<ExitCode> {
     match &args.apart {
+        Some(BenchCommand::Suite(args)) => return suite::run(args),
         Some(BenchCommand::Policies(args)) => return policies::run(args),
         Some(BenchCommand::Replay(args)) => return replay::run(args),
         Some(BenchCommand::Memkind(args)) => return memkind::run(args),

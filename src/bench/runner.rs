@@ -121,9 +121,14 @@ impl Runner {
     pub fn emulate(&mut self, triad: &Case) -> Result<Emulated> {
         let run = self.run(triad, Rival::Dram, None)?;
         let Outcome::Value(dram_triad) = run.outcome else { bail!("triad in DRAM gave no rate: {:?}", run.outcome) };
+        Ok(Emulated { dram_triad, far: self.set_emulated(dram_triad) })
+    }
+
+    /// Sets emulated far to a part of this bandwidth of DRAM, which was measured before; returns the option `--far`.
+    pub fn set_emulated(&mut self, dram_triad: f64) -> String {
         let far = format!("emu:bw={:.0},lat=10us", dram_triad / EMULATED_SHARE);
         self.places.emulated = Some(far.clone());
-        Ok(Emulated { dram_triad, far })
+        far
     }
 
     /// Why `case` cannot run under `rival` here; `None` when it can.
@@ -176,6 +181,22 @@ impl Runner {
             *why = format!("out of memory in its cgroup: the kernel killed it ({kills} kills)");
         }
         Ok(Run { outcome, seconds: finished.seconds, peak_bytes, report, stats })
+    }
+
+    /// What [`Runner::run`] starts, as one types it; the limit of memory of a rival is not in it.
+    pub fn command_line(&self, case: &Case, rival: Rival) -> String {
+        let places = Places { kernel: "nearfar-kernel".into(), nearfar: "nearfar".into(), ..self.places.clone() };
+        let (program, arguments) = command::command(case, rival, &places, case.threads.unwrap_or(self.threads));
+        let mut words = vec![program.to_string_lossy().into_owned()];
+        let mut arguments = arguments.iter().map(|argument| argument.to_string_lossy());
+        while let Some(argument) = arguments.next() {
+            match &*argument {
+                "--quiet" | "--json" => {}
+                "--stats" => drop(arguments.next()),
+                word => words.push(word.to_owned()),
+            }
+        }
+        words.join(" ")
     }
 
     /// `nearfar run --quiet` of a program with near memory of `near_bytes`, ready to start.
@@ -240,11 +261,10 @@ mod tests {
         let repetitions =
             repetitions.iter().map(|&(seconds, bytes, complete)| Repetition { seconds, bytes, operations: 0, complete });
         Report {
-            setup_seconds: 0.0,
             repetitions: repetitions.collect(),
             verified: verified.to_owned(),
             checksum: "0".to_owned(),
-            latencies: Vec::new(),
+            ..Report::default()
         }
     }
 

@@ -30,8 +30,8 @@ pub struct Sizing {
     pub note: Option<String>,
 }
 
-/// Settles the sizes. `data` and `near` are as typed; `near` may be a share of data. `far` must be a directory.
-pub fn settle(data: Option<&str>, near: Option<&str>, effort: Effort, far: &Path, conditions: &Conditions) -> Result<Sizing> {
+/// Bytes of data: as typed, or the default, which shrinks to what memory and `far` have room for, with a note. `far` must be a directory.
+pub fn settle_data(data: Option<&str>, default: Bytes, far: &Path, conditions: &Conditions) -> Result<(Bytes, Option<String>)> {
     if !far.is_dir() {
         return Err(refuse(format!("--far {}: no such directory", far.display())));
     }
@@ -40,12 +40,6 @@ pub fn settle(data: Option<&str>, near: Option<&str>, effort: Effort, far: &Path
     // Swap file and mapped file or spill file at the same time, and the device's file: three data sizes with some air.
     let fits_far = conditions.far_available_bytes / 10 * 9 / 3;
     let most = fits_memory.min(fits_far) & !((1 << 20) - 1);
-    let default = match effort {
-        Effort::Smoke => SMOKE_MIB,
-        Effort::Quick => QUICK_MIB,
-        Effort::Full => DATA_MIB,
-    };
-    let default = Bytes(default << 20);
     let (data, note) = match data {
         Some(text) => {
             let data: Bytes = text.parse().map_err(refuse)?;
@@ -64,13 +58,24 @@ pub fn settle(data: Option<&str>, near: Option<&str>, effort: Effort, far: &Path
         }
         None => (default, None),
     };
+    if data.0 < 48 << 20 {
+        return Err(refuse(format!("data of {} is too little to measure; write at least 48M", Bytes(data.0))));
+    }
+    Ok((data, note))
+}
+
+/// Settles the sizes. `data` and `near` are as typed; `near` may be a share of data. `far` must be a directory.
+pub fn settle(data: Option<&str>, near: Option<&str>, effort: Effort, far: &Path, conditions: &Conditions) -> Result<Sizing> {
+    let default = match effort {
+        Effort::Smoke => SMOKE_MIB,
+        Effort::Quick => QUICK_MIB,
+        Effort::Full => DATA_MIB,
+    };
+    let (data, note) = settle_data(data, Bytes(default << 20), far, conditions)?;
     let near = match near {
         Some(text) => Bytes::parse_of(text, data).map_err(refuse)?,
         None => Bytes((data.0 / 3) & !((1 << 20) - 1)),
     };
-    if data.0 < 48 << 20 {
-        return Err(refuse(format!("data of {} is too little to measure; write at least 48M", Bytes(data.0))));
-    }
     if near.0 < LEAST_NEAR || near.0 >= data.0 {
         return Err(refuse(format!(
             "near of {} does not suit data of {}: write less than the data, and at least 16M",

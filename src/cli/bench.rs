@@ -1,7 +1,7 @@
 //! Options of `nearfar bench` and of its parts, and the words that they take.
 
 use nearfar_core::units::{BytesPerSec, Nanos};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Measure nearfar beside all-DRAM, kernel swap and mmap of a file, on this machine's own disk
@@ -48,6 +48,7 @@ pub struct BenchArgs {
 /// What has options of its own.
 #[derive(Debug, clap::Subcommand)]
 pub enum BenchCommand {
+    Suite(Box<SuiteArgs>),
     Policies(PoliciesArgs),
     Replay(ReplayArgs),
     Memkind(MemkindArgs),
@@ -89,6 +90,80 @@ pub enum Suite {
     /// The pager's own tables, and one fault in an arena of 1, 4 and 16 times the size: does anything grow?
     Metadata,
 }
+
+/// The works of the literature, with 0.5 to 8 times the near memory that they get: speed as a share of all-DRAM, beside the bound, kernel
+/// swap and mmap; and a page about it. Takes hours; can be interrupted
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = SUITE_NOTES)]
+pub struct SuiteArgs {
+    /// A first look in five minutes: a work of each kind on less data, fewer points, one run of each
+    #[arg(long)]
+    pub quick: bool,
+    /// Only these works, with commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Data by near, with commas [default: 0.5,1,1.5,2,3,4,8, with --quick 2,4]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub ratios: Vec<f64>,
+    /// Numbers of threads, with commas [default: 1 and all CPUs, with --quick all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub threads: Vec<usize>,
+    /// What to compare all-DRAM with, with commas [default: all of them, with --quick disk,emulated,swap]
+    #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
+    pub systems: Vec<System>,
+    /// Data of each work; less when memory or disk is short [default: 512M, with --quick 128M]
+    #[arg(long, value_name = "SIZE")]
+    pub data: Option<String>,
+    /// Runs of each point [default: 3, with --quick 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub runs: Option<u64>,
+    /// Longest seconds of one repetition; what takes longer is shown as "less than" [default: 10, with --quick 1.5]
+    #[arg(long, value_name = "S")]
+    pub seconds: Option<f64>,
+    /// Directory of the far tier, of the swap file and of the mapped file
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    pub far: PathBuf,
+    /// Save the results here; the page is written beside them [default: bench-results/suite-TIME.json]
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Go on with a suite that was interrupted: what it holds is not measured again
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "only", "ratios", "threads", "systems", "data", "runs", "seconds", "json"])]
+    pub resume: Option<PathBuf>,
+    /// Measure nothing: say what got better or worse from one suite to another, beyond the spread
+    #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], conflicts_with_all = ["resume", "quick", "only", "ratios", "threads", "systems", "data", "runs", "seconds", "json"])]
+    pub compare: Vec<PathBuf>,
+    /// List the works
+    #[arg(long)]
+    pub list: bool,
+}
+
+/// What a program runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum System {
+    /// No limit: all data in DRAM.
+    #[value(skip)]
+    Dram,
+    /// nearfar, far on this machine's disk
+    Disk,
+    /// nearfar, far emulated at an eighth of the bandwidth of DRAM
+    Emulated,
+    /// Memory limited by a cgroup, the rest in a swap file
+    Swap,
+    /// Data in a mapped file, page cache limited by a cgroup
+    Mmap,
+}
+
+const SUITE_NOTES: &str = "\
+Results are saved after every run; after Ctrl-C, go on with --resume FILE.
+\"nearfar report FILE\" writes the page again.
+
+The exit status is 1 when a program failed or computed wrong data in all-DRAM
+or under nearfar; a missed target is a result, not a failure.
+
+Examples:
+  nearfar bench suite --quick
+  nearfar bench suite --only triad,fft --ratios 2,4 --systems disk,swap";
 
 /// Replay traces against every eviction policy and against Belady's bound: hits, and bytes read and written
 #[derive(Debug, clap::Args)]

@@ -2,8 +2,12 @@
 //!
 //! Data that are measured are kept run by run; medians, ratios and verdicts are computed from them wherever they are shown.
 
+pub use crate::cli::bench::System;
+
+use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Name of the format, in the field `format`.
 pub const FORMAT: &str = "nearfar-suite";
@@ -27,8 +31,47 @@ pub struct SuiteFile {
     pub settings: SuiteSettings,
     /// Triad in DRAM with all threads, bytes per second; 0 before it is measured.
     pub dram_triad: f64,
+    /// The disk under far, measured between the rounds.
+    #[serde(default)]
+    pub disk: DiskRates,
     /// Works in the order that they ran in.
     pub works: Vec<WorkResults>,
+    /// What is aimed at.
+    #[serde(default)]
+    pub targets: Vec<Target>,
+}
+
+/// A speed that one work should have at one ratio, with the largest number of threads.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct Target {
+    /// Name of the work.
+    pub work: String,
+    /// What it runs on.
+    pub system: System,
+    /// Data by near.
+    pub ratio: f64,
+    /// Least share of the speed in all-DRAM.
+    pub least: f64,
+    /// What others published, in words; may be empty.
+    pub published: String,
+    /// Name of the work whose speed in all-DRAM counts instead of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub against: Option<String>,
+}
+
+/// What came of a target.
+#[derive(Clone, Debug)]
+pub struct Verdict<'a> {
+    /// It.
+    pub target: &'a Target,
+    /// Title of the work.
+    pub title: &'a str,
+    /// Share of the speed in all-DRAM; `None` without figures.
+    pub measured: Option<Spread>,
+    /// Whether it is met; `None` without figures, or when runs were stopped before they could tell.
+    pub met: Option<bool>,
+    /// Why there is no figure, or what the bound says of a target that was missed; may be empty.
+    pub why: String,
 }
 
 /// Where it was measured.
@@ -48,6 +91,19 @@ pub struct SuiteMachine {
     pub far: String,
 }
 
+/// The best that was seen of a disk.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub struct DiskRates {
+    /// Bytes per second, one pass of reads over a file.
+    pub read: f64,
+    /// Bytes per second, one pass of writes.
+    pub write: f64,
+    /// Single pages at random per second, by number of threads that wait for one each.
+    pub pages: BTreeMap<usize, f64>,
+    /// The file system refuses direct I/O: the figures are the page cache's.
+    pub cached: bool,
+}
+
 /// What the points of a suite follow from.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct SuiteSettings {
@@ -65,22 +121,6 @@ pub struct SuiteSettings {
     pub seconds: f64,
 }
 
-/// What a program runs on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "snake_case")]
-pub enum System {
-    /// No limit: all data in DRAM.
-    Dram,
-    /// nearfar, far on this machine's disk
-    Disk,
-    /// nearfar, far emulated at an eighth of the bandwidth of DRAM
-    Emulated,
-    /// Memory limited by a cgroup, the rest in a swap file
-    Swap,
-    /// Data in a mapped file, page cache limited by a cgroup
-    Mmap,
-}
-
 /// One work at one size of data.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct WorkResults {
@@ -92,8 +132,19 @@ pub struct WorkResults {
     pub access: String,
     /// Unit of an operation in the plural: `elements`, `flop`, `updates`.
     pub operation: String,
-    /// Bytes of data, as the work made them.
+    /// Bytes of data, as the suite asked for them.
     pub data_bytes: u64,
+    /// Most bytes of memory that the program had in all-DRAM: what data by near is counted with. 0 before that has run.
+    pub footprint_bytes: u64,
+    /// Operations of a whole repetition; 0 before one was seen.
+    #[serde(default)]
+    pub operations: f64,
+    /// Repetitions of each run, of which the first warms up; 0 before their number was chosen.
+    #[serde(default)]
+    pub repetitions: usize,
+    /// Longest seconds of one repetition.
+    #[serde(default)]
+    pub seconds: f64,
     /// Arithmetic intensity, flop per byte that passes between data and work; 0 where the work is not arithmetic.
     pub intensity: f64,
     /// All that was measured.
@@ -212,14 +263,61 @@ impl System {
     }
 }
 
-impl WorkResults {
-    /// The point of these, if it was begun.
-    pub fn point(&self, system: System, threads: usize, ratio: f64) -> Option<&Point> {
-        self.points.iter().find(|point| point.system == system && point.threads == threads && point.ratio == ratio)
+impl SuiteFile {
+    /// Replaces the file at `path`, making its directory if there is none: it is whole at any moment.
+    pub fn save(&self, path: &Path) -> anyhow::Result<()> {
+        let cannot = || format!("cannot write {}", path.display());
+        if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+            std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+        }
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(".part");
+        std::fs::write(&partial, serde_json::to_string(self).with_context(cannot)? + "\n").with_context(cannot)?;
+        std::fs::rename(&partial, path).with_context(cannot)
     }
 
-    /// Speed at `point` as a share of that in all-DRAM with as many threads: of the medians; its spread is that of the shares run by
-    /// run. `None` where one of them gave no figure, or all-DRAM was stopped.
+    /// Each target, and what came of it.
+    pub fn verdicts(&self) -> Vec<Verdict<'_>> {
+        let threads = self.settings.threads.iter().copied().max().unwrap_or(1);
+        self.targets.iter().filter_map(|target| self.verdict(target, threads)).collect()
+    }
+
+    fn verdict<'a>(&'a self, target: &'a Target, threads: usize) -> Option<Verdict<'a>> {
+        let work = self.works.iter().find(|work| work.name == target.work)?;
+        let point = work.point(target.system, threads, target.ratio);
+        let other = target.against.as_ref().map(|name| self.works.iter().find(|work| work.name == *name));
+        let measured = point.and_then(|point| other.unwrap_or(Some(work))?.efficiency(point));
+        let met = measured.and_then(|share| match share.median >= target.least {
+            // Stopped: the true share is less.
+            true if share.stopped => None,
+            met => Some(met),
+        });
+        let failed = |point: &Point| point.obstacle.clone().or_else(|| point.runs.iter().find_map(|run| run.failed.clone()));
+        let why = match (point, measured) {
+            (None, _) => "not measured yet".to_owned(),
+            (Some(point), None) => failed(point).unwrap_or_else(|| "not measured yet".to_owned()),
+            (Some(Point { bound: Some(bound), .. }), Some(_)) if met == Some(false) && bound.efficiency < target.least => {
+                format!("the bound is {:.0} %", 100.0 * bound.efficiency)
+            }
+            _ => String::new(),
+        };
+        Some(Verdict { target, title: &work.title, measured, met, why })
+    }
+}
+
+impl WorkResults {
+    /// The place of the point of these, if it was begun.
+    pub fn index_of(&self, system: System, threads: usize, ratio: f64) -> Option<usize> {
+        self.points.iter().position(|point| point.system == system && point.threads == threads && point.ratio == ratio)
+    }
+
+    /// The point of these, if it was begun.
+    pub fn point(&self, system: System, threads: usize, ratio: f64) -> Option<&Point> {
+        self.index_of(system, threads, ratio).map(|index| &self.points[index])
+    }
+
+    /// Speed at `point`, of this work or of another one, as a share of this work's in all-DRAM with as many threads: of the medians; its
+    /// spread is that of the shares run by run. `None` where one of them gave no figure, or all-DRAM was stopped.
     pub fn efficiency(&self, point: &Point) -> Option<Spread> {
         let dram = self.point(System::Dram, point.threads, 0.0)?;
         let (ours, all) = (Spread::of(&point.runs, |run| run.rate)?, Spread::of(&dram.runs, |run| run.rate)?);

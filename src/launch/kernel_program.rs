@@ -18,10 +18,13 @@ pub fn find() -> Result<PathBuf, String> {
 }
 
 /// What is read of a report of nearfar-kernel (`--json`), and of other programs that say what it says.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Report {
     /// Seconds to allocate and initialise.
     pub setup_seconds: f64,
+    /// What an operation is, in the plural.
+    #[serde(default)]
+    pub operation: String,
     /// In order.
     pub repetitions: Vec<Repetition>,
     /// `right`, `wrong` or `skipped`.
@@ -31,6 +34,15 @@ pub struct Report {
     /// Times of single operations, where those were taken: (nanoseconds, count), ascending.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latencies: Vec<(u64, u64)>,
+    /// Floating-point operations of one operation; 0 where the work is not arithmetic.
+    #[serde(default)]
+    pub flop_per_operation: f64,
+    /// Most bytes of memory that the process had; 0 where it does not say.
+    #[serde(default)]
+    pub resident_peak_bytes: u64,
+    /// Seconds of parts of the last repetition, where they were taken: (name, seconds).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<(String, f64)>,
 }
 
 /// Seconds of each repetition, from its report; `None`: that is no report.

@@ -53,6 +53,11 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The page about one document.
+pub fn page_about(document: Document) -> String {
+    page::render(&[document], None)
+}
+
 /// A file of any kind that has a place on the page.
 fn document(path: &Path) -> anyhow::Result<Document> {
     if nfprof::is_one(path) {

@@ -58,6 +58,9 @@ pub struct Report {
     pub checksum: u64,
     /// Times of single operations where those were taken: (nanoseconds, count), ascending.
     pub latencies: Vec<(u64, u64)>,
+    /// The most memory that the process had so far, bytes; 0 where the kernel does not tell.
+    #[serde(skip_serializing_if = "is_none")]
+    pub resident_peak_bytes: u64,
     /// Floating-point operations of one operation; 0 where the work is not arithmetic.
     #[serde(skip_serializing_if = "is_zero")]
     pub flop_per_operation: f64,
@@ -133,6 +136,11 @@ fn is_zero(value: &f64) -> bool {
     *value == 0.0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_none(bytes: &u64) -> bool {
+    *bytes == 0
+}
+
 fn hex<S: Serializer>(checksum: &u64, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(&format_args!("{checksum:016x}"))
 }
@@ -156,6 +164,7 @@ mod tests {
             verified: Verified::Right,
             checksum: 0xab,
             latencies: vec![(80, 3)],
+            resident_peak_bytes: 0,
             flop_per_operation: 0.0,
         };
         let right = r#"{"workload":"triad","operation":"elements","placement":"heap","data_bytes":24,"threads":2,"setup_seconds":0.5,"repetitions":[{"seconds":2.0,"bytes":3000000000,"operations":7,"complete":true,"gb_per_s":1.5}],"verify_seconds":0.25,"verified":"right","checksum":"00000000000000ab","latencies":[[80,3]]}"#;

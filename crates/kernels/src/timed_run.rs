@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use crate::report::{Repetition, Report, Verified};
 use crate::thread_team::{self, AfterLimit, Done, Setting, Watch};
+use nearfar_sys::usage::{UsageOf, used};
 
 /// What reading data back gives: (values that are not as expected, digest).
 pub type Checked = (u64, u64);
@@ -93,6 +94,7 @@ impl TimedRun<'_> {
             verified: Verified::of(self.setting.verify || wrong > 0, wrong),
             checksum,
             latencies: Vec::new(),
+            resident_peak_bytes: used(UsageOf::Process).resident_peak,
             flop_per_operation: 0.0,
         }
     }

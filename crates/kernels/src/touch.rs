@@ -41,6 +41,7 @@ pub fn touch(setting: &Setting) -> Result<Report, Error> {
         verified: Verified::Skipped,
         checksum: 0,
         latencies: Vec::new(),
+        resident_peak_bytes: 0,
         flop_per_operation: 0.0,
     })
 }

@@ -1,0 +1,201 @@
+//! One run of one work on one system, by the runner of all benches.
+
+use super::super::case::{Case, Effort, Far, Length, Limit as CaseLimit, Metric, Sizes};
+use super::super::cases::triad;
+use super::super::external::Program;
+use super::super::rival::Rival;
+use super::super::runner::{Run, Runner};
+use super::works::{Repetition as Kind, Work};
+use crate::files::suite::{PointRun, System};
+use crate::sample::{Outcome, median};
+use anyhow::Result;
+use nearfar_kernels::report::Repetition;
+
+/// More operations than any machine does in the time: the clock ends a repetition.
+const ENDLESS: [&str; 2] = ["--ops", "1000000000000"];
+
+/// What a run is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// What it runs on.
+    pub system: System,
+    /// Threads.
+    pub threads: usize,
+    /// Bytes of data that are asked for.
+    pub data_bytes: u64,
+    /// Bytes of near; for all-DRAM the size that tiles are chosen for.
+    pub near_bytes: u64,
+    /// Repetitions, of which the first warms up.
+    pub repetitions: usize,
+    /// Longest seconds of one repetition.
+    pub seconds: f64,
+}
+
+/// The case of one run.
+pub fn case(work: &Work, setting: Setting) -> Case {
+    let sizes = Sizes { data_bytes: setting.data_bytes, near_bytes: setting.near_bytes, effort: Effort::Full };
+    let mut arguments: Vec<String> = work.arguments.iter().map(|&argument| argument.to_owned()).collect();
+    if work.tiled {
+        arguments.extend(["--near".to_owned(), setting.near_bytes.to_string()]);
+    }
+    let clocked = work.repetition == Kind::Clock;
+    if clocked {
+        arguments.extend(ENDLESS.map(str::to_owned));
+    }
+    // By the clock a few seconds tell as much as many; what near holds must settle first.
+    let seconds = if clocked { (setting.seconds / 4.0).clamp(0.5, 3.0) } else { setting.seconds };
+    let length = Length { repetitions: setting.repetitions, seconds: Some(seconds), runs: usize::MAX };
+    Case {
+        title: work.title.to_owned(),
+        program: Program::Kernel,
+        arguments,
+        far: if setting.system == System::Emulated { Far::Emulated } else { Far::Directory },
+        threads: Some(setting.threads),
+        rivals: &[],
+        metric: Metric::OperationsPerS("operations"),
+        fixed_work: !clocked,
+        length,
+        swap_length: length,
+        limit: CaseLimit::None,
+        goals: Vec::new(),
+        ..triad(sizes)
+    }
+}
+
+/// What `system` is called by the runner.
+pub const fn rival(system: System) -> Rival {
+    match system {
+        System::Dram => Rival::Dram,
+        System::Disk | System::Emulated => Rival::Nearfar,
+        System::Swap => Rival::Swap,
+        System::Mmap => Rival::AdvisedFile,
+    }
+}
+
+/// Runs it once. `full_work`: operations of a whole repetition, where they are known: they make a limit of a run that was stopped.
+pub fn run(runner: &Runner, work: &Work, setting: Setting, full_work: Option<f64>) -> Result<(PointRun, Facts)> {
+    let case = case(work, setting);
+    let run = runner.run(&case, rival(setting.system), full_work)?;
+    Ok((figures(&case, &run), Facts::of(&run)))
+}
+
+/// What a run says of the work rather than of its speed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// What an operation is.
+    pub operation: String,
+    /// Flop per byte between data and work.
+    pub intensity: f64,
+    /// Most bytes of memory that the program had.
+    pub footprint_bytes: u64,
+    /// Operations of a whole repetition and its seconds, where one was finished.
+    pub whole: Option<(f64, f64)>,
+}
+
+impl Facts {
+    fn of(run: &Run) -> Self {
+        let Some(report) = &run.report else { return Self::default() };
+        let whole = report.repetitions.iter().rfind(|repetition| repetition.complete);
+        let counted = report.repetitions.last();
+        let intensity = counted
+            .filter(|last| last.bytes > 0)
+            .map(|last| last.operations as f64 * report.flop_per_operation / last.bytes as f64);
+        Self {
+            operation: report.operation.clone(),
+            intensity: intensity.unwrap_or(0.0),
+            // A program that does not say it is watched by its cgroup.
+            footprint_bytes: Some(report.resident_peak_bytes).filter(|&bytes| bytes > 0).or(run.peak_bytes).unwrap_or(0),
+            whole: whole.map(|repetition| (repetition.operations as f64, repetition.seconds)),
+        }
+    }
+}
+
+fn figures(case: &Case, run: &Run) -> PointRun {
+    let seconds_of = |name: &str| run.counter(name).unwrap_or(0) as f64 / 1e9;
+    let measured = PointRun {
+        wall_s: run.seconds,
+        stall_s: seconds_of("stall_ns"),
+        far_s: seconds_of("stall_far_ns"),
+        bytes_in: run.counter("bytes_in").unwrap_or(0),
+        bytes_out: run.counter("bytes_out").unwrap_or(0),
+        checksum: run.checksum(case).unwrap_or_default().to_owned(),
+        ..PointRun::default()
+    };
+    let repetitions = run.report.as_ref().map_or(&[][..], |report| &report.repetitions[..]);
+    // The first one warms up.
+    let counted = if repetitions.len() > 1 { &repetitions[1..] } else { repetitions };
+    let middle = |figure: fn(&Repetition) -> f64| median(&counted.iter().map(figure).collect::<Vec<_>>()).unwrap_or(0.0);
+    let parts = run.report.as_ref().map(|report| report.parts.clone()).unwrap_or_default();
+    match &run.outcome {
+        Outcome::Failed(why) => PointRun { failed: Some(why.clone()), ..measured },
+        Outcome::Value(rate) => {
+            let (seconds, bytes_per_s) = (middle(|one| one.seconds), middle(|one| one.bytes as f64 / one.seconds));
+            PointRun { rate: *rate, seconds, bytes_per_s, parts: parts.into_iter().collect(), ..measured }
+        }
+        // What was done until then went at this rate; the whole repetition may be slower still where its start was what near held.
+        Outcome::Below(rate) => {
+            let cut = repetitions.last();
+            let seconds = cut.map_or(run.seconds, |cut| cut.seconds);
+            let bytes_per_s = cut.map_or(0.0, |cut| cut.bytes as f64 / cut.seconds);
+            PointRun { rate: *rate, seconds, bytes_per_s, stopped: true, ..measured }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::works::WORKS;
+    use super::*;
+    use crate::launch::kernel_program::Report;
+
+    fn setting(system: System) -> Setting {
+        Setting { system, threads: 2, data_bytes: 96 << 20, near_bytes: 32 << 20, repetitions: 2, seconds: 6.0 }
+    }
+
+    fn work(name: &str) -> &'static Work {
+        WORKS.iter().find(|work| work.name == name).expect("a work")
+    }
+
+    #[test]
+    fn tiles_are_for_near_and_clocked_works_end_by_the_clock() {
+        let gemm = case(work("gemm-tiled"), setting(System::Disk));
+        assert_eq!(gemm.arguments, ["gemm", "--near", &(32u64 << 20).to_string()]);
+        let random = case(work("random"), setting(System::Emulated));
+        assert!(random.arguments.contains(&"--ops".to_owned()) && !random.fixed_work && random.far == Far::Emulated);
+        assert_eq!((random.length.seconds, random.length.repetitions), (Some(1.5), 2));
+    }
+
+    #[test]
+    fn figures_are_of_the_repetitions_after_the_first() {
+        let repetition = |seconds, complete| Repetition { seconds, bytes: 300, operations: 100, complete };
+        let report = |repetitions| Report {
+            operation: "elements".to_owned(),
+            repetitions,
+            verified: "right".to_owned(),
+            checksum: "ab".to_owned(),
+            flop_per_operation: 6.0,
+            resident_peak_bytes: 77,
+            ..Report::default()
+        };
+        let stats =
+            serde_json::json!({ "counters": { "stall_ns": 2_000_000_000u64, "stall_far_ns": 500_000_000, "bytes_in": 9 } });
+        let run = |outcome, repetitions| Run {
+            outcome,
+            seconds: 9.0,
+            peak_bytes: Some(5),
+            report: Some(report(repetitions)),
+            stats: Some(stats.clone()),
+        };
+        let case = case(work("triad"), setting(System::Disk));
+        let good = run(Outcome::Value(50.0), vec![repetition(9.0, true), repetition(2.0, true)]);
+        let got = figures(&case, &good);
+        assert_eq!((got.rate, got.seconds, got.bytes_per_s, got.stall_s, got.far_s), (50.0, 2.0, 150.0, 2.0, 0.5));
+        assert_eq!((got.checksum.as_str(), got.bytes_in, got.wall_s, got.stopped), ("ab", 9, 9.0, false));
+        let facts = Facts::of(&good);
+        assert_eq!((facts.intensity, facts.footprint_bytes, facts.whole), (2.0, 77, Some((100.0, 2.0))));
+        let cut = figures(&case, &run(Outcome::Below(3.0), vec![repetition(6.0, false)]));
+        assert!(cut.stopped && cut.rate == 3.0 && cut.seconds == 6.0 && cut.checksum.is_empty());
+        let failed = figures(&case, &run(Outcome::Failed("no".to_owned()), Vec::new()));
+        assert_eq!((failed.failed.as_deref(), failed.rate), (Some("no"), 0.0));
+    }
+}
