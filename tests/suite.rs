@@ -115,7 +115,8 @@ fn what_cannot_be_is_refused_and_nothing_is_left() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
         assert!(text.contains(told), "{arguments:?}: {text}");
     }
-    let mut left: Vec<_> = std::fs::read_dir(&scratch.0).expect("list").map(|entry| entry.expect("an entry").file_name()).collect();
+    let mut left: Vec<_> =
+        std::fs::read_dir(&scratch.0).expect("list").map(|entry| entry.expect("an entry").file_name()).collect();
     left.sort();
     left.retain(|name| *name != "far" && *name != "work");
     assert_eq!(left, ["node.json", "other.json"]);

@@ -132,6 +132,12 @@ pub struct SuiteArgs {
     /// Measure nothing: say what got better or worse from one suite to another, beyond the spread
     #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], conflicts_with_all = ["resume", "quick", "only", "ratios", "threads", "systems", "data", "runs", "seconds", "json"])]
     pub compare: Vec<PathBuf>,
+    /// Measure nothing: print this suite as a Markdown table, of the works that --only names or of all
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["compare", "resume", "quick", "ratios", "threads", "systems", "data", "runs", "seconds", "json"])]
+    pub figures: Option<PathBuf>,
+    /// With --figures: write a chart of it to this file
+    #[arg(long, value_name = "FILE", requires = "figures")]
+    pub svg: Option<PathBuf>,
     /// List the works
     #[arg(long)]
     pub list: bool,

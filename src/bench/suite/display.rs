@@ -82,7 +82,7 @@ fn percent(share: &Spread) -> String {
 }
 
 /// A share in per cent, with as many digits as tell something.
-fn digits(share: f64) -> String {
+pub fn digits(share: f64) -> String {
     let percent = 100.0 * share;
     let places = match percent {
         p if p >= 10.0 => 0,

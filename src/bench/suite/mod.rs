@@ -11,6 +11,7 @@ mod medium;
 mod plan;
 mod display;
 mod compare;
+mod figures;
 
 use super::case::{Case, LEAST_NEAR, Metric};
 use super::conditions::Conditions;
@@ -51,6 +52,14 @@ pub fn run(args: &SuiteArgs) -> Result<ExitCode> {
     }
     if let [old, new] = &args.compare[..] {
         print!("{}", compare::text(&read(old)?, &read(new)?));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(path) = &args.figures {
+        let file = read(path)?;
+        if let Some(svg) = &args.svg {
+            OutputFile::new("--svg", svg.clone())?.write(&figures::svg(&file, &args.only))?;
+        }
+        print!("{}", figures::markdown(&file, &args.only));
         return Ok(ExitCode::SUCCESS);
     }
     let conditions = Conditions::here(&args.far);
