@@ -24,7 +24,7 @@ pub mod thread_team;
 
 pub mod timed_run;
 
-pub mod triad;
+pub mod stream;
 
 pub mod random_updates;
 

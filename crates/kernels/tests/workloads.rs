@@ -8,10 +8,11 @@ use Verified::{Right, Skipped};
 use nearfar_kernels::buffer::Placement;
 use nearfar_kernels::latency::Pages;
 use nearfar_kernels::report::{Report, Traffic, Verified};
+use nearfar_kernels::stream::Operation;
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::{Error, Setting};
 use nearfar_kernels::{btree, chase, churn, columns, compute, fft, gemm, join, latency, lu, objects};
-use nearfar_kernels::{random_updates, sort, sweep, touch, triad, trisolve};
+use nearfar_kernels::{random_updates, sort, stream, sweep, touch, trisolve};
 
 type Workload = fn(&Setting) -> Result<Report, Error>;
 
@@ -76,6 +77,11 @@ const fn swept(name: &'static str, run: Workload, pieces: u64) -> Row {
     Row { same_digest: &[1, 2], ..row(name, run, 3 << 20, pieces) }
 }
 
+/// Elements of arrays of 3 MiB together.
+const fn streamed(name: &'static str, run: Workload, elements: u64, traffic: fn(&Setting) -> Traffic) -> Row {
+    counted(row(name, run, 3 << 20, elements), traffic)
+}
+
 /// Results that are not verified where a repetition was cut off.
 const fn whole_only(row: Row) -> Row {
     Row { cut: Cut::Ends(Skipped), ..row }
@@ -87,7 +93,30 @@ const fn counted(row: Row, traffic: fn(&Setting) -> Traffic) -> Row {
 }
 
 const ROWS: &[Row] = &[
-    counted(row("triad", triad::triad, 3 << 20, 1 << 17), triad::traffic),
+    streamed(
+        "copy",
+        |setting| stream::stream(setting, Operation::Copy),
+        3 << 16,
+        |setting| stream::traffic(setting, Operation::Copy),
+    ),
+    streamed(
+        "scale",
+        |setting| stream::stream(setting, Operation::Scale),
+        3 << 16,
+        |setting| stream::traffic(setting, Operation::Scale),
+    ),
+    streamed(
+        "add",
+        |setting| stream::stream(setting, Operation::Add),
+        1 << 17,
+        |setting| stream::traffic(setting, Operation::Add),
+    ),
+    streamed(
+        "triad",
+        |setting| stream::stream(setting, Operation::Triad),
+        1 << 17,
+        |setting| stream::traffic(setting, Operation::Triad),
+    ),
     swept("strided", |setting| sweep::sweep(setting, STRIDED, false), 384),
     swept("strided-update", |setting| sweep::sweep(setting, STRIDED, true), 384),
     swept("reverse", |setting| sweep::sweep(setting, Order::Reverse, false), 768),

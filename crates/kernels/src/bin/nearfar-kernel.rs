@@ -11,14 +11,15 @@ use std::time::Duration;
 use nearfar_core::units::Bytes;
 use nearfar_kernels::buffer::Placement;
 use nearfar_kernels::report::{Report, Verified};
+use nearfar_kernels::stream::Operation;
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::Setting;
 use nearfar_kernels::{btree, chase, churn, columns, compute, fft, gemm, join, latency, lu, objects};
-use nearfar_kernels::{random_updates, service, sort, sweep, touch, triad, trisolve};
+use nearfar_kernels::{random_updates, service, sort, stream, sweep, touch, trisolve};
 
 const USAGE: &str = "\
 usage: nearfar-kernel WORKLOAD [OPTION...]
-WORKLOAD: triad | strided | reverse | streams | columns | random | chase | objects | gemm | touch | churn | latency
+WORKLOAD: copy | scale | add | triad | strided | reverse | streams | columns | random | chase | objects | gemm | touch | churn | latency
           | compute | fft | lu | trisolve | sort | join | btree
   --bytes SIZE         data, all arrays together (2400M)
   --threads N          threads (all CPUs)
@@ -72,7 +73,10 @@ fn main() -> ExitCode {
         }
     };
     let result = match request.workload.as_str() {
-        "triad" => triad::triad(&request.setting),
+        "copy" => stream::stream(&request.setting, Operation::Copy),
+        "scale" => stream::stream(&request.setting, Operation::Scale),
+        "add" => stream::stream(&request.setting, Operation::Add),
+        "triad" => stream::stream(&request.setting, Operation::Triad),
         "random" => random_updates::random_updates(&request.setting, request.operations),
         "chase" => chase::chase(&request.setting, request.stride, request.operations),
         "gemm" => gemm::gemm(&request.setting, request.near_bytes),
