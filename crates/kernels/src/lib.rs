@@ -26,6 +26,8 @@ pub mod timed_run;
 
 pub mod stream;
 
+pub mod polynomial;
+
 pub mod random_updates;
 
 pub mod chase;

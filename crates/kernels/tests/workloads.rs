@@ -12,7 +12,7 @@ use nearfar_kernels::stream::Operation;
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::{Error, Setting};
 use nearfar_kernels::{btree, chase, churn, columns, compute, fft, gemm, join, latency, lu, objects};
-use nearfar_kernels::{random_updates, sort, stream, sweep, touch, trisolve};
+use nearfar_kernels::{polynomial, random_updates, sort, stream, sweep, touch, trisolve};
 
 type Workload = fn(&Setting) -> Result<Report, Error>;
 
@@ -117,6 +117,10 @@ const ROWS: &[Row] = &[
         1 << 17,
         |setting| stream::traffic(setting, Operation::Triad),
     ),
+    // 2 N for each of half the words.
+    counted(row("polynomial", |setting| polynomial::polynomial(setting, 20), 1 << 20, 40 << 16), |setting| {
+        polynomial::traffic(setting, 20)
+    }),
     swept("strided", |setting| sweep::sweep(setting, STRIDED, false), 384),
     swept("strided-update", |setting| sweep::sweep(setting, STRIDED, true), 384),
     swept("reverse", |setting| sweep::sweep(setting, Order::Reverse, false), 768),

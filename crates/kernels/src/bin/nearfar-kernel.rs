@@ -15,12 +15,12 @@ use nearfar_kernels::stream::Operation;
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::Setting;
 use nearfar_kernels::{btree, chase, churn, columns, compute, fft, gemm, join, latency, lu, objects};
-use nearfar_kernels::{random_updates, service, sort, stream, sweep, touch, trisolve};
+use nearfar_kernels::{polynomial, random_updates, service, sort, stream, sweep, touch, trisolve};
 
 const USAGE: &str = "\
 usage: nearfar-kernel WORKLOAD [OPTION...]
 WORKLOAD: copy | scale | add | triad | strided | reverse | streams | columns | random | chase | objects | gemm | touch | churn | latency
-          | compute | fft | lu | trisolve | sort | join | btree
+          | polynomial | compute | fft | lu | trisolve | sort | join | btree
   --bytes SIZE         data, all arrays together (2400M)
   --threads N          threads (all CPUs)
   --sweeps K           timed repetitions (3)
@@ -31,6 +31,7 @@ WORKLOAD: copy | scale | add | triad | strided | reverse | streams | columns | r
   --update             change what is visited, rather than reading it (strided, reverse, streams)
   --working SIZE       bytes of the pages that latency touches (all)
   --near SIZE          near memory that gemm chooses its tiles for (800M)
+  --degree N           degree of the polynomial, its intensity is N/8 flop per byte (polynomial: 64)
   --mmap-file PATH     place the data in a shared mapping of an unlinked file made at PATH, instead of the heap
   --advised-file PATH  the same, with madvise telling the kernel the access pattern
   --verify full|none   read the data back and check it (full)
@@ -45,6 +46,7 @@ struct Request {
     update: bool,
     working_bytes: usize,
     near_bytes: usize,
+    degree: usize,
     json: bool,
 }
 
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         "scale" => stream::stream(&request.setting, Operation::Scale),
         "add" => stream::stream(&request.setting, Operation::Add),
         "triad" => stream::stream(&request.setting, Operation::Triad),
+        "polynomial" => polynomial::polynomial(&request.setting, request.degree),
         "random" => random_updates::random_updates(&request.setting, request.operations),
         "chase" => chase::chase(&request.setting, request.stride, request.operations),
         "gemm" => gemm::gemm(&request.setting, request.near_bytes),
@@ -130,6 +133,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Request>,
         update: false,
         working_bytes: usize::MAX,
         near_bytes: 800 << 20,
+        degree: 64,
         json: false,
     };
     while let Some(option) = arguments.next() {
@@ -160,6 +164,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Request>,
             "--stride" => request.stride = size()?,
             "--streams" => request.streams = count()?,
             "--working" => request.working_bytes = size()?,
+            "--degree" => request.degree = count()?,
             "--near" => request.near_bytes = size()?,
             "--advised-file" => request.setting.placement = Placement::AdvisedFile(PathBuf::from(&value)),
             "--mmap-file" => request.setting.placement = Placement::MappedFile(PathBuf::from(&value)),
