@@ -36,6 +36,8 @@ pub mod gemm_tile;
 
 pub mod gemm;
 
+pub mod gemm_plain;
+
 pub mod touch;
 
 pub mod sweep;
@@ -44,7 +46,15 @@ pub mod columns;
 
 pub mod fft;
 
+pub mod lu_tile;
+
+pub mod lu_matrix;
+
 pub mod lu;
+
+pub mod lu_columns;
+
+pub mod lu_tiled;
 
 pub mod trisolve;
 

@@ -11,7 +11,9 @@ use nearfar_kernels::report::{Report, Traffic, Verified};
 use nearfar_kernels::stream::Operation;
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::{Error, Setting};
-use nearfar_kernels::{btree, chase, churn, columns, compute, fft, gemm, join, latency, lu, objects};
+use nearfar_kernels::{
+    btree, chase, churn, columns, compute, fft, gemm, gemm_plain, join, latency, lu, lu_columns, lu_tiled, objects,
+};
 use nearfar_kernels::{polynomial, random_updates, sort, stream, sweep, touch, trisolve};
 
 type Workload = fn(&Setting) -> Result<Report, Error>;
@@ -132,9 +134,18 @@ const ROWS: &[Row] = &[
     counted(whole_only(row("gemm", |setting| gemm::gemm(setting, 360_000), 1_080_000, 2 * 288 * 288 * 288)), |setting| {
         gemm::traffic(setting, 360_000)
     }),
+    // Twelve rows of 496 values and as many rows of B.
+    counted(whole_only(row("gemm-plain", gemm_plain::gemm_plain, 1 << 20, 2 * 12 * 496 * 496)), gemm_plain::traffic),
     counted(whole_only(Row { same_digest: &[1, 2, 3, 100], ..row("fft", fft::fft, 3 << 20, 3 << 17) }), fft::traffic),
     // n (n - 1) / 2 + n (n - 1) (2 n - 1) / 3, for n of 320.
     whole_only(row("lu", lu::lu, 1 << 20, 320 * 319 / 2 + 320 * 319 * 639 / 3)),
+    // Eight columns of 360 divided, and as many times the rest updated.
+    counted(whole_only(row("lu-columns", lu_columns::lu_columns, 1 << 20, 2_025_012)), lu_columns::traffic),
+    // As lu: five by five tiles of one block each.
+    counted(
+        whole_only(row("lu-tiled", |setting| lu_tiled::lu_tiled(setting, 400_000), 1 << 20, 320 * 319 / 2 + 320 * 319 * 639 / 3)),
+        |setting| lu_tiled::traffic(setting, 400_000),
+    ),
     // Rows of 168 bytes, and a word more per thread.
     own(row("trisolve", trisolve::trisolve, 18_000 * 168 + 3 * 8, 2 * 18_000)),
     row("sort", sort::sort, 1 << 20, 1 << 17),

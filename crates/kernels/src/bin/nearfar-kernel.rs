@@ -14,13 +14,15 @@ use nearfar_kernels::report::{Report, Verified};
 use nearfar_kernels::stream::Operation;
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::Setting;
-use nearfar_kernels::{btree, chase, churn, columns, compute, fft, gemm, join, latency, lu, objects};
+use nearfar_kernels::{
+    btree, chase, churn, columns, compute, fft, gemm, gemm_plain, join, latency, lu, lu_columns, lu_tiled, objects,
+};
 use nearfar_kernels::{polynomial, random_updates, service, sort, stream, sweep, touch, trisolve};
 
 const USAGE: &str = "\
 usage: nearfar-kernel WORKLOAD [OPTION...]
 WORKLOAD: copy | scale | add | triad | strided | reverse | streams | columns | random | chase | objects | gemm | touch | churn | latency
-          | polynomial | compute | fft | lu | trisolve | sort | join | btree
+          | polynomial | compute | fft | gemm-plain | lu | lu-columns | lu-tiled | trisolve | sort | join | btree
   --bytes SIZE         data, all arrays together (2400M)
   --threads N          threads (all CPUs)
   --sweeps K           timed repetitions (3)
@@ -30,7 +32,7 @@ WORKLOAD: copy | scale | add | triad | strided | reverse | streams | columns | r
   --streams N          streams that take turns (streams: 8)
   --update             change what is visited, rather than reading it (strided, reverse, streams)
   --working SIZE       bytes of the pages that latency touches (all)
-  --near SIZE          near memory that gemm chooses its tiles for (800M)
+  --near SIZE          near memory that tiles are chosen for (gemm, lu-tiled: 800M)
   --degree N           degree of the polynomial, its intensity is N/8 flop per byte (polynomial: 64)
   --mmap-file PATH     place the data in a shared mapping of an unlinked file made at PATH, instead of the heap
   --advised-file PATH  the same, with madvise telling the kernel the access pattern
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
         "random" => random_updates::random_updates(&request.setting, request.operations),
         "chase" => chase::chase(&request.setting, request.stride, request.operations),
         "gemm" => gemm::gemm(&request.setting, request.near_bytes),
+        "gemm-plain" => gemm_plain::gemm_plain(&request.setting),
         "touch" => touch::touch(&request.setting),
         "strided" => sweep::sweep(&request.setting, Order::Strided(request.stride), request.update),
         "reverse" => sweep::sweep(&request.setting, Order::Reverse, request.update),
@@ -90,6 +93,8 @@ fn main() -> ExitCode {
         "columns" => columns::columns(&request.setting),
         "fft" => fft::fft(&request.setting),
         "lu" => lu::lu(&request.setting),
+        "lu-columns" => lu_columns::lu_columns(&request.setting),
+        "lu-tiled" => lu_tiled::lu_tiled(&request.setting, request.near_bytes),
         "trisolve" => trisolve::trisolve(&request.setting),
         "sort" => sort::sort(&request.setting),
         "join" => join::join(&request.setting),
