@@ -68,6 +68,10 @@ pub mod join;
 
 pub mod btree;
 
+pub mod skewed_graph;
+
+pub mod bfs;
+
 pub mod churn;
 
 pub mod latency;

@@ -12,7 +12,7 @@ use nearfar_kernels::stream::Operation;
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::{Error, Setting};
 use nearfar_kernels::{
-    btree, chase, churn, columns, compute, fft, gemm, gemm_plain, join, latency, lu, lu_columns, lu_tiled, objects,
+    bfs, btree, chase, churn, columns, compute, fft, gemm, gemm_plain, join, latency, lu, lu_columns, lu_tiled, objects,
 };
 use nearfar_kernels::{polynomial, random_updates, sort, stream, sweep, touch, trisolve};
 
@@ -149,6 +149,8 @@ const ROWS: &[Row] = &[
     // Rows of 168 bytes, and a word more per thread.
     own(row("trisolve", trisolve::trisolve, 18_000 * 168 + 3 * 8, 2 * 18_000)),
     row("sort", sort::sort, 1 << 20, 1 << 17),
+    // Sixteen edges for each 80 bytes.
+    counted(whole_only(row("bfs", bfs::bfs, 1 << 20, (1 << 20) / 80 / 64 * 64 * 16)), bfs::traffic),
     // Six rows in every 18 words.
     own(row("join", join::join, 2 << 20, (2 << 20) / 144 * 6)),
     own(row("compute", |setting| compute::compute(setting, OPS), 0, OPS)),

@@ -15,14 +15,14 @@ use nearfar_kernels::stream::Operation;
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::Setting;
 use nearfar_kernels::{
-    btree, chase, churn, columns, compute, fft, gemm, gemm_plain, join, latency, lu, lu_columns, lu_tiled, objects,
+    bfs, btree, chase, churn, columns, compute, fft, gemm, gemm_plain, join, latency, lu, lu_columns, lu_tiled, objects,
 };
 use nearfar_kernels::{polynomial, random_updates, service, sort, stream, sweep, touch, trisolve};
 
 const USAGE: &str = "\
 usage: nearfar-kernel WORKLOAD [OPTION...]
 WORKLOAD: copy | scale | add | triad | strided | reverse | streams | columns | random | chase | objects | gemm | touch | churn | latency
-          | polynomial | compute | fft | gemm-plain | lu | lu-columns | lu-tiled | trisolve | sort | join | btree
+          | polynomial | compute | fft | gemm-plain | lu | lu-columns | lu-tiled | trisolve | sort | join | btree | bfs
   --bytes SIZE         data, all arrays together (2400M)
   --threads N          threads (all CPUs)
   --sweeps K           timed repetitions (3)
@@ -99,6 +99,7 @@ fn main() -> ExitCode {
         "sort" => sort::sort(&request.setting),
         "join" => join::join(&request.setting),
         "btree" => btree::btree(&request.setting, request.operations),
+        "bfs" => bfs::bfs(&request.setting),
         "objects" => objects::objects(&request.setting, request.operations),
         "compute" => compute::compute(&request.setting, request.operations),
         "churn" => churn::churn(&request.setting, request.operations),
