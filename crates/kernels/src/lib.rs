@@ -24,7 +24,9 @@ pub mod thread_team;
 
 pub mod timed_run;
 
-pub mod triad;
+pub mod stream;
+
+pub mod polynomial;
 
 pub mod random_updates;
 
@@ -34,6 +36,8 @@ pub mod gemm_tile;
 
 pub mod gemm;
 
+pub mod gemm_plain;
+
 pub mod touch;
 
 pub mod sweep;
@@ -42,7 +46,15 @@ pub mod columns;
 
 pub mod fft;
 
+pub mod lu_tile;
+
+pub mod lu_matrix;
+
 pub mod lu;
+
+pub mod lu_columns;
+
+pub mod lu_tiled;
 
 pub mod trisolve;
 
@@ -55,6 +67,10 @@ pub mod sort;
 pub mod join;
 
 pub mod btree;
+
+pub mod skewed_graph;
+
+pub mod bfs;
 
 pub mod churn;
 

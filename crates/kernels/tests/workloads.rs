@@ -8,10 +8,13 @@ use Verified::{Right, Skipped};
 use nearfar_kernels::buffer::Placement;
 use nearfar_kernels::latency::Pages;
 use nearfar_kernels::report::{Report, Traffic, Verified};
+use nearfar_kernels::stream::Operation;
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::{Error, Setting};
-use nearfar_kernels::{btree, chase, churn, columns, compute, fft, gemm, join, latency, lu, objects};
-use nearfar_kernels::{random_updates, sort, sweep, touch, triad, trisolve};
+use nearfar_kernels::{
+    bfs, btree, chase, churn, columns, compute, fft, gemm, gemm_plain, join, latency, lu, lu_columns, lu_tiled, objects,
+};
+use nearfar_kernels::{polynomial, random_updates, sort, stream, sweep, touch, trisolve};
 
 type Workload = fn(&Setting) -> Result<Report, Error>;
 
@@ -76,6 +79,11 @@ const fn swept(name: &'static str, run: Workload, pieces: u64) -> Row {
     Row { same_digest: &[1, 2], ..row(name, run, 3 << 20, pieces) }
 }
 
+/// Elements of arrays of 3 MiB together.
+const fn streamed(name: &'static str, run: Workload, elements: u64, traffic: fn(&Setting) -> Traffic) -> Row {
+    counted(row(name, run, 3 << 20, elements), traffic)
+}
+
 /// Results that are not verified where a repetition was cut off.
 const fn whole_only(row: Row) -> Row {
     Row { cut: Cut::Ends(Skipped), ..row }
@@ -87,7 +95,34 @@ const fn counted(row: Row, traffic: fn(&Setting) -> Traffic) -> Row {
 }
 
 const ROWS: &[Row] = &[
-    counted(row("triad", triad::triad, 3 << 20, 1 << 17), triad::traffic),
+    streamed(
+        "copy",
+        |setting| stream::stream(setting, Operation::Copy),
+        3 << 16,
+        |setting| stream::traffic(setting, Operation::Copy),
+    ),
+    streamed(
+        "scale",
+        |setting| stream::stream(setting, Operation::Scale),
+        3 << 16,
+        |setting| stream::traffic(setting, Operation::Scale),
+    ),
+    streamed(
+        "add",
+        |setting| stream::stream(setting, Operation::Add),
+        1 << 17,
+        |setting| stream::traffic(setting, Operation::Add),
+    ),
+    streamed(
+        "triad",
+        |setting| stream::stream(setting, Operation::Triad),
+        1 << 17,
+        |setting| stream::traffic(setting, Operation::Triad),
+    ),
+    // 2 N for each of half the words.
+    counted(row("polynomial", |setting| polynomial::polynomial(setting, 20), 1 << 20, 40 << 16), |setting| {
+        polynomial::traffic(setting, 20)
+    }),
     swept("strided", |setting| sweep::sweep(setting, STRIDED, false), 384),
     swept("strided-update", |setting| sweep::sweep(setting, STRIDED, true), 384),
     swept("reverse", |setting| sweep::sweep(setting, Order::Reverse, false), 768),
@@ -99,12 +134,23 @@ const ROWS: &[Row] = &[
     counted(whole_only(row("gemm", |setting| gemm::gemm(setting, 360_000), 1_080_000, 2 * 288 * 288 * 288)), |setting| {
         gemm::traffic(setting, 360_000)
     }),
+    // Twelve rows of 496 values and as many rows of B.
+    counted(whole_only(row("gemm-plain", gemm_plain::gemm_plain, 1 << 20, 2 * 12 * 496 * 496)), gemm_plain::traffic),
     counted(whole_only(Row { same_digest: &[1, 2, 3, 100], ..row("fft", fft::fft, 3 << 20, 3 << 17) }), fft::traffic),
     // n (n - 1) / 2 + n (n - 1) (2 n - 1) / 3, for n of 320.
     whole_only(row("lu", lu::lu, 1 << 20, 320 * 319 / 2 + 320 * 319 * 639 / 3)),
+    // Eight columns of 360 divided, and as many times the rest updated.
+    counted(whole_only(row("lu-columns", lu_columns::lu_columns, 1 << 20, 2_025_012)), lu_columns::traffic),
+    // As lu: five by five tiles of one block each.
+    counted(
+        whole_only(row("lu-tiled", |setting| lu_tiled::lu_tiled(setting, 400_000), 1 << 20, 320 * 319 / 2 + 320 * 319 * 639 / 3)),
+        |setting| lu_tiled::traffic(setting, 400_000),
+    ),
     // Rows of 168 bytes, and a word more per thread.
     own(row("trisolve", trisolve::trisolve, 18_000 * 168 + 3 * 8, 2 * 18_000)),
     row("sort", sort::sort, 1 << 20, 1 << 17),
+    // Sixteen edges for each 80 bytes.
+    counted(whole_only(row("bfs", bfs::bfs, 1 << 20, (1 << 20) / 80 / 64 * 64 * 16)), bfs::traffic),
     // Six rows in every 18 words.
     own(row("join", join::join, 2 << 20, (2 << 20) / 144 * 6)),
     own(row("compute", |setting| compute::compute(setting, OPS), 0, OPS)),

@@ -11,15 +11,18 @@ use std::time::Duration;
 use nearfar_core::units::Bytes;
 use nearfar_kernels::buffer::Placement;
 use nearfar_kernels::report::{Report, Verified};
+use nearfar_kernels::stream::Operation;
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::Setting;
-use nearfar_kernels::{btree, chase, churn, columns, compute, fft, gemm, join, latency, lu, objects};
-use nearfar_kernels::{random_updates, service, sort, sweep, touch, triad, trisolve};
+use nearfar_kernels::{
+    bfs, btree, chase, churn, columns, compute, fft, gemm, gemm_plain, join, latency, lu, lu_columns, lu_tiled, objects,
+};
+use nearfar_kernels::{polynomial, random_updates, service, sort, stream, sweep, touch, trisolve};
 
 const USAGE: &str = "\
 usage: nearfar-kernel WORKLOAD [OPTION...]
-WORKLOAD: triad | strided | reverse | streams | columns | random | chase | objects | gemm | touch | churn | latency
-          | compute | fft | lu | trisolve | sort | join | btree
+WORKLOAD: copy | scale | add | triad | strided | reverse | streams | columns | random | chase | objects | gemm | touch | churn | latency
+          | polynomial | compute | fft | gemm-plain | lu | lu-columns | lu-tiled | trisolve | sort | join | btree | bfs
   --bytes SIZE         data, all arrays together (2400M)
   --threads N          threads (all CPUs)
   --sweeps K           timed repetitions (3)
@@ -29,7 +32,8 @@ WORKLOAD: triad | strided | reverse | streams | columns | random | chase | objec
   --streams N          streams that take turns (streams: 8)
   --update             change what is visited, rather than reading it (strided, reverse, streams)
   --working SIZE       bytes of the pages that latency touches (all)
-  --near SIZE          near memory that gemm chooses its tiles for (800M)
+  --near SIZE          near memory that tiles are chosen for (gemm, lu-tiled: 800M)
+  --degree N           degree of the polynomial, its intensity is N/8 flop per byte (polynomial: 64)
   --mmap-file PATH     place the data in a shared mapping of an unlinked file made at PATH, instead of the heap
   --advised-file PATH  the same, with madvise telling the kernel the access pattern
   --verify full|none   read the data back and check it (full)
@@ -44,6 +48,7 @@ struct Request {
     update: bool,
     working_bytes: usize,
     near_bytes: usize,
+    degree: usize,
     json: bool,
 }
 
@@ -72,10 +77,15 @@ fn main() -> ExitCode {
         }
     };
     let result = match request.workload.as_str() {
-        "triad" => triad::triad(&request.setting),
+        "copy" => stream::stream(&request.setting, Operation::Copy),
+        "scale" => stream::stream(&request.setting, Operation::Scale),
+        "add" => stream::stream(&request.setting, Operation::Add),
+        "triad" => stream::stream(&request.setting, Operation::Triad),
+        "polynomial" => polynomial::polynomial(&request.setting, request.degree),
         "random" => random_updates::random_updates(&request.setting, request.operations),
         "chase" => chase::chase(&request.setting, request.stride, request.operations),
         "gemm" => gemm::gemm(&request.setting, request.near_bytes),
+        "gemm-plain" => gemm_plain::gemm_plain(&request.setting),
         "touch" => touch::touch(&request.setting),
         "strided" => sweep::sweep(&request.setting, Order::Strided(request.stride), request.update),
         "reverse" => sweep::sweep(&request.setting, Order::Reverse, request.update),
@@ -83,10 +93,13 @@ fn main() -> ExitCode {
         "columns" => columns::columns(&request.setting),
         "fft" => fft::fft(&request.setting),
         "lu" => lu::lu(&request.setting),
+        "lu-columns" => lu_columns::lu_columns(&request.setting),
+        "lu-tiled" => lu_tiled::lu_tiled(&request.setting, request.near_bytes),
         "trisolve" => trisolve::trisolve(&request.setting),
         "sort" => sort::sort(&request.setting),
         "join" => join::join(&request.setting),
         "btree" => btree::btree(&request.setting, request.operations),
+        "bfs" => bfs::bfs(&request.setting),
         "objects" => objects::objects(&request.setting, request.operations),
         "compute" => compute::compute(&request.setting, request.operations),
         "churn" => churn::churn(&request.setting, request.operations),
@@ -126,6 +139,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Request>,
         update: false,
         working_bytes: usize::MAX,
         near_bytes: 800 << 20,
+        degree: 64,
         json: false,
     };
     while let Some(option) = arguments.next() {
@@ -156,6 +170,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Request>,
             "--stride" => request.stride = size()?,
             "--streams" => request.streams = count()?,
             "--working" => request.working_bytes = size()?,
+            "--degree" => request.degree = count()?,
             "--near" => request.near_bytes = size()?,
             "--advised-file" => request.setting.placement = Placement::AdvisedFile(PathBuf::from(&value)),
             "--mmap-file" => request.setting.placement = Placement::MappedFile(PathBuf::from(&value)),
