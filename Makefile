@@ -6,7 +6,7 @@ CARGO ?= cargo
 NEARFAR := target/release/nearfar
 PREFIX ?= /usr/local
 
-.PHONY: all build demo test bench truth verify misses check loom fuzz soak docs messages install clean
+.PHONY: all build demo test bench truth verify misses check loom fuzz soak docs figures messages install clean
 
 all: build
 
@@ -70,6 +70,12 @@ soak: build
 docs: build
 	$(NEARFAR) man docs/reference/man
 	NEARFAR_BLESS=1 $(CARGO) test --release --bin nearfar the_document_lists_the_counters
+
+# The table and the picture of speed in README.md, from the suite in docs/results.
+FIGURES := triad,poly-1024,gemm-tiled,lu-tiled,fft,md,qft,random
+figures: build
+	$(NEARFAR) bench suite --figures docs/results/suite.json --only $(FIGURES) --svg docs/results/suite.svg >target/figures.md
+	sed -i -e '/^<!-- figures -->$$/,/^<!-- end of figures -->$$/{//!d}' -e '/^<!-- figures -->$$/r target/figures.md' README.md
 
 # Every text that a user can get, to be read in one go.
 messages:
