@@ -40,7 +40,11 @@ pub mod sweep;
 
 pub mod columns;
 
+pub mod fft_lines;
+
 pub mod fft;
+
+pub mod fft_blocked;
 
 pub mod lu;
 

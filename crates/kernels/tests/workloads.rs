@@ -10,7 +10,7 @@ use nearfar_kernels::latency::Pages;
 use nearfar_kernels::report::{Report, Traffic, Verified};
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::{Error, Setting};
-use nearfar_kernels::{btree, chase, churn, columns, compute, fft, gemm, join, latency, lu, objects};
+use nearfar_kernels::{btree, chase, churn, columns, compute, fft, fft_blocked, gemm, join, latency, lu, objects};
 use nearfar_kernels::{random_updates, sort, sweep, touch, triad, trisolve};
 
 type Workload = fn(&Setting) -> Result<Report, Error>;
@@ -100,6 +100,10 @@ const ROWS: &[Row] = &[
         gemm::traffic(setting, 360_000)
     }),
     counted(whole_only(Row { same_digest: &[1, 2, 3, 100], ..row("fft", fft::fft, 3 << 20, 3 << 17) }), fft::traffic),
+    counted(
+        whole_only(Row { same_digest: &[1, 2, 3, 100], ..row("fft-blocked", fft_blocked::fft_blocked, 3 << 20, 3 << 17) }),
+        fft_blocked::traffic,
+    ),
     // n (n - 1) / 2 + n (n - 1) (2 n - 1) / 3, for n of 320.
     whole_only(row("lu", lu::lu, 1 << 20, 320 * 319 / 2 + 320 * 319 * 639 / 3)),
     // Rows of 168 bytes, and a word more per thread.

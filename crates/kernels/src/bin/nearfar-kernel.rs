@@ -13,13 +13,13 @@ use nearfar_kernels::buffer::Placement;
 use nearfar_kernels::report::{Report, Verified};
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::Setting;
-use nearfar_kernels::{btree, chase, churn, columns, compute, fft, gemm, join, latency, lu, objects};
+use nearfar_kernels::{btree, chase, churn, columns, compute, fft, fft_blocked, gemm, join, latency, lu, objects};
 use nearfar_kernels::{random_updates, service, sort, sweep, touch, triad, trisolve};
 
 const USAGE: &str = "\
 usage: nearfar-kernel WORKLOAD [OPTION...]
 WORKLOAD: triad | strided | reverse | streams | columns | random | chase | objects | gemm | touch | churn | latency
-          | compute | fft | lu | trisolve | sort | join | btree
+          | compute | fft | fft-blocked | lu | trisolve | sort | join | btree
   --bytes SIZE         data, all arrays together (2400M)
   --threads N          threads (all CPUs)
   --sweeps K           timed repetitions (3)
@@ -82,6 +82,7 @@ fn main() -> ExitCode {
         "streams" => sweep::sweep(&request.setting, Order::Streams(request.streams), request.update),
         "columns" => columns::columns(&request.setting),
         "fft" => fft::fft(&request.setting),
+        "fft-blocked" => fft_blocked::fft_blocked(&request.setting),
         "lu" => lu::lu(&request.setting),
         "trisolve" => trisolve::trisolve(&request.setting),
         "sort" => sort::sort(&request.setting),
