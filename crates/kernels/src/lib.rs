@@ -46,6 +46,12 @@ pub mod fft;
 
 pub mod fft_blocked;
 
+pub mod state_vector;
+
+pub mod qft;
+
+pub mod circuit;
+
 pub mod lu;
 
 pub mod trisolve;

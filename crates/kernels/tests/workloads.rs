@@ -10,8 +10,10 @@ use nearfar_kernels::latency::Pages;
 use nearfar_kernels::report::{Report, Traffic, Verified};
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::{Error, Setting};
-use nearfar_kernels::{btree, chase, churn, columns, compute, fft, fft_blocked, gemm, join, latency, lu, objects};
-use nearfar_kernels::{random_updates, sort, sweep, touch, triad, trisolve};
+use nearfar_kernels::{
+    btree, chase, churn, circuit, columns, compute, fft, fft_blocked, gemm, join, latency, lu, objects,
+};
+use nearfar_kernels::{qft, random_updates, sort, sweep, touch, triad, trisolve};
 
 type Workload = fn(&Setting) -> Result<Report, Error>;
 
@@ -104,6 +106,8 @@ const ROWS: &[Row] = &[
         whole_only(Row { same_digest: &[1, 2, 3, 100], ..row("fft-blocked", fft_blocked::fft_blocked, 3 << 20, 3 << 17) }),
         fft_blocked::traffic,
     ),
+    counted(whole_only(row("qft", qft::qft, 3 << 20, 9 * (17 << 17))), qft::traffic),
+    counted(whole_only(row("circuit", circuit::circuit, 3 << 20, (16 * 14 + 8 / 2) << 17)), circuit::traffic),
     // n (n - 1) / 2 + n (n - 1) (2 n - 1) / 3, for n of 320.
     whole_only(row("lu", lu::lu, 1 << 20, 320 * 319 / 2 + 320 * 319 * 639 / 3)),
     // Rows of 168 bytes, and a word more per thread.

@@ -13,13 +13,15 @@ use nearfar_kernels::buffer::Placement;
 use nearfar_kernels::report::{Report, Verified};
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::Setting;
-use nearfar_kernels::{btree, chase, churn, columns, compute, fft, fft_blocked, gemm, join, latency, lu, objects};
-use nearfar_kernels::{random_updates, service, sort, sweep, touch, triad, trisolve};
+use nearfar_kernels::{
+    btree, chase, churn, circuit, columns, compute, fft, fft_blocked, gemm, join, latency, lu, objects,
+};
+use nearfar_kernels::{qft, random_updates, service, sort, sweep, touch, triad, trisolve};
 
 const USAGE: &str = "\
 usage: nearfar-kernel WORKLOAD [OPTION...]
 WORKLOAD: triad | strided | reverse | streams | columns | random | chase | objects | gemm | touch | churn | latency
-          | compute | fft | fft-blocked | lu | trisolve | sort | join | btree
+          | compute | fft | fft-blocked | qft | circuit | lu | trisolve | sort | join | btree
   --bytes SIZE         data, all arrays together (2400M)
   --threads N          threads (all CPUs)
   --sweeps K           timed repetitions (3)
@@ -83,6 +85,8 @@ fn main() -> ExitCode {
         "columns" => columns::columns(&request.setting),
         "fft" => fft::fft(&request.setting),
         "fft-blocked" => fft_blocked::fft_blocked(&request.setting),
+        "qft" => qft::qft(&request.setting),
+        "circuit" => circuit::circuit(&request.setting),
         "lu" => lu::lu(&request.setting),
         "trisolve" => trisolve::trisolve(&request.setting),
         "sort" => sort::sort(&request.setting),
