@@ -52,6 +52,12 @@ pub mod qft;
 
 pub mod circuit;
 
+pub mod gaussians;
+
+pub mod fock_sums;
+
+pub mod integrals;
+
 pub mod lu;
 
 pub mod trisolve;

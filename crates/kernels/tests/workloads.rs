@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use Verified::{Right, Skipped};
 use nearfar_kernels::buffer::Placement;
+use nearfar_kernels::integrals::Source::{Direct, Stored};
 use nearfar_kernels::latency::Pages;
 use nearfar_kernels::report::{Report, Traffic, Verified};
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::{Error, Setting};
 use nearfar_kernels::{
-    btree, chase, churn, circuit, columns, compute, fft, fft_blocked, gemm, join, latency, lu, objects,
+    btree, chase, churn, circuit, columns, compute, fft, fft_blocked, gemm, integrals, join, latency, lu, objects,
 };
 use nearfar_kernels::{qft, random_updates, sort, sweep, touch, triad, trisolve};
 
@@ -108,6 +109,14 @@ const ROWS: &[Row] = &[
     ),
     counted(whole_only(row("qft", qft::qft, 3 << 20, 9 * (17 << 17))), qft::traffic),
     counted(whole_only(row("circuit", circuit::circuit, 3 << 20, (16 * 14 + 8 / 2) << 17)), circuit::traffic),
+    // As many as 435 pairs of 29 functions have.
+    counted(whole_only(row("integrals", |setting| integrals::integrals(setting, Stored), 1 << 20, 435 * 436 / 2)), |setting| {
+        integrals::traffic(setting, Stored)
+    }),
+    counted(
+        whole_only(row("integrals-direct", |setting| integrals::integrals(setting, Direct), 1 << 20, 435 * 436 / 2)),
+        |setting| integrals::traffic(setting, Direct),
+    ),
     // n (n - 1) / 2 + n (n - 1) (2 n - 1) / 3, for n of 320.
     whole_only(row("lu", lu::lu, 1 << 20, 320 * 319 / 2 + 320 * 319 * 639 / 3)),
     // Rows of 168 bytes, and a word more per thread.

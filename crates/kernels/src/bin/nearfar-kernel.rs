@@ -10,18 +10,19 @@ use std::time::Duration;
 
 use nearfar_core::units::Bytes;
 use nearfar_kernels::buffer::Placement;
+use nearfar_kernels::integrals::Source;
 use nearfar_kernels::report::{Report, Verified};
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::Setting;
 use nearfar_kernels::{
-    btree, chase, churn, circuit, columns, compute, fft, fft_blocked, gemm, join, latency, lu, objects,
+    btree, chase, churn, circuit, columns, compute, fft, fft_blocked, gemm, integrals, join, latency, lu, objects,
 };
 use nearfar_kernels::{qft, random_updates, service, sort, sweep, touch, triad, trisolve};
 
 const USAGE: &str = "\
 usage: nearfar-kernel WORKLOAD [OPTION...]
 WORKLOAD: triad | strided | reverse | streams | columns | random | chase | objects | gemm | touch | churn | latency
-          | compute | fft | fft-blocked | qft | circuit | lu | trisolve | sort | join | btree
+          | compute | fft | fft-blocked | qft | circuit | integrals | lu | trisolve | sort | join | btree
   --bytes SIZE         data, all arrays together (2400M)
   --threads N          threads (all CPUs)
   --sweeps K           timed repetitions (3)
@@ -30,6 +31,7 @@ WORKLOAD: triad | strided | reverse | streams | columns | random | chase | objec
   --stride SIZE        bytes from one place to the next (strided, chase, latency: 4096)
   --streams N          streams that take turns (streams: 8)
   --update             change what is visited, rather than reading it (strided, reverse, streams)
+  --stored, --direct   compute integrals once and keep them, or anew in every repetition (integrals: --stored)
   --working SIZE       bytes of the pages that latency touches (all)
   --near SIZE          near memory that gemm chooses its tiles for (800M)
   --mmap-file PATH     place the data in a shared mapping of an unlinked file made at PATH, instead of the heap
@@ -44,6 +46,7 @@ struct Request {
     stride: usize,
     streams: usize,
     update: bool,
+    source: Source,
     working_bytes: usize,
     near_bytes: usize,
     json: bool,
@@ -87,6 +90,7 @@ fn main() -> ExitCode {
         "fft-blocked" => fft_blocked::fft_blocked(&request.setting),
         "qft" => qft::qft(&request.setting),
         "circuit" => circuit::circuit(&request.setting),
+        "integrals" => integrals::integrals(&request.setting, request.source),
         "lu" => lu::lu(&request.setting),
         "trisolve" => trisolve::trisolve(&request.setting),
         "sort" => sort::sort(&request.setting),
@@ -129,6 +133,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Request>,
         stride: 4096,
         streams: 8,
         update: false,
+        source: Source::Stored,
         working_bytes: usize::MAX,
         near_bytes: 800 << 20,
         json: false,
@@ -140,6 +145,10 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Request>,
         }
         if option == "--update" {
             request.update = true;
+            continue;
+        }
+        if option == "--stored" || option == "--direct" {
+            request.source = if option == "--direct" { Source::Direct } else { Source::Stored };
             continue;
         }
         if option == "--help" || option == "-h" {
