@@ -58,6 +58,12 @@ pub mod fock_sums;
 
 pub mod integrals;
 
+pub mod complex_tile;
+
+pub mod tall_matrices;
+
+pub mod planewave;
+
 pub mod lu;
 
 pub mod trisolve;

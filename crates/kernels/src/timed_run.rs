@@ -94,6 +94,7 @@ impl TimedRun<'_> {
             checksum,
             latencies: Vec::new(),
             flop_per_operation: 0.0,
+            parts: Vec::new(),
         }
     }
 }

@@ -42,5 +42,6 @@ pub fn touch(setting: &Setting) -> Result<Report, Error> {
         checksum: 0,
         latencies: Vec::new(),
         flop_per_operation: 0.0,
+        parts: Vec::new(),
     })
 }

@@ -14,7 +14,7 @@ use nearfar_kernels::thread_team::{Error, Setting};
 use nearfar_kernels::{
     btree, chase, churn, circuit, columns, compute, fft, fft_blocked, gemm, integrals, join, latency, lu, objects,
 };
-use nearfar_kernels::{qft, random_updates, sort, sweep, touch, triad, trisolve};
+use nearfar_kernels::{planewave, qft, random_updates, sort, sweep, touch, triad, trisolve};
 
 type Workload = fn(&Setting) -> Result<Report, Error>;
 
@@ -116,6 +116,16 @@ const ROWS: &[Row] = &[
     counted(
         whole_only(row("integrals-direct", |setting| integrals::integrals(setting, Direct), 1 << 20, 435 * 436 / 2)),
         |setting| integrals::traffic(setting, Direct),
+    ),
+    // 47 bands of 1024 points, in blocks of 16, 16 and 15.
+    counted(
+        whole_only(row(
+            "planewave",
+            planewave::planewave,
+            1 << 20,
+            47 * 1024 * (6 * 50 / 3 + 8 + 16 * 16) + 16 * 1024 * (256 + 512 + 15 * 47),
+        )),
+        planewave::traffic,
     ),
     // n (n - 1) / 2 + n (n - 1) (2 n - 1) / 3, for n of 320.
     whole_only(row("lu", lu::lu, 1 << 20, 320 * 319 / 2 + 320 * 319 * 639 / 3)),

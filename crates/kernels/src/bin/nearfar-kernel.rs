@@ -17,12 +17,12 @@ use nearfar_kernels::thread_team::Setting;
 use nearfar_kernels::{
     btree, chase, churn, circuit, columns, compute, fft, fft_blocked, gemm, integrals, join, latency, lu, objects,
 };
-use nearfar_kernels::{qft, random_updates, service, sort, sweep, touch, triad, trisolve};
+use nearfar_kernels::{planewave, qft, random_updates, service, sort, sweep, touch, triad, trisolve};
 
 const USAGE: &str = "\
 usage: nearfar-kernel WORKLOAD [OPTION...]
 WORKLOAD: triad | strided | reverse | streams | columns | random | chase | objects | gemm | touch | churn | latency
-          | compute | fft | fft-blocked | qft | circuit | integrals | lu | trisolve | sort | join | btree
+          | compute | fft | fft-blocked | qft | circuit | integrals | planewave | lu | trisolve | sort | join | btree
   --bytes SIZE         data, all arrays together (2400M)
   --threads N          threads (all CPUs)
   --sweeps K           timed repetitions (3)
@@ -91,6 +91,7 @@ fn main() -> ExitCode {
         "qft" => qft::qft(&request.setting),
         "circuit" => circuit::circuit(&request.setting),
         "integrals" => integrals::integrals(&request.setting, request.source),
+        "planewave" => planewave::planewave(&request.setting),
         "lu" => lu::lu(&request.setting),
         "trisolve" => trisolve::trisolve(&request.setting),
         "sort" => sort::sort(&request.setting),
@@ -205,6 +206,9 @@ fn readable(report: &Report) -> String {
             report.operation,
             if repetition.complete { "" } else { ", ended by the time limit" }
         );
+    }
+    for (part, seconds) in &report.parts {
+        text += &format!("     {part}: {seconds:.4} s\n");
     }
     match report.verified {
         Verified::Right => {
