@@ -4,7 +4,7 @@
 //! Gates act in place on 2^n amplitudes in the order in which they come: each is a pass over all memory, in two streams that are 2^t
 //! apart for qubit t, and a controlled sign visits the quarter of the amplitudes with both qubits set. Nothing is done for locality:
 //! no reordering of qubits, no gates together. Intensity: 14 flop for the 32 bytes of an amplitude that is rotated, 2 where its sign
-//! is turned, so nearly 0.42 of the whole. Repetitions apply the same gates; taking all of them back must give the first state.
+//! is turned, which is 0.40 for the whole circuit. Repetitions apply the same gates; taking all of them back must give the first state.
 
 use crate::report::{Report, Traffic, Verified};
 use crate::state_vector::{Amplitude, State, first_amplitude, qubits_of, times, turned};

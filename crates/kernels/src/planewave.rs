@@ -4,8 +4,8 @@
 //! A repetition is a step of imaginary time (split operator, Feit and Fleck): half the kinetic factor, to real space, the potential,
 //! back, half the kinetic factor; then the non-local part. Bands are the data, each a cube of points, and are walked in order, but for
 //! the orthogonalisation, whose step for each block of bands goes over all bands before it: with n blocks, some n / 2 passes for the
-//! inner products and as many for the update. Intensity of a band of N points: 10 log2 N for 40 bytes of a point in the transforms, and
-//! about 4 per byte and band of a block (16) in the products: flop grow with bands squared, and so do bytes.
+//! inner products and as many for the update. Intensity: for N points, 10 log2 N + 8 flop for 40 bytes of each in the transforms, and in
+//! the products up to 8 flop per byte, since a number of 16 bytes meets the 16 bands of a block with 8 flop each.
 
 use std::time::Instant;
 
