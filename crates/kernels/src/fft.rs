@@ -1,98 +1,14 @@
 //! 3-D Fourier transform of complex f64, in place, axis after axis: one walk along memory, one across rows, one across whole planes.
 //!
-//! A batch of adjacent lines is gathered into a small workspace, transformed there and scattered back, as blocked FFT libraries do.
 //! Repetitions go forth and back by turns, so that the initial data must come out again. A line's arithmetic is the same whichever
 //! thread does it: results are the same to the last bit. Does not keep a plane's first two axes together: each is a pass of its own.
 
-use std::f64::consts::TAU;
-use std::ops::Range;
-
 use crate::buffer::Buffer;
+use crate::fft_lines::{Cell, Direction, POINT, Shape, across, across_rows, along_rows, initial, wrong_values};
 use crate::mapped_file::Pattern;
 use crate::report::{Report, Traffic, Verified};
 use crate::thread_team::{self, AfterLimit, Error, Setting};
 use crate::timed_run::{Setup, digest};
-use nearfar_core::random_numbers::mix;
-
-/// Lines gathered at a time: two cache lines of points.
-const BATCH: usize = 8;
-
-/// Numbers per point: real and imaginary part.
-const POINT: usize = 2;
-
-/// How far a value (they are in -1..1) may be off after transforms forth and back.
-const TOLERANCE: f64 = 1e-9;
-
-/// One place in each of a batch of lines: real parts, imaginary parts.
-type Cell = ([f64; BATCH], [f64; BATCH]);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Direction {
-    Forth,
-    Back,
-}
-
-/// Powers of two, at least [`BATCH`]; the first axis is the one along memory, and none is longer.
-struct Shape {
-    edges: [usize; 3],
-    /// `exp(-i TAU k / edges[0])` for the first half turn.
-    twiddles: Vec<(f64, f64)>,
-}
-
-impl Shape {
-    /// The largest that takes at most `bytes`, as near to a cube as can be.
-    fn new(bytes: usize) -> Self {
-        let points = (bytes / size_of::<[f64; POINT]>()).max(BATCH.pow(3)).ilog2();
-        let edges = [2, 1, 0].map(|more| 1 << ((points + more) / 3));
-        let angle = |k: usize| TAU * k as f64 / edges[0] as f64;
-        Self { edges, twiddles: (0..edges[0] / 2).map(|k| (angle(k).cos(), -angle(k).sin())).collect() }
-    }
-
-    /// Of one point taken through one axis, the mean of the axes: a line of n points takes 5 n log2 n, the count that all use.
-    fn flop_per_point(&self) -> f64 {
-        self.edges.iter().map(|edge| 5.0 * f64::from(edge.ilog2())).sum::<f64>() / 3.0
-    }
-
-    fn points(&self) -> usize {
-        self.edges.iter().product()
-    }
-
-    /// Transforms a batch of lines of `cells.len()` points that stand in bit-reversed order.
-    fn lines(&self, cells: &mut [Cell], direction: Direction) {
-        let mut half = 1;
-        while half < cells.len() {
-            let stride = self.edges[0] / 2 / half;
-            for group in cells.chunks_exact_mut(2 * half) {
-                let (low, high) = group.split_at_mut(half);
-                for ((a, b), &(re, im)) in low.iter_mut().zip(high).zip(self.twiddles.iter().step_by(stride)) {
-                    butterfly(a, b, re, if direction == Direction::Forth { im } else { -im });
-                }
-            }
-            half *= 2;
-        }
-        if direction == Direction::Back {
-            // A power of two: exact.
-            let scale = 1.0 / cells.len() as f64;
-            cells.iter_mut().for_each(|(re, im)| re.iter_mut().chain(im).for_each(|value| *value *= scale));
-        }
-    }
-}
-
-fn butterfly(a: &mut Cell, b: &mut Cell, re: f64, im: f64) {
-    for line in 0..BATCH {
-        let (b_re, b_im) = (b.0[line] * re - b.1[line] * im, b.0[line] * im + b.1[line] * re);
-        (b.0[line], b.1[line]) = (a.0[line] - b_re, a.1[line] - b_im);
-        (a.0[line], a.1[line]) = (a.0[line] + b_re, a.1[line] + b_im);
-    }
-}
-
-fn initial(index: usize) -> f64 {
-    (mix(index as u64) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
-}
-
-const fn reversed(index: usize, len: usize) -> usize {
-    index.reverse_bits() >> (usize::BITS - len.ilog2())
-}
 
 /// Transforms `setting.repetitions` times, forth and back by turns, an array of at most `setting.data_bytes` with edges that are powers
 /// of two (and at least 8 KiB). An operation is one point taken through one axis; its traffic is 32 bytes, 16 read and 16 written.
@@ -191,62 +107,10 @@ fn transform(
     points + done.into_iter().sum::<usize>() as u64
 }
 
-/// The first axis: a batch is as many whole rows.
-fn along_rows(shape: &Shape, plane: &mut [f64], space: &mut [Cell], direction: Direction) {
-    let row = shape.edges[0];
-    let cells = &mut space[..row];
-    for rows in plane.chunks_exact_mut(BATCH * POINT * row) {
-        for (line, values) in rows.chunks_exact(POINT * row).enumerate() {
-            for (place, point) in values.chunks_exact(POINT).enumerate() {
-                let cell = &mut cells[reversed(place, row)];
-                (cell.0[line], cell.1[line]) = (point[0], point[1]);
-            }
-        }
-        shape.lines(cells, direction);
-        for (line, values) in rows.chunks_exact_mut(POINT * row).enumerate() {
-            for (point, cell) in values.chunks_exact_mut(POINT).zip(&*cells) {
-                (point[0], point[1]) = (cell.0[line], cell.1[line]);
-            }
-        }
-    }
-}
-
-/// The second axis.
-fn across_rows(shape: &Shape, plane: &mut [f64], space: &mut [Cell], direction: Direction) {
-    let len = POINT * shape.edges[0];
-    let mut rows: Vec<_> = plane.chunks_exact_mut(len).collect();
-    across(shape, &mut rows, 0..len, space, direction);
-}
-
-/// Lines of which every strip holds one point, at a place in `range`: a batch is as many adjacent points of every strip.
-fn across(shape: &Shape, strips: &mut [&mut [f64]], range: Range<usize>, space: &mut [Cell], direction: Direction) {
-    let cells = &mut space[..strips.len()];
-    for start in range.step_by(POINT * BATCH) {
-        let batch = start..start + POINT * BATCH;
-        for (place, strip) in strips.iter().enumerate() {
-            let (re, im) = &mut cells[reversed(place, strips.len())];
-            for (line, point) in strip[batch.clone()].chunks_exact(POINT).enumerate() {
-                (re[line], im[line]) = (point[0], point[1]);
-            }
-        }
-        shape.lines(cells, direction);
-        for (strip, (re, im)) in strips.iter_mut().zip(&*cells) {
-            for (line, point) in strip[batch.clone()].chunks_exact_mut(POINT).enumerate() {
-                (point[0], point[1]) = (re[line], im[line]);
-            }
-        }
-    }
-}
-
-/// Values that are not what they were at first. Written so that a NaN is wrong.
-fn wrong_values(first: usize, part: &[f64]) -> u64 {
-    let right = part.iter().enumerate().filter(|(offset, value)| (**value - initial(first + offset)).abs() <= TOLERANCE);
-    (part.len() - right.count()) as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::f64::consts::TAU;
 
     #[test]
     fn the_transform_is_the_sum_that_defines_it() {
@@ -267,14 +131,5 @@ mod tests {
             let at = POINT * ((z * 16 + y) * 16 + x);
             assert!((data[at] - re).abs() < 1e-9 && (data[at + 1] - im).abs() < 1e-9, "{x} {y} {z}");
         }
-    }
-
-    #[test]
-    fn a_wrong_value_is_told() {
-        let mut part: Vec<f64> = (100..200).map(initial).collect();
-        assert_eq!(wrong_values(100, &part), 0);
-        part[17] = f64::from_bits(part[17].to_bits() ^ 1 << 40);
-        part[30] = f64::NAN;
-        assert_eq!(wrong_values(100, &part), 2);
     }
 }

@@ -44,11 +44,33 @@ pub mod sweep;
 
 pub mod columns;
 
+pub mod fft_lines;
+
 pub mod fft;
 
 pub mod lu_tile;
 
 pub mod lu_matrix;
+
+pub mod fft_blocked;
+
+pub mod state_vector;
+
+pub mod qft;
+
+pub mod circuit;
+
+pub mod gaussians;
+
+pub mod fock_sums;
+
+pub mod integrals;
+
+pub mod complex_tile;
+
+pub mod tall_matrices;
+
+pub mod planewave;
 
 pub mod lu;
 

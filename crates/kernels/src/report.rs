@@ -64,6 +64,9 @@ pub struct Report {
     /// Floating-point operations of one operation; 0 where the work is not arithmetic.
     #[serde(skip_serializing_if = "is_zero")]
     pub flop_per_operation: f64,
+    /// Wall seconds of the parts of the last repetition, by name in order; empty where a repetition has no parts.
+    #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<(&'static str, f64)>,
 }
 
 /// What one whole repetition moves and computes, by the formula of its workload: tests hold it against what the run counted.
@@ -131,6 +134,10 @@ fn with_rates<S: Serializer>(repetitions: &[Repetition], to: S) -> Result<S::Ok,
     to.collect_seq(repetitions.iter().map(|repetition| Rated { repetition, gb_per_s: repetition.gb_per_s() }))
 }
 
+fn as_map<S: Serializer>(parts: &Vec<(&'static str, f64)>, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(parts.iter().copied())
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_zero(value: &f64) -> bool {
     *value == 0.0
@@ -166,6 +173,7 @@ mod tests {
             latencies: vec![(80, 3)],
             resident_peak_bytes: 0,
             flop_per_operation: 0.0,
+            parts: Vec::new(),
         };
         let right = r#"{"workload":"triad","operation":"elements","placement":"heap","data_bytes":24,"threads":2,"setup_seconds":0.5,"repetitions":[{"seconds":2.0,"bytes":3000000000,"operations":7,"complete":true,"gb_per_s":1.5}],"verify_seconds":0.25,"verified":"right","checksum":"00000000000000ab","latencies":[[80,3]]}"#;
         assert_eq!(report.to_json(), right);
@@ -173,5 +181,7 @@ mod tests {
             report.verified = verified;
             assert_eq!(report.to_json(), right.replace(r#""right""#, text));
         }
+        report.parts = vec![("fft", 0.5)];
+        assert!(report.to_json().ends_with(r#","parts":{"fft":0.5}}"#));
     }
 }

@@ -96,6 +96,7 @@ impl TimedRun<'_> {
             latencies: Vec::new(),
             resident_peak_bytes: used(UsageOf::Process).resident_peak,
             flop_per_operation: 0.0,
+            parts: Vec::new(),
         }
     }
 }

@@ -43,5 +43,6 @@ pub fn touch(setting: &Setting) -> Result<Report, Error> {
         latencies: Vec::new(),
         resident_peak_bytes: 0,
         flop_per_operation: 0.0,
+        parts: Vec::new(),
     })
 }

@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use Verified::{Right, Skipped};
 use nearfar_kernels::buffer::Placement;
+use nearfar_kernels::integrals::Source::{Direct, Stored};
 use nearfar_kernels::latency::Pages;
 use nearfar_kernels::report::{Report, Traffic, Verified};
 use nearfar_kernels::stream::Operation;
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::{Error, Setting};
 use nearfar_kernels::{
-    bfs, btree, chase, churn, columns, compute, fft, gemm, gemm_plain, join, latency, lu, lu_columns, lu_tiled, objects,
+    bfs, btree, chase, churn, circuit, columns, compute, fft, fft_blocked, gemm, gemm_plain, integrals, join, latency, lu,
+    lu_columns, lu_tiled, objects, planewave, polynomial, qft, random_updates, sort, stream, sweep, touch, trisolve,
 };
-use nearfar_kernels::{polynomial, random_updates, sort, stream, sweep, touch, trisolve};
 
 type Workload = fn(&Setting) -> Result<Report, Error>;
 
@@ -137,6 +138,30 @@ const ROWS: &[Row] = &[
     // Twelve rows of 496 values and as many rows of B.
     counted(whole_only(row("gemm-plain", gemm_plain::gemm_plain, 1 << 20, 2 * 12 * 496 * 496)), gemm_plain::traffic),
     counted(whole_only(Row { same_digest: &[1, 2, 3, 100], ..row("fft", fft::fft, 3 << 20, 3 << 17) }), fft::traffic),
+    counted(
+        whole_only(Row { same_digest: &[1, 2, 3, 100], ..row("fft-blocked", fft_blocked::fft_blocked, 3 << 20, 3 << 17) }),
+        fft_blocked::traffic,
+    ),
+    counted(whole_only(row("qft", qft::qft, 3 << 20, 9 * (17 << 17))), qft::traffic),
+    counted(whole_only(row("circuit", circuit::circuit, 3 << 20, (16 * 14 + 8 / 2) << 17)), circuit::traffic),
+    // As many as 435 pairs of 29 functions have.
+    counted(whole_only(row("integrals", |setting| integrals::integrals(setting, Stored), 1 << 20, 435 * 436 / 2)), |setting| {
+        integrals::traffic(setting, Stored)
+    }),
+    counted(
+        whole_only(row("integrals-direct", |setting| integrals::integrals(setting, Direct), 1 << 20, 435 * 436 / 2)),
+        |setting| integrals::traffic(setting, Direct),
+    ),
+    // 47 bands of 1024 points, in blocks of 16, 16 and 15.
+    counted(
+        whole_only(row(
+            "planewave",
+            planewave::planewave,
+            1 << 20,
+            47 * 1024 * (6 * 50 / 3 + 8 + 16 * 16) + 16 * 1024 * (256 + 512 + 15 * 47),
+        )),
+        planewave::traffic,
+    ),
     // n (n - 1) / 2 + n (n - 1) (2 n - 1) / 3, for n of 320.
     whole_only(row("lu", lu::lu, 1 << 20, 320 * 319 / 2 + 320 * 319 * 639 / 3)),
     // Eight columns of 360 divided, and as many times the rest updated.

@@ -10,19 +10,21 @@ use std::time::Duration;
 
 use nearfar_core::units::Bytes;
 use nearfar_kernels::buffer::Placement;
+use nearfar_kernels::integrals::Source;
 use nearfar_kernels::report::{Report, Verified};
 use nearfar_kernels::stream::Operation;
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::Setting;
 use nearfar_kernels::{
-    bfs, btree, chase, churn, columns, compute, fft, gemm, gemm_plain, join, latency, lu, lu_columns, lu_tiled, objects,
+    bfs, btree, chase, churn, circuit, columns, compute, fft, fft_blocked, gemm, gemm_plain, integrals, join, latency, lu,
+    lu_columns, lu_tiled, objects, planewave, polynomial, qft, random_updates, service, sort, stream, sweep, touch, trisolve,
 };
-use nearfar_kernels::{polynomial, random_updates, service, sort, stream, sweep, touch, trisolve};
 
 const USAGE: &str = "\
 usage: nearfar-kernel WORKLOAD [OPTION...]
-WORKLOAD: copy | scale | add | triad | strided | reverse | streams | columns | random | chase | objects | gemm | touch | churn | latency
-          | polynomial | compute | fft | gemm-plain | lu | lu-columns | lu-tiled | trisolve | sort | join | btree | bfs
+WORKLOAD: copy | scale | add | triad | strided | reverse | streams | columns | random | chase | objects | gemm | touch
+          | churn | latency | polynomial | compute | fft | gemm-plain | lu | lu-columns | lu-tiled | trisolve | sort
+          | join | btree | bfs | fft-blocked | qft | circuit | integrals | planewave
   --bytes SIZE         data, all arrays together (2400M)
   --threads N          threads (all CPUs)
   --sweeps K           timed repetitions (3)
@@ -31,6 +33,7 @@ WORKLOAD: copy | scale | add | triad | strided | reverse | streams | columns | r
   --stride SIZE        bytes from one place to the next (strided, chase, latency: 4096)
   --streams N          streams that take turns (streams: 8)
   --update             change what is visited, rather than reading it (strided, reverse, streams)
+  --stored, --direct   compute integrals once and keep them, or anew in every repetition (integrals: --stored)
   --working SIZE       bytes of the pages that latency touches (all)
   --near SIZE          near memory that tiles are chosen for (gemm, lu-tiled: 800M)
   --degree N           degree of the polynomial, its intensity is N/8 flop per byte (polynomial: 64)
@@ -46,6 +49,7 @@ struct Request {
     stride: usize,
     streams: usize,
     update: bool,
+    source: Source,
     working_bytes: usize,
     near_bytes: usize,
     degree: usize,
@@ -92,6 +96,11 @@ fn main() -> ExitCode {
         "streams" => sweep::sweep(&request.setting, Order::Streams(request.streams), request.update),
         "columns" => columns::columns(&request.setting),
         "fft" => fft::fft(&request.setting),
+        "fft-blocked" => fft_blocked::fft_blocked(&request.setting),
+        "qft" => qft::qft(&request.setting),
+        "circuit" => circuit::circuit(&request.setting),
+        "integrals" => integrals::integrals(&request.setting, request.source),
+        "planewave" => planewave::planewave(&request.setting),
         "lu" => lu::lu(&request.setting),
         "lu-columns" => lu_columns::lu_columns(&request.setting),
         "lu-tiled" => lu_tiled::lu_tiled(&request.setting, request.near_bytes),
@@ -137,6 +146,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Request>,
         stride: 4096,
         streams: 8,
         update: false,
+        source: Source::Stored,
         working_bytes: usize::MAX,
         near_bytes: 800 << 20,
         degree: 64,
@@ -149,6 +159,10 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Request>,
         }
         if option == "--update" {
             request.update = true;
+            continue;
+        }
+        if option == "--stored" || option == "--direct" {
+            request.source = if option == "--direct" { Source::Direct } else { Source::Stored };
             continue;
         }
         if option == "--help" || option == "-h" {
@@ -206,6 +220,9 @@ fn readable(report: &Report) -> String {
             report.operation,
             if repetition.complete { "" } else { ", ended by the time limit" }
         );
+    }
+    for (part, seconds) in &report.parts {
+        text += &format!("     {part}: {seconds:.4} s\n");
     }
     match report.verified {
         Verified::Right => {
