@@ -46,6 +46,12 @@ pub mod lu;
 
 pub mod trisolve;
 
+pub mod spectral_element;
+
+pub mod spectral_mesh;
+
+pub mod spectral;
+
 pub mod object_store;
 
 pub mod objects;

@@ -11,7 +11,7 @@ use nearfar_kernels::report::{Report, Traffic, Verified};
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::{Error, Setting};
 use nearfar_kernels::{btree, chase, churn, columns, compute, fft, gemm, join, latency, lu, objects};
-use nearfar_kernels::{random_updates, sort, sweep, touch, triad, trisolve};
+use nearfar_kernels::{random_updates, sort, spectral, sweep, touch, triad, trisolve};
 
 type Workload = fn(&Setting) -> Result<Report, Error>;
 
@@ -104,6 +104,8 @@ const ROWS: &[Row] = &[
     whole_only(row("lu", lu::lu, 1 << 20, 320 * 319 / 2 + 320 * 319 * 639 / 3)),
     // Rows of 168 bytes, and a word more per thread.
     own(row("trisolve", trisolve::trisolve, 18_000 * 168 + 3 * 8, 2 * 18_000)),
+    // 2 x 2 x 6 elements with 44 pairs of neighbours.
+    counted(whole_only(row("spectral", spectral::spectral, 1 << 20, 4 * (24 * 62_544 + 44 * 64) + 24 * 1616)), spectral::traffic),
     row("sort", sort::sort, 1 << 20, 1 << 17),
     // Six rows in every 18 words.
     own(row("join", join::join, 2 << 20, (2 << 20) / 144 * 6)),
