@@ -52,6 +52,10 @@ pub mod spectral_mesh;
 
 pub mod spectral;
 
+pub mod su3_matrix;
+
+pub mod su3;
+
 pub mod object_store;
 
 pub mod objects;
