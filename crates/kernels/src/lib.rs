@@ -56,6 +56,8 @@ pub mod su3_matrix;
 
 pub mod su3;
 
+pub mod hydro;
+
 pub mod object_store;
 
 pub mod objects;
