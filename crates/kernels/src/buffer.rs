@@ -36,6 +36,7 @@ mod sealed {
     impl Sealed for f64 {}
     impl Sealed for f32 {}
     impl Sealed for u64 {}
+    impl Sealed for u32 {}
     impl Sealed for u8 {}
 }
 
@@ -44,6 +45,7 @@ pub trait Number: sealed::Sealed + Copy + Default + Send + Sync + 'static {}
 impl Number for f64 {}
 impl Number for f32 {}
 impl Number for u64 {}
+impl Number for u32 {}
 impl Number for u8 {}
 
 /// A fixed number of `T`, all zero at first.

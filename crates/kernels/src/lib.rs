@@ -58,6 +58,12 @@ pub mod su3;
 
 pub mod hydro;
 
+pub mod md_box;
+
+pub mod md_pairs;
+
+pub mod md;
+
 pub mod object_store;
 
 pub mod objects;
