@@ -64,6 +64,14 @@ pub mod md_pairs;
 
 pub mod md;
 
+pub mod cholesky_tree;
+
+pub mod cholesky_matrix;
+
+pub mod cholesky_front;
+
+pub mod cholesky;
+
 pub mod object_store;
 
 pub mod objects;

@@ -10,7 +10,7 @@ use nearfar_kernels::latency::Pages;
 use nearfar_kernels::report::{Report, Traffic, Verified};
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::{Error, Setting};
-use nearfar_kernels::{btree, chase, churn, columns, compute, fft, gemm, hydro, join, latency, lu, md, objects};
+use nearfar_kernels::{btree, chase, cholesky, churn, columns, compute, fft, gemm, hydro, join, latency, lu, md, objects};
 use nearfar_kernels::{random_updates, sort, spectral, su3, sweep, touch, triad, trisolve};
 
 type Workload = fn(&Setting) -> Result<Report, Error>;
@@ -112,6 +112,8 @@ const ROWS: &[Row] = &[
     counted(whole_only(row("hydro", hydro::hydro, 1 << 20, 2 * 16 * 29 * ((4 * 28 + 1) * 73 + 28 * 35))), hydro::traffic),
     // 8 x 8 x 9 unit cells of four atoms.
     whole_only(row("md", md::md, 1 << 20, 6 * 2304)),
+    // As counted by the formula.
+    counted(whole_only(row("cholesky", cholesky::cholesky, 1 << 20, 5_013_880)), cholesky::traffic),
     row("sort", sort::sort, 1 << 20, 1 << 17),
     // Six rows in every 18 words.
     own(row("join", join::join, 2 << 20, (2 << 20) / 144 * 6)),

@@ -13,14 +13,14 @@ use nearfar_kernels::buffer::Placement;
 use nearfar_kernels::report::{Report, Verified};
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::Setting;
-use nearfar_kernels::{btree, chase, churn, columns, compute, fft, gemm, hydro, join, latency, lu, md, objects};
+use nearfar_kernels::{btree, chase, cholesky, churn, columns, compute, fft, gemm, hydro, join, latency, lu, md, objects};
 use nearfar_kernels::{random_updates, service, sort, spectral, su3, sweep, touch, triad, trisolve};
 
 const USAGE: &str = "\
 usage: nearfar-kernel WORKLOAD [OPTION...]
 WORKLOAD: triad | strided | reverse | streams | columns | random | chase | objects | gemm | touch | churn | latency
           | compute | fft | lu | trisolve | sort | join | btree
-          | spectral | su3 | hydro | md
+          | spectral | su3 | hydro | md | cholesky
   --bytes SIZE         data, all arrays together (2400M)
   --threads N          threads (all CPUs)
   --sweeps K           timed repetitions (3)
@@ -89,6 +89,7 @@ fn main() -> ExitCode {
         "su3" => su3::su3(&request.setting),
         "hydro" => hydro::hydro(&request.setting),
         "md" => md::md(&request.setting),
+        "cholesky" => cholesky::cholesky(&request.setting),
         "sort" => sort::sort(&request.setting),
         "join" => join::join(&request.setting),
         "btree" => btree::btree(&request.setting, request.operations),
