@@ -224,13 +224,13 @@ fn flux_through<const AXIS: usize>(left: &Cells, right: &Cells) -> Cells {
 fn wrong_values(setting: &Setting, grid: Grid, odd: &[f64], even: &mut [f64]) -> u64 {
     let parts = thread_team::map(setting.split(even, grid.row_values()), |(first, part)| {
         let (mut wrong, mut sums) = (0, Vec::new());
-        for (row, values) in part.chunks_exact(grid.row_values()).zip(first / grid.row_values()..).map(|(part, row)| (row, part))
-        {
+        for (row, values) in (first / grid.row_values()..).zip(part.chunks_exact(grid.row_values())) {
             if row % SAMPLE == 0 {
                 for (x, z, y) in (0..grid.groups * LANES).map(|x| (x, row / grid.rows, row % grid.rows)) {
                     let expected = by_definition(grid, odd, [x, y, z]);
                     let got = cell(cells(values), x);
-                    wrong += (0..VALUES).filter(|&kind| !((got[kind] - expected[kind]).abs() <= TOLERANCE)).count() as u64;
+                    let right = got.iter().zip(expected).filter(|(got, expected)| (*got - expected).abs() <= TOLERANCE);
+                    wrong += (VALUES - right.count()) as u64;
                 }
             }
             let mut sum = [0.0; VALUES];

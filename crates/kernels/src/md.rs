@@ -228,8 +228,9 @@ impl Atoms {
                 let start = used;
                 for (bin, shift) in the_box.around(the_box.bin_of(places[atom])) {
                     let seen_from = std::array::from_fn(|axis| places[atom][axis] - shift[axis]);
-                    for other in starts[bin] as usize..starts[bin + 1] as usize {
-                        if distance(seen_from, places[other]) < REACH * REACH && other != atom {
+                    let others = starts[bin] as usize..starts[bin + 1] as usize;
+                    for (other, &place) in others.clone().zip(&places[others]) {
+                        if distance(seen_from, place) < REACH * REACH && other != atom {
                             match list.get_mut(used) {
                                 Some(place) => *place = other as u32,
                                 None => work.overflows += 1,
@@ -305,12 +306,11 @@ impl Atoms {
         });
         let count = places.len() as f64;
         let sums = || results.iter().flat_map(|(_, sums)| sums);
-        let kept =
-            (0..3).filter(|&axis| sums().map(|(velocity, _)| velocity[axis]).sum::<f64>().abs() <= MOMENTUM_TOLERANCE * count);
-        let wrong_momenta = 3 - kept.count() as u64;
+        let total = |axis: usize| sums().map(|(velocity, _)| velocity[axis]).sum::<f64>();
+        let kept = (0..3).filter(|&axis| total(axis).abs() <= MOMENTUM_TOLERANCE * count);
         let mean = sums().map(|(_, energy)| energy).sum::<f64>() / count;
-        let wrong_energy = u64::from(!((mean - first_energy(the_box)).abs() <= ENERGY_TOLERANCE));
-        results.iter().map(|(wrong, _)| wrong).sum::<u64>() + wrong_momenta + wrong_energy
+        let energy_kept = (mean - first_energy(the_box)).abs() <= ENERGY_TOLERANCE;
+        results.iter().map(|(wrong, _)| wrong).sum::<u64>() + (3 - kept.count() as u64) + u64::from(!energy_kept)
     }
 }
 

@@ -223,14 +223,13 @@ fn wrong_values(setting: &Setting, lattice: Lattice, made: &mut [f64], even: &[f
     // Of the source and the result of one and of all applications: (real, imaginary) part of the product, and squared length.
     let product = |with: &[f64]| {
         let (mut re, mut im, mut length) = (0.0, 0.0, 0.0);
-        for (row, with) in with.as_chunks::<{ ROW * VECTOR }>().0.iter().enumerate() {
-            for k in 0..with.len() {
-                let source = source_at(row * ROW * VECTOR + k);
-                let partner = source_at(row * ROW * VECTOR + (k / ROW ^ 1) * ROW + k % ROW);
-                re += source * with[k];
-                im += if k / ROW % 2 == 0 { -partner * with[k] } else { partner * with[k] };
-                length += with[k] * with[k];
-            }
+        for (index, value) in with.iter().enumerate() {
+            // Real and imaginary parts stand in lanes by turns.
+            let (lane, site) = (index / ROW, index % ROW);
+            let other = source_at((lane ^ 1) * ROW + site);
+            re += source_at(index) * value;
+            im += if lane.is_multiple_of(2) { -other * value } else { other * value };
+            length += value * value;
         }
         (re, im, length)
     };
