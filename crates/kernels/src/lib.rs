@@ -80,6 +80,32 @@ pub mod lu_tiled;
 
 pub mod trisolve;
 
+pub mod spectral_element;
+
+pub mod spectral_mesh;
+
+pub mod spectral;
+
+pub mod su3_matrix;
+
+pub mod su3;
+
+pub mod hydro;
+
+pub mod md_box;
+
+pub mod md_pairs;
+
+pub mod md;
+
+pub mod cholesky_tree;
+
+pub mod cholesky_matrix;
+
+pub mod cholesky_front;
+
+pub mod cholesky;
+
 pub mod object_store;
 
 pub mod objects;

@@ -13,8 +13,9 @@ use nearfar_kernels::stream::Operation;
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::{Error, Setting};
 use nearfar_kernels::{
-    bfs, btree, chase, churn, circuit, columns, compute, fft, fft_blocked, gemm, gemm_plain, integrals, join, latency, lu,
-    lu_columns, lu_tiled, objects, planewave, polynomial, qft, random_updates, sort, stream, sweep, touch, trisolve,
+    bfs, btree, chase, cholesky, churn, circuit, columns, compute, fft, fft_blocked, gemm, gemm_plain, hydro, integrals,
+    join, latency, lu, lu_columns, lu_tiled, md, objects, planewave, polynomial, qft, random_updates, sort, spectral, stream,
+    su3, sweep, touch, trisolve,
 };
 
 type Workload = fn(&Setting) -> Result<Report, Error>;
@@ -173,6 +174,16 @@ const ROWS: &[Row] = &[
     ),
     // Rows of 168 bytes, and a word more per thread.
     own(row("trisolve", trisolve::trisolve, 18_000 * 168 + 3 * 8, 2 * 18_000)),
+    // 2 x 2 x 6 elements with 44 pairs of neighbours.
+    counted(whole_only(row("spectral", spectral::spectral, 1 << 20, 4 * (24 * 62_544 + 44 * 64) + 24 * 1616)), spectral::traffic),
+    // 4 x 4 x 6 rows of 16 sites.
+    counted(whole_only(row("su3", su3::su3, 1 << 20, 4 * 4 * 4 * 6 * 16 * 582)), su3::traffic),
+    // 2 x 8 cells by 28 rows by 29 planes, with a row of faces more in each plane.
+    counted(whole_only(row("hydro", hydro::hydro, 1 << 20, 2 * 16 * 29 * ((4 * 28 + 1) * 73 + 28 * 35))), hydro::traffic),
+    // 8 x 8 x 9 unit cells of four atoms.
+    whole_only(row("md", md::md, 1 << 20, 6 * 2304)),
+    // As counted by the formula.
+    counted(whole_only(row("cholesky", cholesky::cholesky, 1 << 20, 5_013_880)), cholesky::traffic),
     row("sort", sort::sort, 1 << 20, 1 << 17),
     // Sixteen edges for each 80 bytes.
     counted(whole_only(row("bfs", bfs::bfs, 1 << 20, (1 << 20) / 80 / 64 * 64 * 16)), bfs::traffic),

@@ -16,15 +16,17 @@ use nearfar_kernels::stream::Operation;
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::Setting;
 use nearfar_kernels::{
-    bfs, btree, chase, churn, circuit, columns, compute, fft, fft_blocked, gemm, gemm_plain, integrals, join, latency, lu,
-    lu_columns, lu_tiled, objects, planewave, polynomial, qft, random_updates, service, sort, stream, sweep, touch, trisolve,
+    bfs, btree, chase, cholesky, churn, circuit, columns, compute, fft, fft_blocked, gemm, gemm_plain, hydro, integrals,
+    join, latency, lu, lu_columns, lu_tiled, md, objects, planewave, polynomial, qft, random_updates, service, sort,
+    spectral, stream, su3, sweep, touch, trisolve,
 };
 
 const USAGE: &str = "\
 usage: nearfar-kernel WORKLOAD [OPTION...]
 WORKLOAD: copy | scale | add | triad | strided | reverse | streams | columns | random | chase | objects | gemm | touch
           | churn | latency | polynomial | compute | fft | gemm-plain | lu | lu-columns | lu-tiled | trisolve | sort
-          | join | btree | bfs | fft-blocked | qft | circuit | integrals | planewave
+          | join | btree | bfs | fft-blocked | qft | circuit | integrals | planewave | spectral | su3 | hydro | md
+          | cholesky
   --bytes SIZE         data, all arrays together (2400M)
   --threads N          threads (all CPUs)
   --sweeps K           timed repetitions (3)
@@ -105,6 +107,11 @@ fn main() -> ExitCode {
         "lu-columns" => lu_columns::lu_columns(&request.setting),
         "lu-tiled" => lu_tiled::lu_tiled(&request.setting, request.near_bytes),
         "trisolve" => trisolve::trisolve(&request.setting),
+        "spectral" => spectral::spectral(&request.setting),
+        "su3" => su3::su3(&request.setting),
+        "hydro" => hydro::hydro(&request.setting),
+        "md" => md::md(&request.setting),
+        "cholesky" => cholesky::cholesky(&request.setting),
         "sort" => sort::sort(&request.setting),
         "join" => join::join(&request.setting),
         "btree" => btree::btree(&request.setting, request.operations),
