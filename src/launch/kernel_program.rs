@@ -2,6 +2,7 @@
 
 use nearfar_kernels::report::Repetition;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The program of the workloads.
@@ -40,9 +41,9 @@ pub struct Report {
     /// Most bytes of memory that the process had; 0 where it does not say.
     #[serde(default)]
     pub resident_peak_bytes: u64,
-    /// Seconds of parts of the last repetition, where they were taken: (name, seconds).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<(String, f64)>,
+    /// Seconds of parts of the last repetition by name, where they were taken.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parts: BTreeMap<String, f64>,
 }
 
 /// Seconds of each repetition, from its report; `None`: that is no report.

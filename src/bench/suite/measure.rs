@@ -130,7 +130,7 @@ fn figures(case: &Case, run: &Run) -> PointRun {
         Outcome::Failed(why) => PointRun { failed: Some(why.clone()), ..measured },
         Outcome::Value(rate) => {
             let (seconds, bytes_per_s) = (middle(|one| one.seconds), middle(|one| one.bytes as f64 / one.seconds));
-            PointRun { rate: *rate, seconds, bytes_per_s, parts: parts.into_iter().collect(), ..measured }
+            PointRun { rate: *rate, seconds, bytes_per_s, parts, ..measured }
         }
         // What was done until then went at this rate; the whole repetition may be slower still where its start was what near held.
         Outcome::Below(rate) => {

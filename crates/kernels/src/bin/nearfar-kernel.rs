@@ -16,9 +16,9 @@ use nearfar_kernels::stream::Operation;
 use nearfar_kernels::sweep_order::Order;
 use nearfar_kernels::thread_team::Setting;
 use nearfar_kernels::{
-    bfs, btree, chase, cholesky, churn, circuit, columns, compute, fft, fft_blocked, gemm, gemm_plain, hydro, integrals,
-    join, latency, lu, lu_columns, lu_tiled, md, objects, planewave, polynomial, qft, random_updates, service, sort,
-    spectral, stream, su3, sweep, touch, trisolve,
+    bfs, btree, chase, cholesky, churn, circuit, columns, compute, fft, fft_blocked, gemm, gemm_plain, hydro, integrals, join,
+    latency, lu, lu_columns, lu_tiled, md, objects, planewave, polynomial, qft, random_updates, service, sort, spectral, stream,
+    su3, sweep, touch, trisolve,
 };
 
 const USAGE: &str = "\
