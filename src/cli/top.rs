@@ -50,7 +50,9 @@ Examples:
 
 fn interval(text: &str) -> Result<Duration, String> {
     let seconds = text.strip_suffix('s').unwrap_or(text).parse().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| format!("{text} is not a time from 0.1 to 3600 seconds; write, for example, 2.5"))
+    seconds
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| format!("{text} is not a time from 0.1 to 3600 seconds; write, for example, 2.5"))
 }
 
 #[cfg(test)]

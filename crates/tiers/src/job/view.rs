@@ -77,7 +77,8 @@ fn flag(bytes: &[u8], at: usize) -> bool {
 
 fn nodes(bytes: &[u8], at: usize) -> NodeSet {
     let words = (0..size_of::<NodeSet>() / 8).map(|index| word(bytes, at + index * 8));
-    let bits = words.enumerate().flat_map(|(index, word)| (0..64).map(move |bit| (index as u32 * 64 + bit, word >> bit & 1 == 1)));
+    let bits =
+        words.enumerate().flat_map(|(index, word)| (0..64).map(move |bit| (index as u32 * 64 + bit, word >> bit & 1 == 1)));
     bits.filter(|(_, set)| *set).map(|(node, _)| node).collect()
 }
 
@@ -136,10 +137,7 @@ impl View {
             near_used_bytes: Ledger::total_in(ledger) * PAGE as u64,
             far_dir: String::from_utf8_lossy(far_dir).into_owned(),
             emulated: flag(settings, offset_of!(Settings, emulated)).then(|| {
-                (
-                    word(settings, offset_of!(Settings, emu_bytes_per_s)),
-                    word(settings, offset_of!(Settings, emu_latency_ns)),
-                )
+                (word(settings, offset_of!(Settings, emu_bytes_per_s)), word(settings, offset_of!(Settings, emu_latency_ns)))
             }),
             near_nodes: nodes(settings, offset_of!(Settings, placement.near)),
             far_nodes: nodes(settings, offset_of!(Settings, placement.far)),
