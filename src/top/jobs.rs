@@ -72,6 +72,10 @@ impl Jobs {
                 self.views.insert(id, view);
             }
         }
+        for job in self.list.iter_mut().filter(|job| job.ended_ns.is_none()) {
+            let name = |pid: u32| self.root.text(&format!("/proc/{pid}/comm")).unwrap_or_default();
+            job.names = job.seen.members.iter().map(|member| name(member.pid)).collect();
+        }
         self.list.retain(|job| job.ended_ns.is_none_or(|ended| now_ns.saturating_sub(ended) < STAYS_NS));
     }
 

@@ -42,6 +42,7 @@ struct Job<'a> {
 #[derive(Serialize)]
 struct Process<'a> {
     pid: u32,
+    name: &'a str,
     near_used_bytes: u64,
     rates: Option<&'a Rates>,
 }
@@ -54,10 +55,11 @@ struct Unreadable<'a> {
 
 impl<'a> From<&'a Watched> for Job<'a> {
     fn from(job: &'a Watched) -> Self {
-        let process = |(member, rates): (&nearfar_tiers::job::view::Member, &'a Option<Rates>)| Process {
-            pid: member.pid,
-            near_used_bytes: member.near_used_bytes,
-            rates: rates.as_ref(),
+        let process = |at: usize| Process {
+            pid: job.seen.members[at].pid,
+            name: job.names.get(at).map_or("", String::as_str),
+            near_used_bytes: job.seen.members[at].near_used_bytes,
+            rates: job.members[at].as_ref(),
         };
         Self {
             program: &job.program.name,
@@ -72,7 +74,7 @@ impl<'a> From<&'a Watched> for Job<'a> {
             unmanaged: job.seen.unmanaged,
             rates: job.rates.as_ref(),
             counters: Values(&job.seen.counters),
-            processes: job.seen.members.iter().zip(&job.members).map(process).collect(),
+            processes: (0..job.members.len()).map(process).collect(),
         }
     }
 }

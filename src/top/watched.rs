@@ -26,6 +26,8 @@ pub struct Watched {
     pub rates: Option<Rates>,
     /// Of each of `seen.members`.
     pub members: Vec<Option<Rates>>,
+    /// What each of them is called.
+    pub names: Vec<String>,
     /// The last looks, the latest at the end.
     pub history: VecDeque<Rates>,
     /// When it was found to have ended, ns.
@@ -38,8 +40,8 @@ impl Watched {
     /// A job that was seen for the first time, at `at_ns`; its command is this process, which started then.
     pub fn new(id: u64, (command, command_start): (u32, u64), program: Program, seen: Seen, at_ns: u64) -> Self {
         let (totals, members) = (Totals::from(&seen.counters), vec![None; seen.members.len()]);
-        let (history, ended_ns) = (VecDeque::new(), None);
-        Self { id, command, command_start, program, seen, rates: None, members, history, ended_ns, totals, at_ns }
+        let (names, history, ended_ns) = (Vec::new(), VecDeque::new(), None);
+        Self { id, command, command_start, program, seen, rates: None, members, names, history, ended_ns, totals, at_ns }
     }
 
     /// It has been seen again.

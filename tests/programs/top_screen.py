@@ -12,37 +12,45 @@ class Top:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
             os.execve(nearfar, [nearfar, "top", "--interval", "0.3"], {"TERM": "xterm", "PATH": os.environ["PATH"], **env})
         self.text = ""
-        self.before = None
 
     def read(self, until, seconds=10):
         """Reads until all of these words came."""
         begin = time.time()
         while not all(word in self.text for word in until):
-            assert time.time() - begin < seconds, f"no {until} in {self.text!r}"
+            assert time.time() - begin < seconds, f"no {until} in {self.text[-3000:]!r}"
             if select.select([self.master], [], [], 0.2)[0]:
                 try:
                     self.text += os.read(self.master, 65536).decode("utf-8", "replace")
                 except OSError:
-                    assert all(word in self.text for word in until), f"ended without {until}: {self.text!r}"
+                    assert all(word in self.text for word in until), f"ended without {until}: {self.text[-3000:]!r}"
 
     def press(self, keys):
         self.text = ""
         os.write(self.master, keys.encode())
 
-    def end(self, seconds=5):
+    def resize(self, lines, columns):
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    def take(self):
+        """What it has written meanwhile."""
+        while self.master is not None and select.select([self.master], [], [], 0.05)[0]:
+            try:
+                self.text += os.read(self.master, 65536).decode("utf-8", "replace")
+            except OSError:
+                return
+
+    def end(self, seconds=10):
         """Its wait status."""
         begin = time.time()
         while time.time() - begin < seconds:
+            self.take()
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
+                self.take()
                 return status
-            if self.master is not None and select.select([self.master], [], [], 0.05)[0]:
-                try:
-                    self.text += os.read(self.master, 65536).decode("utf-8", "replace")
-                except OSError:
-                    time.sleep(0.05)
+            time.sleep(0.02)
         os.kill(self.pid, signal.SIGKILL)
-        raise AssertionError(f"it goes on: {self.text!r}")
+        raise AssertionError(f"it goes on: {self.text[-3000:]!r}")
 
     def is_raw(self):
         return not termios.tcgetattr(self.master)[3] & termios.ICANON
@@ -53,25 +61,25 @@ SHOWN = "\x1b[?25h"
 
 # Keys.
 top = Top()
-top.read(["\x1b[?1049h", "nearfar top", "PROGRAM", "MISS/s", "nearfar-kernel", "hit %", "q end"])
+top.read(["\x1b[?1049h", "PROGRAM", "MISS/s", "nearfar-kernel", "miss/s", "pause"])
 assert top.is_raw()
 top.press("?")
-top.read(["Help", "WAIT%"])
+top.read(["Help"])
+# Only what changes is drawn, letter by letter: all of it when the size changes.
 top.press("\x1b")
-top.read(["hit %"])
+top.resize(40, 120)
+top.read(["nearfar-kernel", "miss/s", "BUSY%", "DEPTH", "PROCS"])
 top.press("p")
 top.read(["PAUSED"])
-fcntl.ioctl(top.master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
 top.press("ps")
-top.read(["BUSY%", "DEPTH", "PROCS"])
 top.press("q")
 assert top.end() == 0, "q ends it well"
-assert RESTORED in top.text and SHOWN in top.text, repr(top.text)
+assert RESTORED in top.text and SHOWN in top.text, repr(top.text[-3000:])
 assert not top.is_raw()
 
 # Ctrl-C, and signals of others.
 top = Top({"NO_COLOR": "1"})
-top.read(["nearfar-kernel", "hit %"])
+top.read(["nearfar-kernel", "miss/s"])
 assert "\x1b[36m" not in top.text and "\x1b[38;5;6m" not in top.text, "no colours were wanted"
 top.press("\x03")
 assert top.end() == 0 and RESTORED in top.text
@@ -82,7 +90,7 @@ for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
     os.kill(top.pid, number)
     status = top.end()
     assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == number, status
-    assert RESTORED in top.text and SHOWN in top.text and not top.is_raw(), repr(top.text)
+    assert RESTORED in top.text and SHOWN in top.text and not top.is_raw(), repr(top.text[-3000:])
 
 # The terminal goes away.
 top = Top()

@@ -12,7 +12,7 @@ const NAME: usize = 9;
 /// Letters before the bars of a line: its name and its figure.
 const LABEL: usize = NAME + 11;
 /// A process, and what it did.
-const MEMBER: &str = "    PID   NEAR  HIT%  MISS/s  IN MB/s  OUT MB/s  WAIT%";
+const MEMBER: &str = "    PID   NEAR  HIT%  MISS/s  IN MB/s  OUT MB/s  WAIT%  PROCESS";
 
 /// A line and whether it is drawn in the colour of charts behind its label.
 pub struct Row {
@@ -135,28 +135,31 @@ fn note(job: &Watched) -> Option<String> {
 
 /// The processes, those that wait most first.
 fn members(job: &Watched, most: usize) -> Vec<String> {
-    let mut all: Vec<_> = job.seen.members.iter().zip(&job.members).collect();
-    let wait = |rates: &Option<Rates>| rates.as_ref().and_then(|rates| rates.wait_share).unwrap_or(-1.0);
-    all.sort_by(|(_, a), (_, b)| wait(b).total_cmp(&wait(a)));
+    let wait = |at: usize| job.members[at].as_ref().and_then(|rates| rates.wait_share).unwrap_or(-1.0);
+    let mut all: Vec<usize> = (0..job.members.len()).collect();
+    all.sort_by(|&a, &b| wait(b).total_cmp(&wait(a)));
     let shown = if all.len() > most { most.saturating_sub(1) } else { all.len() };
-    let line = |(member, rates): &(&nearfar_tiers::job::view::Member, &Option<Rates>)| {
-        let rate = |of: fn(&Rates) -> Option<f64>, text: fn(f64) -> String| or_dash(rates.as_ref().and_then(of), text);
-        format!(
-            "{:>7} {:>6} {:>5} {:>7} {:>8} {:>9} {:>6}",
-            member.pid,
-            bytes(member.near_used_bytes),
-            rate(|rates| rates.hit_share, percent),
-            rate(|rates| rates.misses_per_s, count),
-            rate(|rates| rates.in_bytes_per_s, megabytes),
-            rate(|rates| rates.out_bytes_per_s, megabytes),
-            rate(|rates| rates.wait_share, percent),
-        )
-    };
-    let mut lines: Vec<String> = all[..shown].iter().map(line).collect();
+    let mut lines: Vec<String> = all[..shown].iter().map(|&at| member(job, at)).collect();
     if shown < all.len() {
         lines.push(format!("{:>7} processes more", all.len() - shown));
     }
     lines
+}
+
+fn member(job: &Watched, at: usize) -> String {
+    let (member, rates) = (&job.seen.members[at], job.members[at].as_ref());
+    let rate = |of: fn(&Rates) -> Option<f64>, text: fn(f64) -> String| or_dash(rates.and_then(of), text);
+    format!(
+        "{:>7} {:>6} {:>5} {:>7} {:>8} {:>9} {:>6}  {}",
+        member.pid,
+        bytes(member.near_used_bytes),
+        rate(|rates| rates.hit_share, percent),
+        rate(|rates| rates.misses_per_s, count),
+        rate(|rates| rates.in_bytes_per_s, megabytes),
+        rate(|rates| rates.out_bytes_per_s, megabytes),
+        rate(|rates| rates.wait_share, percent),
+        job.names.get(at).map_or("", String::as_str),
+    )
 }
 
 #[cfg(test)]
@@ -195,8 +198,10 @@ mod tests {
         now.unmanaged = 2;
         job.update(now.clone(), 2_000_000_000);
         job.update(now, 3_000_000_000);
+        job.names = (0..9).map(|rank| format!("rank{rank}")).collect();
         let text = text(&job, 78, 14);
         assert!(text.contains("2 processes could not be managed") && text.contains("processes more"), "{text}");
+        assert!(text.contains("  rank0"), "{text}");
         assert!(text.contains(MEMBER) && text.lines().count() == 14, "{text}");
         job.ended_ns = Some(3_000_000_000);
         assert!(title(&job, 7_000_000_000, 78).contains("--size 4G (ended 4 s ago: its last figures)"));

@@ -21,7 +21,7 @@ pub const LINES: [&str; 20] = [
     "Charts: one look each, the latest at the right; the highest bar is the",
     "highest value since top was started (100 % for hits).",
     "",
-    "A low HIT% with a high WAIT%: more near helps. Pages: man nearfar-top",
+    "A low HIT% with a high WAIT%: more near often helps. See man nearfar-top.",
 ];
 
 #[cfg(test)]
