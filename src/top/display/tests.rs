@@ -37,7 +37,7 @@ fn nothing_is_cut_at_80_by_24() {
         "PID PROGRAM          NEAR/BUDGET  HIT% MISS/s IN MB/s OUT MB/s WAIT% GRAIN",
         ">    4711 stream             799M/800M  75.0   1.2k    1500      250   125   64K",
         "     4712 stream             799M/800M  75.0   1.2k    1500      250   125   64K",
-        "─ 4711: ./stream --size 4G ─",
+        "┌ 4711: ./stream --size 4G ─",
         "799.0 MiB of 800.0 MiB, 12.0 MiB of it tables",
         "busy 93.0 %, depth 7.8, /var/tmp",
         "threads waited 1.2 s",
