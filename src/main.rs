@@ -16,6 +16,7 @@ mod profile;
 mod advise;
 mod diff;
 mod map;
+mod top;
 mod sensitivity;
 mod report;
 mod bench;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Command::Probe(args) => probe::run(args),
         Command::Profile(args) => profile::run(args),
         Command::Map(args) => map::run(args),
+        Command::Top(args) => top::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Advise(args) => advise::run(args),

@@ -88,6 +88,8 @@ mod probe;
 mod sensitivity;
 /// Put it here if it is about what `nearfar map` shows of threads and pages.
 mod map;
+/// Put it here if it is about what `nearfar top` shows of running jobs, and that it leaves the terminal as it was.
+mod top;
 /// Put it here if it is about what programmers call: nearfar.h, its languages, the examples, an installed copy.
 mod api;
 /// Put it here if several `nearfar run` on one node are ranks of one job.

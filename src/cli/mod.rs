@@ -5,6 +5,7 @@ pub mod run;
 pub mod probe;
 pub mod profile;
 pub mod map;
+pub mod top;
 pub mod doctor;
 pub mod bench;
 pub mod advise;
@@ -36,6 +37,8 @@ pub enum Command {
     Profile(profile::ProfileArgs),
     /// Show where threads run and may run, where pages are, and what is wrong with that
     Map(map::MapArgs),
+    /// Show the jobs that run now: near memory, hits and misses, traffic, stalls
+    Top(top::TopArgs),
     /// Show what this kernel and user allow, and how to get the rest
     Doctor(doctor::DoctorArgs),
     /// Measure efficiency against all-DRAM and against the kernel's own means

@@ -73,7 +73,8 @@ struct Exit {
     stopped_by_nearfar: bool,
 }
 
-struct Values<'a>(&'a Snapshot);
+/// Every counter by its name.
+pub struct Values<'a>(pub &'a Snapshot);
 
 impl Serialize for Values<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -54,10 +54,7 @@ impl StatusLine {
 
 /// One line about the time between two snapshots. 100 % of stall is one thread that only waits.
 fn status_line(before: &Snapshot, now: &Snapshot, near_used: u64, near: u64, elapsed: Duration) -> String {
-    let mut since = Snapshot::default();
-    for &counter in nearfar_core::stats::COUNTERS {
-        since.set(counter, now.get(counter).saturating_sub(before.get(counter)));
-    }
+    let since = now.since(before);
     let seconds = elapsed.as_secs_f64().max(1e-3);
     let rate = |counter| since.get(counter) as f64 / seconds / 1e9;
     format!(

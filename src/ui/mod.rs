@@ -3,6 +3,7 @@
 pub mod message;
 pub mod table;
 pub mod progress;
+pub mod screen;
 pub mod routine;
 pub mod chart;
 pub mod html;

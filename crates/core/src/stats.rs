@@ -179,6 +179,22 @@ impl Snapshot {
         }
     }
 
+    /// What was counted since `before`; amounts and maxima are as they are now.
+    pub fn since(&self, before: &Snapshot) -> Snapshot {
+        let mut since = self.clone();
+        for &counter in COUNTERS.iter().filter(|counter| counter.combine() == Combine::Sum) {
+            since.set(counter, self.get(counter).saturating_sub(before.get(counter)));
+        }
+        since
+    }
+
+    /// Raises every total to what it is in `other`, if that is more.
+    pub fn raise_totals(&mut self, other: &Snapshot) {
+        for &counter in COUNTERS.iter().filter(|counter| counter.combine() == Combine::Sum) {
+            self.set(counter, self.get(counter).max(other.get(counter)));
+        }
+    }
+
     /// Share of faults on existing data (zero fills and stale ones left out) that did not wait for far, 0 to 1; `None` without any.
     pub fn near_hit_share(&self) -> Option<f64> {
         let hits = self.get(Counter::FaultsStaged) + self.get(Counter::FaultsRescued);

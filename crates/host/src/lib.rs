@@ -6,6 +6,7 @@
 
 mod interval;
 pub mod residence;
+pub mod jobs;
 pub mod survey;
 pub mod mover;
 pub mod broker;

@@ -5,6 +5,8 @@
 //! by whoever next finds it dead. The segment is reached by path (`/proc/PID/fd/N` of the command), so that programs that
 //! close all descriptors keep it. Nothing here allocates.
 
+pub mod view;
+
 use crate::health::{Health, Stalled};
 use crate::ledger::{ACCOUNTS, Account, Accounts, Ledger};
 use nearfar_core::faults::Faults;

@@ -10,6 +10,7 @@
 //! Invariant: `total` is the sum of all accounts, apart from unsettled ones. Checked by loom (`make loom`).
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering, lives, pause};
+use std::mem::offset_of;
 
 /// Accounts of one ledger.
 #[cfg(not(loom))]
@@ -74,6 +75,13 @@ impl Account {
         (kind_of(state) == ALIVE).then(|| (pid_of(state), self.start.load(Ordering::Relaxed)))
     }
 
+    /// The owner, when it started, and its charge in pages, in a copy of an account's bytes that may hold anything.
+    pub fn owner_in(bytes: &[u8]) -> Option<(u32, u64, u64)> {
+        let state = word(bytes, offset_of!(Self, state))?;
+        let (start, charged) = (word(bytes, offset_of!(Self, start))?, word(bytes, offset_of!(Self, charged))?);
+        (kind_of(state) == ALIVE).then(|| (pid_of(state), start, charged & PAGES))
+    }
+
     fn claim(&self, from: u64, by: u32) -> bool {
         self.state.compare_exchange(from, signed(TAKEN, by), Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
@@ -83,6 +91,10 @@ impl Account {
 pub trait Accounts {
     /// Account `index` of `ACCOUNTS`.
     fn account(&self, index: usize) -> &Account;
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
 fn bit(index: usize) -> (usize, u64) {
@@ -109,6 +121,18 @@ impl Ledger {
         let (word, mask) = bit(index);
         self.alive[word].fetch_or(mask, Ordering::AcqRel);
         Some(index)
+    }
+
+    /// Pages charged by all together, in a copy of a ledger's bytes.
+    pub fn total_in(bytes: &[u8]) -> u64 {
+        word(bytes, offset_of!(Self, total)).unwrap_or(0) & PAGES
+    }
+
+    /// Accounts of processes that live, in a copy of a ledger's bytes.
+    pub fn alive_in(bytes: &[u8]) -> impl Iterator<Item = usize> {
+        let words = (0..WORDS).map(|index| word(bytes, offset_of!(Self, alive) + index * 8).unwrap_or(0));
+        let bits: Vec<u64> = words.collect();
+        (0..ACCOUNTS).filter(move |&index| bits[index / 64] & bit(index).1 != 0)
     }
 
     /// Pages charged by all together.
