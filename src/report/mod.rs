@@ -8,6 +8,7 @@ mod beside;
 mod run;
 mod profile;
 mod advice;
+mod suite;
 mod page;
 
 use crate::cli::report::ReportArgs;

@@ -1,11 +1,13 @@
 //! The report: one HTML page from machine descriptions, run files, profiles and advice. Pure: text in, text out.
 //!
-//! The page needs nothing but itself (no scripts, no fonts, no network), so that it can be mailed and kept.
+//! The page needs nothing but itself (no fonts, no network; scripts only with a suite, and all that they show is in tables too), so that it
+//! can be mailed and kept.
 
-use super::{advice, beside, machine, measured, profile, run};
+use super::{advice, beside, machine, measured, profile, run, suite};
 use crate::files::document::Document;
 use crate::ui::chart;
-use crate::ui::html::{self, page};
+use crate::ui::html;
+use crate::ui::page::{interactive, page};
 use nearfar_core::node::Node;
 
 /// The page for `documents`; the first machine is also compared with `published` (a preset), if there is one.
@@ -30,7 +32,10 @@ pub fn render(documents: &[Document], published: Option<&Node>) -> String {
     }
     let first = nodes.first().copied();
     for (number, (document, title)) in documents.iter().zip(&titles).enumerate() {
-        body += &html::part(Some(number), title);
+        // Alone, it has the page's title.
+        if titles.len() > 1 {
+            body += &html::part(Some(number), title);
+        }
         match document {
             // The first machine's roofline has the roofs of the next beside its own.
             Document::Node(node) => {
@@ -39,11 +44,12 @@ pub fn render(documents: &[Document], published: Option<&Node>) -> String {
             }
             Document::Run(value) => body += &run::sections(value),
             Document::Advice(file) => body += &advice::sections(file),
-            Document::Suite(file) => body += &html::paragraph(&format!("{} works.", file.works.len())),
+            Document::Suite(file) => body += &suite::sections(number, file),
             Document::Profile(summary) => body += &profile::sections(summary, first),
         }
     }
-    page(&format!("nearfar: {heading}"), &body)
+    let whole = if documents.iter().any(|document| matches!(document, Document::Suite(_))) { interactive } else { page };
+    whole(&format!("nearfar: {heading}"), &body)
 }
 
 fn title(document: &Document) -> String {
@@ -53,7 +59,7 @@ fn title(document: &Document) -> String {
         Document::Run(value) => run::title(value),
         Document::Profile(summary) => profile::title(summary),
         Document::Advice(file) => advice::title(file),
-        Document::Suite(_) => "Suite".to_owned(),
+        Document::Suite(file) => suite::title(file),
     }
 }
 

@@ -6,3 +6,5 @@ pub mod progress;
 pub mod routine;
 pub mod chart;
 pub mod html;
+pub mod page;
+pub mod suite;
