@@ -2,6 +2,7 @@
 //!
 //! Modules are listed lowest first.
 
+mod answers;
 mod machine;
 mod measured;
 mod beside;

@@ -3,7 +3,7 @@
 //! The page needs nothing but itself (no fonts, no network; scripts only with a suite, and all that they show is in tables too), so that it
 //! can be mailed and kept.
 
-use super::{advice, beside, machine, measured, profile, run, suite};
+use super::{advice, answers, beside, machine, measured, profile, run, suite};
 use crate::files::document::Document;
 use crate::ui::chart;
 use crate::ui::html;
@@ -27,6 +27,7 @@ pub fn render(documents: &[Document], published: Option<&Node>) -> String {
         && !others.is_empty()
     {
         body += &html::part(None, "Side by side");
+        body += &others.iter().map(|other| html::conclusion(&answers::beside(first, other), &[])).collect::<String>();
         body += &beside::ratios(first, &others);
         body += &rest.iter().map(|other| beside::differences(first, other)).collect::<String>();
     }
@@ -64,11 +65,10 @@ fn title(document: &Document) -> String {
 }
 
 fn machine_part(number: usize, node: &Node, beside: Option<&Node>) -> String {
-    let mut body = String::new();
+    let mut body = html::conclusion(&answers::machine(node), &[]);
     if !node.about.is_empty() {
         body += &html::paragraph(&node.about);
     }
-    body += &machine::sections(node);
     let mut wanting: Vec<&str> = Vec::new();
     let mut charts = String::new();
     for chart in chart::all(node, beside) {
@@ -78,12 +78,11 @@ fn machine_part(number: usize, node: &Node, beside: Option<&Node>) -> String {
             None => {}
         }
     }
-    body += &html::heading("Charts");
     body += &charts;
     if !wanting.is_empty() {
         body += &html::method(&format!("No chart of: {} (not measured).", wanting.join(", ")));
     }
-    body + &measured::sections(node)
+    body + &machine::sections(node) + &measured::sections(node)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! HTML text: headings, paragraphs and tables. All that comes from files passes through [`escape`], here and nowhere else.
 
 pub use crate::ui::chart::svg::escape;
+use nearfar_core::node::words::percent;
 use nearfar_core::node::{Figure, Validity};
 
 /// A cell of a table.
@@ -55,6 +56,19 @@ impl Cell {
         }
         Self { html, class: "n" }
     }
+}
+
+/// Parts of a whole as one bar, with words; `parts`: what it is, the look of it, its share.
+pub fn shares(title: &str, parts: &[(&str, &str, f64)]) -> String {
+    let bar: String = parts
+        .iter()
+        .map(|(_, look, share)| format!("<i class=\"{}\" style=\"width:{:.1}%\"></i>", escape(look), 100.0 * share))
+        .collect();
+    let words = |(what, look, share): &(&str, &str, f64)| {
+        format!("<li><i class=\"key {}\"></i>{}: {}</li>", escape(look), escape(what), escape(&percent(*share)))
+    };
+    let words: String = parts.iter().map(words).collect();
+    heading(title) + &format!("<div class=\"bar\" aria-hidden=\"true\">{bar}</div>\n<ul class=\"legend\">{words}</ul>\n")
 }
 
 /// A table with a head; nothing when it has no rows.

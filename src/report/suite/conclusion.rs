@@ -43,8 +43,8 @@ pub fn conclude(file: &SuiteFile) -> Conclusion {
     let ratio = ratios.min_by(|a, b| distance(*a).total_cmp(&distance(*b))).unwrap_or(0.0);
     let ours = standings(file, far, threads, ratio);
     let lead = format!("With {} of the memory, {}", share_of_memory(ratio), lead(far, &ours));
-    let mut more: Vec<String> =
-        fars.iter().skip(1).map(|other| beside(*other, &standings(file, *other, threads, ratio))));
+    let mut more: Vec<String> = wrong_data(file).into_iter().collect();
+    more.extend(fars.iter().skip(1).map(|other| beside(*other, &standings(file, *other, threads, ratio))));
     if let Some(without) = without_figure(&ours) {
         more.push(without);
     }

@@ -34,7 +34,7 @@ pub fn sections(number: usize, file: &SuiteFile) -> String {
         html += &board(
             &id,
             &strips,
-            "Share of the speed that a work has with all its data in DRAM; darker: more of it is kept. ≤: stopped at the time limit.",
+            "Share of the speed that a work has with all its data in DRAM; the strong shades begin at 70 %. ≤: stopped at the time limit.",
         );
         html += &data(&format!("{id}-data"), &serde_json::to_string(&view).unwrap_or_default());
     }
