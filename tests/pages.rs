@@ -30,7 +30,8 @@ const TAKE: &str = "<script>addEventListener('load', () => { const pre = documen
 /// The page that nearfar makes of `files`.
 fn report(scratch: &Scratch, files: &[&Path], more: &[&str]) -> String {
     let page = scratch.work().join("page.html");
-    let output = Command::new(nearfar_bin()).arg("report").args(files).args(more).arg("-o").arg(&page).output().expect("nearfar runs");
+    let output =
+        Command::new(nearfar_bin()).arg("report").args(files).args(more).arg("-o").arg(&page).output().expect("nearfar runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     std::fs::read_to_string(page).expect("a page")
 }
@@ -165,9 +166,7 @@ fn every_other_report_reads_well() {
     reads_well(&scratch, "run", &report(&scratch, &[&run], &[]));
 
     let time = |value: f64| json!({ "value": value, "low": 0.9 * value, "high": 1.1 * value });
-    let row = |name: &str, predicted: f64, median: f64| {
-        json!({ "name": name, "predicted": time(predicted), "measured": [median], "median": median, "error": predicted / median - 1.0 })
-    };
+    let row = |name: &str, predicted: f64, median: f64| json!({ "name": name, "predicted": time(predicted), "measured": [median], "median": median, "error": predicted / median - 1.0 });
     let advice = json!({
         "nearfar_advice": 1, "program": "solver", "near_bytes": 1_u64 << 30, "notes": ["Test data."],
         "advice": {

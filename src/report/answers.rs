@@ -101,8 +101,8 @@ pub fn machine(node: &Node) -> String {
     let memories = match (speed(node, Role::Near), speed(node, Role::Far)) {
         (Some(near), Some(far)) => {
             let times = near.rate.zip(far.rate).filter(|(near, far)| near.1 == far.1 && far.0 > 0.0);
-            let times =
-                times.map_or(String::new(), |(near, far)| format!(": near is {} times as fast", words::digits(near.0 / far.0)));
+            let times = times
+                .map_or(String::new(), |(near, far)| format!(": near has {} times the bandwidth", words::digits(near.0 / far.0)));
             Some(format!("{}; {}{times}.", told("Near memory", &near), told("far memory", &far)))
         }
         (Some(only), None) => Some(format!("{}.", told("Its memory", &only))),
@@ -241,7 +241,9 @@ mod tests {
         let (knl, max) = (preset::find("knl-flat").expect("found"), preset::find("xeon-max-9480-flat").expect("found"));
         let told = machine(&knl);
         assert!(
-            told.starts_with("Near memory (HBM) gives ") && told.contains("far memory (DRAM)") && told.contains("times as fast"),
+            told.starts_with("Near memory (HBM) gives ")
+                && told.contains("far memory (DRAM)")
+                && told.contains("times the bandwidth"),
             "{told}"
         );
         assert!(machine(&Node::default()).contains("Nothing"));

@@ -33,8 +33,8 @@ pub fn render(documents: &[Document], published: Option<&Node>) -> String {
     }
     let first = nodes.first().copied();
     for (number, (document, title)) in documents.iter().zip(&titles).enumerate() {
-        // Alone, it has the page's title.
-        if titles.len() > 1 {
+        // Alone on the page, it has the page's title.
+        if titles.len() > 1 || !others.is_empty() {
             body += &html::part(Some(number), title);
         }
         match document {
@@ -125,6 +125,13 @@ mod tests {
         let html = render(&[document(node), document(preset::find("imdt").expect("found")), Document::Run(run)], None);
         assert!(!html.contains("<script") && !html.contains("<img"));
         assert!(html.contains("&lt;script&gt;"));
+        // A suite brings scripts, and no others than its own: data, library, board.
+        let mut file = suite::sample_file();
+        file.machine.cpu = evil.to_owned();
+        file.works[0].name = evil.to_owned();
+        let html = render(&[Document::Suite(Box::new(file))], None);
+        assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (3, 3));
+        assert!(!html.contains("<img") && !html.contains("<script>alert"));
     }
 
     #[test]

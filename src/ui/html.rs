@@ -71,17 +71,21 @@ pub fn shares(title: &str, parts: &[(&str, &str, f64)]) -> String {
     heading(title) + &format!("<div class=\"bar\" aria-hidden=\"true\">{bar}</div>\n<ul class=\"legend\">{words}</ul>\n")
 }
 
-/// A table with a head; nothing when it has no rows.
+/// A table, with a head if its columns have names; nothing when it has no rows.
 pub fn table(head: &[impl AsRef<str>], rows: impl IntoIterator<Item = Vec<Cell>>) -> String {
     let mut rows = rows.into_iter().peekable();
     if rows.peek().is_none() {
         return String::new();
     }
-    let mut html = String::from("<div class=\"wide\"><table><thead><tr>");
-    for name in head {
-        html += &format!("<th>{}</th>", escape(name.as_ref()));
+    let mut html = String::from("<div class=\"wide\"><table>");
+    if head.iter().any(|name| !name.as_ref().is_empty()) {
+        html += "<thead><tr>";
+        for name in head {
+            html += &format!("<th scope=\"col\">{}</th>", escape(name.as_ref()));
+        }
+        html += "</tr></thead>";
     }
-    html += "</tr></thead><tbody>\n";
+    html += "<tbody>\n";
     for row in rows {
         html += "<tr>";
         for cell in row {

@@ -57,6 +57,25 @@
   /** The nearest ancestor that scrolls sideways. */
   const scroller = (element) => { for (let at = element; at && at !== document.body; at = at.parentElement) if (["auto", "scroll"].includes(getComputedStyle(at).overflowX)) return at; return null; };
 
+  /** Corners of the letters of a box of text; those of charts may be turned. */
+  function corners(element, box) {
+    const own = element.closest("svg") && element.getBBox ? element.getBBox() : box;
+    const matrix = own === box ? new DOMMatrix() : element.getScreenCTM();
+    const [top, bottom] = [own.y + own.height * 0.2, own.y + own.height * 0.8];
+    return [[own.x, top], [own.x + own.width, top], [own.x + own.width, bottom], [own.x, bottom]]
+      .map(([x, y]) => new DOMPoint(x, y).matrixTransform(matrix));
+  }
+  /** Whether a straight line can be drawn between two boxes. */
+  function apart(a, b) {
+    const sides = [a, b].flatMap((box) => [[box[0], box[1]], [box[1], box[2]]]);
+    return sides.some(([from, to]) => {
+      const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
+      const along = (point) => ((point.y - from.y) * (to.x - from.x) - (point.x - from.x) * (to.y - from.y)) / length;
+      const [one, other] = [a.map(along), b.map(along)];
+      return Math.min(Math.max(...one), Math.max(...other)) - Math.max(Math.min(...one), Math.min(...other)) < 1.5;
+    });
+  }
+
   function look(stage) {
     const page = document.documentElement;
     if (page.scrollWidth > page.clientWidth) problem(`${stage}: the page is ${page.scrollWidth} wide, ${page.clientWidth} can be seen`);
@@ -76,6 +95,8 @@
     // Boxes of words that lie on each other, in a grid of cells so that large pages do not take long.
     const cells = new Map(), told = new Set();
     all.forEach((text, number) => {
+      // What follows the pointer covers what is below it.
+      if (text.element.closest(".tip")) return;
       for (const box of text.boxes) {
         // The line's box is higher than its letters.
         const [top, bottom] = [box.top + box.height * 0.2, box.bottom - box.height * 0.2];
@@ -85,7 +106,8 @@
             for (const other of cells.get(key) || []) {
               if (other.number === number || told.has(`${other.number} ${number}`)) continue;
               const sideways = Math.min(box.right, other.box.right) - Math.max(box.left, other.box.left);
-              if (sideways > 1.5 && Math.min(bottom, other.bottom) - Math.max(top, other.top) > 1.5) {
+              const touch = sideways > 1.5 && Math.min(bottom, other.bottom) - Math.max(top, other.top) > 1.5;
+              if (touch && !apart(corners(text.element, box), corners(all[other.number].element, other.box))) {
                 told.add(`${other.number} ${number}`);
                 problem(`${stage}: overlap: ${named(all[other.number].element)} and ${named(text.element)}`);
               }

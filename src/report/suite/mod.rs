@@ -84,7 +84,7 @@ mod tests {
                 point.bound.iter_mut().for_each(|bound| bound.because = evil.to_owned());
             }
         }
-        let html = sections(0, &file) + &title(&file);
+        let html = sections(0, &file);
         assert!(!html.contains("<script>") && !html.contains("<img") && html.matches("</script").count() == 1);
         assert!(html.contains("&lt;script&gt;") && html.contains("\\u003cscript\\u003e"));
     }

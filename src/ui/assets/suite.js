@@ -97,6 +97,15 @@
       box.style.left = `${Math.max(0, Math.min(left + 14, width - box.offsetWidth))}px`;
       box.style.top = `${top + 14}px`;
     }
+    /** Calls `tell` with the row under the pointer, and with null when it leaves; what the keyboard shows stays. */
+    function pointer(tell) {
+      let before = null;
+      return (u) => {
+        const row = u.cursor.left < 0 ? null : u.cursor.idx ?? null;
+        if (row !== before) tell(row);
+        before = row;
+      };
+    }
     function mark(u, look, x, y, hollow) {
       const { ctx } = u, scale = devicePixelRatio;
       ctx.save();
@@ -133,12 +142,16 @@
       new ResizeObserver(() => { if (u === plots[name] && width() !== u.width) u.setSize({ width: width(), height: u.height }); }).observe(place);
       return u;
     }
-    const axis = (more) => ({ font: FONT, stroke: colour("faint"), grid: { stroke: colour("rule"), width: 1 }, ticks: { show: false }, ...more });
+    // On a logarithmic axis 1, 2, 5, 10 ... have words.
+    const labelled = (u, splits) => splits.map((value) => (state.unit !== "s" || /^[125]e/.test(value.toExponential(1).replace(".0", "")) ? value : null));
+    const axis = (more) => ({ font: FONT, stroke: colour("faint"), grid: { stroke: colour("rule"), width: 1 }, ticks: { show: false }, filter: labelled, ...more });
     const axisWords = (u, splits) => splits.map((value) => (value === null ? "" : state.unit === "e" ? percent(value) : value >= 1 ? `${+value.toPrecision(3)}` : `${+value.toPrecision(2)}`));
+    const nice = (value) => [1, 2, 5, 10].map((step) => step * 10 ** Math.floor(Math.log10(value))).find((step) => step >= value);
     function range(values) {
       const top = Math.max(...values, state.unit === "e" ? 1 : 0), least = Math.min(...values.filter((value) => value > 0));
       if (state.unit !== "s" || !Number.isFinite(least)) return { distr: 1, range: [0, (top || 1) * 1.06] };
-      return { distr: 3, range: [10 ** Math.floor(Math.log10(least)), 10 ** Math.ceil(Math.log10(top))] };
+      const steps = [-1, 0, 1].flatMap((more) => [1, 2, 5].map((step) => step * 10 ** (Math.floor(Math.log10(least)) + more)));
+      return { distr: 3, range: [steps.findLast((step) => step < least * 0.98), nice(top * 1.02)] };
     }
     const numbers = (lists) => lists.flat().filter((value) => value !== null);
 
@@ -150,7 +163,7 @@
       const data = [rows.map((_, row) => row), ...shown.map((system) => rows.map((work) => middle(at(work, system)))), rows.map((work) => bound(at(work, state.far)))];
       const words = (work) => shown.flatMap((system) => told(system, at(work, system)));
       const button = (work) => h("button", {
-        type: "button", "aria-current": work === state.work ? "true" : false, "aria-label": `${view.works[work].name}. ${words(work).join("; ")}`,
+        type: "button", "aria-current": work === state.work ? "true" : false, title: view.works[work].title, "aria-label": `${view.works[work].name}. ${words(work).join("; ")}`,
         onclick: () => select(work), onfocus: () => hover(rows.indexOf(work)), onblur: () => hover(null),
       }, view.works[work].name);
       const place = h("div", { class: "plot" }, h("div", { class: "tip", "aria-hidden": "true", hidden: true }));
@@ -191,7 +204,7 @@
         series: [{}, ...data.slice(1).map(() => ({ paths: () => null, points: { show: false } }))],
         hooks: {
           drawClear: [rowsBehind], draw: [marks],
-          setCursor: [(u) => { const row = u.cursor.idx ?? null; if (row !== hovered || row === null || u.cursor.left < 0) hover(u.cursor.left < 0 ? null : row); }],
+          setCursor: [pointer(hover)],
         },
       }, data);
       u.over.addEventListener("click", () => { if (u.cursor.idx !== null) select(rows[u.cursor.idx]); });
@@ -245,7 +258,7 @@
           axis({ size: 56, values: axisWords }),
         ],
         series: [{}, ...shown.map((key) => look(key, 2)), look("bound", 1.5)],
-        hooks: { draw: [marks], setCursor: [(u) => point(u.cursor.left < 0 ? null : u.cursor.idx)] },
+        hooks: { draw: [marks], setCursor: [pointer(point)] },
       }, data);
       function point(row) {
         if (row === null || row === undefined) return tip(place, null);
