@@ -86,6 +86,8 @@ mod space;
 mod probe;
 /// Put it here if it is about `nearfar sensitivity`: that it runs and ends as it should. What it concludes is tested in `core`.
 mod sensitivity;
+/// Put it here if it is about a page of `nearfar report` as a browser shows it.
+mod pages;
 /// Put it here if it is about what `nearfar map` shows of threads and pages.
 mod map;
 /// Put it here if it is about what `nearfar top` shows of running jobs, and that it leaves the terminal as it was.

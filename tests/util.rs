@@ -147,7 +147,7 @@ pub fn has(name: &str) -> Result<(), String> {
     };
     match name {
         "node" | "mpirun" | "gcc" | "g++" | "gfortran" | "rustc" | "stress-ng" | "sqlite3" | "python3" | "java" | "gdb"
-        | "redis-server" => answers(name, &["--version"]),
+        | "redis-server" | "chromium" => answers(name, &["--version"]),
         // A wrapper without headers compiles nothing.
         "mpicc" => answers("sh", &["-c", "echo '#include <mpi.h>' | mpicc -x c -c - -o /dev/null && mpirun --version"]),
         "lmp" => answers("lmp", &["-help"]),

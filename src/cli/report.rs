@@ -6,8 +6,8 @@ use std::path::PathBuf;
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_long_help = REPORT_NOTES)]
 pub struct ReportArgs {
-    /// Machine descriptions from "nearfar probe -o", run files from "nearfar run --stats", profiles, and what "nearfar advise --json"
-    /// wrote; several machines are put side by side
+    /// Machine descriptions from "nearfar probe -o", run files from "nearfar run --stats", profiles, and what "nearfar advise --json" and
+    /// "nearfar bench suite" wrote; several machines are put side by side
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
 
@@ -25,11 +25,18 @@ pub struct ReportArgs {
 }
 
 const REPORT_NOTES: &str = "\
-The page is one file that needs nothing else: charts are part of it, and there
-are no scripts. It follows the reader's light or dark scheme and can be printed.
+The page is one file that needs nothing else and loads nothing from a network.
+It begins with the answer in words; charts and tables follow. It suits the
+reader's light or dark scheme, a phone or a wide screen, and can be printed.
+
+The page of a suite lets you choose: which far, how much near, how many threads;
+share of speed, GB/s or seconds. A click on a work (or Tab and Enter) shows its
+curve, where its time went, and the command that repeats it. Without scripts,
+the answer and all tables are there still.
 
 The exit status is 2 when a file cannot be used: unreadable, not nearfar's, or
 of a newer format; nothing is written then.
 
 Example:
-  nearfar probe -o node.json && nearfar report node.json -o node.html";
+  nearfar probe -o node.json && nearfar report node.json -o node.html
+  nearfar report suite.json -o suite.html";

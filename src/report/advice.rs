@@ -1,8 +1,9 @@
 //! What was advised, and what came of it: predicted beside measured run times, in total and by routine.
 
+use super::answers;
 use crate::files::advice::{AdviceFile, Item, Row, Verified};
 use crate::ui::chart::verified;
-use crate::ui::html::{Cell, heading, method, paragraph, section, table};
+use crate::ui::html::{self, Cell, heading, method, paragraph, section, table};
 use crate::ui::routine::Key;
 use nearfar_core::node::words;
 use nearfar_core::profile::summary::Estimate;
@@ -42,9 +43,10 @@ pub fn sections(file: &AdviceFile) -> String {
     let mut rows: Vec<Vec<Cell>> =
         named.iter().map(|(name, time)| vec![Cell::text(name), Cell::number(interval(time))]).collect();
     rows.insert(0, vec![Cell::text("Near"), Cell::number(words::size(file.near_bytes.max(0.0) as u64))]);
-    let mut html = table(&["", "predicted run time"], rows);
-    html += &file.notes.iter().map(|note| paragraph(note)).collect::<String>();
+    let mut html = html::conclusion(&answers::advice(file), &file.notes);
     html += &file.verified.as_ref().map_or(String::new(), proof);
+    html += &heading("Predicted");
+    html += &table(&["", "predicted run time"], rows);
     let row = |item: &Item| {
         vec![
             Cell::text(&item.name),

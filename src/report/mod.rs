@@ -2,12 +2,14 @@
 //!
 //! Modules are listed lowest first.
 
+mod answers;
 mod machine;
 mod measured;
 mod beside;
 mod run;
 mod profile;
 mod advice;
+mod suite;
 mod page;
 
 use crate::cli::report::ReportArgs;

@@ -1,11 +1,13 @@
 //! The report: one HTML page from machine descriptions, run files, profiles and advice. Pure: text in, text out.
 //!
-//! The page needs nothing but itself (no scripts, no fonts, no network), so that it can be mailed and kept.
+//! The page needs nothing but itself (no fonts, no network; scripts only with a suite, and all that they show is in tables too), so that it
+//! can be mailed and kept.
 
-use super::{advice, beside, machine, measured, profile, run};
+use super::{advice, answers, beside, machine, measured, profile, run, suite};
 use crate::files::document::Document;
 use crate::ui::chart;
-use crate::ui::html::{self, page};
+use crate::ui::html;
+use crate::ui::page::{interactive, page};
 use nearfar_core::node::Node;
 
 /// The page for `documents`; the first machine is also compared with `published` (a preset), if there is one.
@@ -25,12 +27,16 @@ pub fn render(documents: &[Document], published: Option<&Node>) -> String {
         && !others.is_empty()
     {
         body += &html::part(None, "Side by side");
+        body += &others.iter().map(|other| html::conclusion(&answers::beside(first, other), &[])).collect::<String>();
         body += &beside::ratios(first, &others);
         body += &rest.iter().map(|other| beside::differences(first, other)).collect::<String>();
     }
     let first = nodes.first().copied();
     for (number, (document, title)) in documents.iter().zip(&titles).enumerate() {
-        body += &html::part(Some(number), title);
+        // Alone on the page, it has the page's title.
+        if titles.len() > 1 || !others.is_empty() {
+            body += &html::part(Some(number), title);
+        }
         match document {
             // The first machine's roofline has the roofs of the next beside its own.
             Document::Node(node) => {
@@ -39,11 +45,12 @@ pub fn render(documents: &[Document], published: Option<&Node>) -> String {
             }
             Document::Run(value) => body += &run::sections(value),
             Document::Advice(file) => body += &advice::sections(file),
-            Document::Suite(file) => body += &html::paragraph(&format!("{} works.", file.works.len())),
+            Document::Suite(file) => body += &suite::sections(number, file),
             Document::Profile(summary) => body += &profile::sections(summary, first),
         }
     }
-    page(&format!("nearfar: {heading}"), &body)
+    let whole = if documents.iter().any(|document| matches!(document, Document::Suite(_))) { interactive } else { page };
+    whole(&format!("nearfar: {heading}"), &body)
 }
 
 fn title(document: &Document) -> String {
@@ -53,16 +60,15 @@ fn title(document: &Document) -> String {
         Document::Run(value) => run::title(value),
         Document::Profile(summary) => profile::title(summary),
         Document::Advice(file) => advice::title(file),
-        Document::Suite(_) => "Suite".to_owned(),
+        Document::Suite(file) => suite::title(file),
     }
 }
 
 fn machine_part(number: usize, node: &Node, beside: Option<&Node>) -> String {
-    let mut body = String::new();
+    let mut body = html::conclusion(&answers::machine(node), &[]);
     if !node.about.is_empty() {
         body += &html::paragraph(&node.about);
     }
-    body += &machine::sections(node);
     let mut wanting: Vec<&str> = Vec::new();
     let mut charts = String::new();
     for chart in chart::all(node, beside) {
@@ -72,12 +78,11 @@ fn machine_part(number: usize, node: &Node, beside: Option<&Node>) -> String {
             None => {}
         }
     }
-    body += &html::heading("Charts");
     body += &charts;
     if !wanting.is_empty() {
         body += &html::method(&format!("No chart of: {} (not measured).", wanting.join(", ")));
     }
-    body + &measured::sections(node)
+    body + &machine::sections(node) + &measured::sections(node)
 }
 
 #[cfg(test)]
@@ -120,6 +125,13 @@ mod tests {
         let html = render(&[document(node), document(preset::find("imdt").expect("found")), Document::Run(run)], None);
         assert!(!html.contains("<script") && !html.contains("<img"));
         assert!(html.contains("&lt;script&gt;"));
+        // A suite brings scripts, and no others than its own: data, library, board.
+        let mut file = suite::sample_file();
+        file.machine.cpu = evil.to_owned();
+        file.works[0].name = evil.to_owned();
+        let html = render(&[Document::Suite(Box::new(file))], None);
+        assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (3, 3));
+        assert!(!html.contains("<img") && !html.contains("<script>alert"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a profile says, as part of the page: objects with their traffic, routines, how much near memory is worth what, and where the
 //! program stands on the roofline of a machine, if one is described beside it.
 
+use super::answers;
 use crate::profile::display::{kind, pattern};
 use crate::ui::chart::profile::{live, misses, traffic};
 use crate::ui::chart::roofline::{self, Application};
@@ -23,12 +24,9 @@ pub fn title(summary: &Summary) -> String {
 pub fn sections(summary: &Summary, node: Option<&Node>) -> String {
     let charts = [traffic(summary), live(summary), misses(summary)];
     let figures: String = charts.into_iter().flatten().map(|svg| format!("<figure>{svg}</figure>\n")).collect();
-    let mut html = facts(summary) + &objects(summary) + &routines(summary);
-    if !figures.is_empty() {
-        html += &heading("Charts");
-        html += &figures;
-    }
-    html + &node.map_or(String::new(), |node| on_roofline(summary, node))
+    let roofline = node.map_or(String::new(), |node| on_roofline(summary, node));
+    let answer = html::conclusion(&answers::profile(summary), &summary.notes);
+    [answer, figures, roofline, objects(summary), routines(summary), heading("How it was observed"), facts(summary)].concat()
 }
 
 fn bytes(value: f64) -> String {
@@ -69,7 +67,7 @@ fn facts(summary: &Summary) -> String {
         ("Shares of traffic are known to", confidence),
         ("Cost of observing", format!("{} of the processor time", words::percent(summary.overhead))),
     ];
-    html::facts(rows) + &summary.notes.iter().map(|note| paragraph(note)).collect::<String>()
+    html::facts(rows)
 }
 
 fn objects(summary: &Summary) -> String {

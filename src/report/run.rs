@@ -1,5 +1,6 @@
 //! A run file of `nearfar run --stats`: what was run, what came of it, and the counters as they are.
 
+use super::answers;
 use crate::ui::html::{self, Cell, heading, method, section, table};
 use nearfar_core::node::words;
 use serde_json::Value;
@@ -13,7 +14,10 @@ pub fn title(run: &Value) -> String {
 
 /// The sections on a run.
 pub fn sections(run: &Value) -> String {
-    facts(run) + &derived(run) + &counters(run)
+    let hits = answers::hits(run).map_or(String::new(), |share| {
+        html::shares("Where faults found their page", &[("near", "pager", share), ("far", "far", 1.0 - share)])
+    });
+    html::conclusion(&answers::run(run), &[]) + &hits + &facts(run) + &derived(run) + &counters(run)
 }
 
 fn facts(run: &Value) -> String {

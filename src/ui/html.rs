@@ -1,6 +1,7 @@
-//! HTML text: a page and its tables. All that comes from files passes through [`escape`], here and nowhere else.
+//! HTML text: headings, paragraphs and tables. All that comes from files passes through [`escape`], here and nowhere else.
 
 pub use crate::ui::chart::svg::escape;
+use nearfar_core::node::words::percent;
 use nearfar_core::node::{Figure, Validity};
 
 /// A cell of a table.
@@ -57,17 +58,34 @@ impl Cell {
     }
 }
 
-/// A table with a head; nothing when it has no rows.
+/// Parts of a whole as one bar, with words; `parts`: what it is, the look of it, its share.
+pub fn shares(title: &str, parts: &[(&str, &str, f64)]) -> String {
+    let bar: String = parts
+        .iter()
+        .map(|(_, look, share)| format!("<i class=\"{}\" style=\"width:{:.1}%\"></i>", escape(look), 100.0 * share))
+        .collect();
+    let words = |(what, look, share): &(&str, &str, f64)| {
+        format!("<li><i class=\"key {}\"></i>{}: {}</li>", escape(look), escape(what), escape(&percent(*share)))
+    };
+    let words: String = parts.iter().map(words).collect();
+    heading(title) + &format!("<div class=\"bar\" aria-hidden=\"true\">{bar}</div>\n<ul class=\"legend\">{words}</ul>\n")
+}
+
+/// A table, with a head if its columns have names; nothing when it has no rows.
 pub fn table(head: &[impl AsRef<str>], rows: impl IntoIterator<Item = Vec<Cell>>) -> String {
     let mut rows = rows.into_iter().peekable();
     if rows.peek().is_none() {
         return String::new();
     }
-    let mut html = String::from("<div class=\"wide\"><table><thead><tr>");
-    for name in head {
-        html += &format!("<th>{}</th>", escape(name.as_ref()));
+    let mut html = String::from("<div class=\"wide\"><table>");
+    if head.iter().any(|name| !name.as_ref().is_empty()) {
+        html += "<thead><tr>";
+        for name in head {
+            html += &format!("<th scope=\"col\">{}</th>", escape(name.as_ref()));
+        }
+        html += "</tr></thead>";
     }
-    html += "</tr></thead><tbody>\n";
+    html += "<tbody>\n";
     for row in rows {
         html += "<tr>";
         for cell in row {
@@ -127,37 +145,15 @@ pub fn contents(parts: &[String]) -> String {
     format!("<nav>{}</nav>\n", parts.iter().enumerate().map(link).collect::<String>())
 }
 
-/// A whole page.
-pub fn page(title: &str, body: &str) -> String {
-    let title = escape(title);
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"generator\" content=\"nearfar {}\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
-         {body}</main>\n</body>\n</html>\n",
-        env!("CARGO_PKG_VERSION")
-    )
+/// The answer, before all else: a sentence or two, and what has to be known beside it.
+pub fn conclusion(lead: &str, more: &[String]) -> String {
+    let mut html = format!("<p class=\"answer\">{}</p>\n", escape(lead));
+    if !more.is_empty() {
+        let lines: String = more.iter().map(|line| format!("<li>{}</li>\n", escape(line))).collect();
+        html += &format!("<ul class=\"beside\">\n{lines}</ul>\n");
+    }
+    html
 }
-
-const STYLE: &str = "\
-:root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff;--faint:#5b636c;--rule:#d5d9de;--head:#f3f5f7;--bad:#b00020;--odd:#8a5a00}
-body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.5 'Helvetica Neue',Arial,'Liberation Sans',sans-serif}
-main{max-width:1080px;margin:0 auto;padding:24px}
-h1{font-size:26px;margin:0 0 4px}h2{font-size:21px;margin:40px 0 8px;border-bottom:2px solid var(--rule);padding-bottom:4px}
-h3{font-size:17px;margin:28px 0 6px}
-p{margin:6px 0 10px}.method,.why,.small{color:var(--faint);font-size:13px}td.small{color:inherit}
-.wide{overflow-x:auto;margin:8px 0 12px}
-table{border-collapse:collapse;font-variant-numeric:tabular-nums}
-th,td{padding:4px 10px;border-bottom:1px solid var(--rule);text-align:left;vertical-align:top}th{background:var(--head);font-size:13px}
-td.n{text-align:right}td.n b{white-space:nowrap;font-weight:600}
-.noisy{color:var(--odd);font-weight:bold}.invalid,.worse{color:var(--bad);font-weight:bold}
-figure{margin:12px 0 20px;overflow-x:auto}figure svg{max-width:100%;height:auto;border:1px solid var(--rule)}
-nav a{margin-right:14px}a{color:inherit}
-@media screen and (prefers-color-scheme:dark){
-:root{--ink:#e6e9ec;--paper:#14171a;--faint:#9aa3ac;--rule:#363c43;--head:#1d2126;--bad:#ff7a85;--odd:#e3b04b}}
-@media print{main{max-width:none;padding:0}body{font-size:11px}nav{display:none}figure,tr{break-inside:avoid}h2,h3{break-after:avoid}
-.wide,figure{overflow:visible}}
-";
 
 #[cfg(test)]
 mod tests {
@@ -179,6 +175,6 @@ mod tests {
         let html = table(&["<h>"], [vec![Cell::text("<script>alert(1)</script>")]]);
         assert!(!html.contains("<script>") && html.contains("&lt;h&gt;"));
         assert!(table(&["a"], []).is_empty() && section("a", &["a"], [], "how").is_empty());
-        assert!(!page("<t>", "").contains("<t>"));
+        assert!(!conclusion("<t>", &["<u>".to_owned()]).contains("<u>"));
     }
 }

@@ -7,3 +7,5 @@ pub mod screen;
 pub mod routine;
 pub mod chart;
 pub mod html;
+pub mod page;
+pub mod suite;

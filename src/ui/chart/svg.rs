@@ -185,7 +185,7 @@ fn list(points: &[(f64, f64)]) -> String {
 const STYLE: &str = "\
 .nf{font:12px 'Helvetica Neue',Arial,'Liberation Sans',sans-serif}
 .nf .paper{fill:#fff}.nf .ink{fill:#1b1f24}.nf .halo{fill:#fff;stroke:#fff;stroke-width:4;stroke-linejoin:round}
-.nf .title{font-size:15px;font-weight:bold}.nf .small{font-size:11px}
+.nf .title{font-size:15px;font-weight:bold}.nf .small{font-size:12px}
 .nf .axis{stroke:#1b1f24}.nf .grid{stroke:#d5d9de}.nf .fine{stroke:#eef0f2}.nf .leader{stroke:#8a929b;stroke-width:.8}
 .nf .line{fill:none;stroke-linejoin:round}.nf .area{opacity:.15;stroke:none}.nf .block{opacity:.85;stroke:none}.nf .faint{opacity:.45}
 .nf .c0{stroke:#0b5cad}.nf .c1{stroke:#b3420b}.nf .c2{stroke:#1d7a3d}.nf .c3{stroke:#8a2a8f}.nf .c4{stroke:#8a6a00}.nf .c5{stroke:#0d7a80}.nf .c6{stroke:#4d545c}
