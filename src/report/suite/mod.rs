@@ -38,7 +38,7 @@ pub fn sections(number: usize, file: &SuiteFile) -> String {
         );
         html += &data(&format!("{id}-data"), &serde_json::to_string(&view).unwrap_or_default());
     }
-    html += &targets::targets(&[]);
+    html += &targets::targets(file);
     if !view.works.is_empty() {
         html += &tables::figures(&id, file);
     }

@@ -1,63 +1,59 @@
-//! What was aimed at, beside what was measured: a row for each target. Nothing is filled in that nobody gave.
+//! What was aimed at, beside what was measured: a row for each target.
 
+use crate::files::suite::{Spread, SuiteFile, Verdict};
 use crate::ui::html::{Cell, section};
-use serde::Deserialize;
+use nearfar_core::node::words;
 
-/// A target and what came of it, in words as they are shown.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Target {
-    /// Name of the work.
-    pub work: String,
-    /// Data by near.
-    pub ratio: f64,
-    /// What is aimed at.
-    pub target: String,
-    /// What was measured; empty: nothing yet.
-    pub measured: String,
-    /// What others published, and where; may be empty.
-    pub published: String,
-    /// Whether it is reached; `None` while there is no figure.
-    pub met: Option<bool>,
-    /// Why, or why not.
-    pub why: String,
+/// The section; nothing without targets.
+pub fn targets(file: &SuiteFile) -> String {
+    let head = ["work", "data ÷ near", "target", "measured", "spread", "published by others", "met", "why"];
+    let how = "Speed as a share of all-DRAM with far emulated at an eighth of the bandwidth of DRAM, with all threads. A target without a \
+               figure is not met.";
+    section("Targets", &head, file.verdicts().iter().map(row), how)
 }
 
-/// The section; nothing without rows.
-pub fn targets(rows: &[Target]) -> String {
-    let row = |target: &Target| {
-        let met = match target.met {
+fn row(verdict: &Verdict) -> Vec<Cell> {
+    let target = verdict.target;
+    let or_dash = |words: &str| Cell::text(if words.is_empty() { "–" } else { words });
+    let measured = |share: &Spread| format!("{}{}", if share.stopped { "≤ " } else { "" }, words::percent(share.median));
+    let spread = |share: &Spread| format!("{} – {}", words::percent(share.low), words::percent(share.high));
+    let against = target.against.as_ref().map_or(String::new(), |other| format!(" of {other}"));
+    vec![
+        Cell::text(verdict.title),
+        Cell::number(target.ratio.to_string()),
+        Cell::number(format!("≥ {}{against}", words::percent(target.least))),
+        Cell::number(verdict.measured.as_ref().map_or("–".to_owned(), measured)),
+        Cell::number(verdict.measured.as_ref().filter(|share| share.runs > 1).map_or("–".to_owned(), spread)),
+        or_dash(&target.published),
+        Cell::text(match verdict.met {
             Some(true) => "yes",
             Some(false) => "NO",
             None => "not known",
-        };
-        let words = |words: &str| Cell::text(if words.is_empty() { "–" } else { words });
-        vec![
-            Cell::text(&target.work),
-            Cell::number(target.ratio.to_string()),
-            words(&target.target),
-            words(&target.measured),
-            words(&target.published),
-            Cell::text(met),
-            Cell::text(&target.why),
-        ]
-    };
-    let head = ["work", "data ÷ near", "target", "measured", "published by others", "met", "why"];
-    section("Targets", &head, rows.iter().map(row), "")
+        }),
+        or_dash(&verdict.why),
+    ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::suite::{System, Target, WorkResults};
 
     #[test]
     fn a_target_without_a_figure_is_not_met() {
-        assert!(targets(&[]).is_empty());
-        let rows = [
-            Target { work: "<triad>".into(), ratio: 3.0, target: "70 %".into(), met: Some(false), ..Target::default() },
-            Target::default(),
-        ];
-        let html = targets(&rows);
-        assert!(html.contains("&lt;triad&gt;") && html.contains(">NO<") && html.contains(">not known<"), "{html}");
+        assert!(targets(&SuiteFile::default()).is_empty());
+        let target = Target {
+            work: "triad".to_owned(),
+            system: System::Emulated,
+            ratio: 2.0,
+            least: 0.22,
+            published: "<12.5 %>".to_owned(),
+            against: None,
+        };
+        let work = WorkResults { name: "triad".to_owned(), title: "<triad>".to_owned(), ..WorkResults::default() };
+        let html = targets(&SuiteFile { works: vec![work], targets: vec![target], ..SuiteFile::default() });
+        for words in ["&lt;triad&gt;", "≥ 22", "&lt;12.5 %&gt;", "not known", "not measured yet"] {
+            assert!(html.contains(words), "{words}: {html}");
+        }
     }
 }
