@@ -139,6 +139,9 @@ pub struct WorkResults {
     /// Operations of a whole repetition; 0 before one was seen.
     #[serde(default)]
     pub operations: f64,
+    /// Bytes between data and work in a repetition.
+    #[serde(default)]
+    pub traffic_bytes: f64,
     /// Repetitions of each run, of which the first warms up; 0 before their number was chosen.
     #[serde(default)]
     pub repetitions: usize,

@@ -41,11 +41,19 @@ pub fn strip(title: &str, (system, threads): (&str, usize), ratios: &[f64], rows
         for (cell, ratio) in row.cells.iter().zip(ratios) {
             let class =
                 cell.share.map_or("none".to_owned(), |share| format!("h{:.0}", (share * STEPS).floor().clamp(0.0, STEPS)));
-            html += &format!("<td class=\"n {class}\" data-ratio=\"{ratio}\">{}</td>", escape(&cell.words));
+            html += &format!("<td class=\"n {class}\" data-ratio=\"{ratio}\">{}</td>", figure(&cell.words));
         }
         html += "</tr>\n";
     }
     html + "</tbody></table></div></div>\n"
+}
+
+/// Words of a cell; narrow pages leave out the sign of percent, which the title has too.
+fn figure(words: &str) -> String {
+    match words.strip_suffix(" %") {
+        Some(number) => format!("{}<span class=\"sign\"> %</span>", escape(number)),
+        None => escape(words),
+    }
 }
 
 /// The board: what the script fills, around the strips.
@@ -75,7 +83,7 @@ mod tests {
         let rows = [StripRow { name: "<a>".into(), figures: "suite0-0".into(), cells }];
         let html = strip("<t>", ("disk", 2), &[1.5, 2.0, 3.0], &rows);
         assert!(
-            html.contains("class=\"n h6\" data-ratio=\"1.5\">69 %")
+            html.contains("class=\"n h6\" data-ratio=\"1.5\">69<span class=\"sign\"> %</span>")
                 && html.contains("class=\"n none\"")
                 && html.contains("class=\"n h10\"")
         );

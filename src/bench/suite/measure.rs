@@ -88,6 +88,8 @@ pub struct Facts {
     pub intensity: f64,
     /// Most bytes of memory that the program had.
     pub footprint_bytes: u64,
+    /// Bytes between data and work in a repetition.
+    pub bytes: f64,
     /// Operations of a whole repetition and its seconds, where one was finished.
     pub whole: Option<(f64, f64)>,
 }
@@ -105,6 +107,7 @@ impl Facts {
             intensity: intensity.unwrap_or(0.0),
             // A program that does not say it is watched by its cgroup.
             footprint_bytes: Some(report.resident_peak_bytes).filter(|&bytes| bytes > 0).or(run.peak_bytes).unwrap_or(0),
+            bytes: counted.map_or(0.0, |last| last.bytes as f64),
             whole: whole.map(|repetition| (repetition.operations as f64, repetition.seconds)),
         }
     }

@@ -35,6 +35,8 @@ pub fn sample(disk: &mut DiskRates, far: &Path, bytes: usize, threads: &[usize])
 pub struct InDram {
     /// Bytes of data.
     pub data: f64,
+    /// Bytes between data and work in a repetition.
+    pub traffic: f64,
     /// Seconds of a repetition.
     pub seconds: f64,
     /// Operations per second.
@@ -56,8 +58,12 @@ pub fn bound(limit: Limit, dram: InDram, near: f64, system: System, disk: &DiskR
     let gb = |bytes: f64| bytes / 1e9;
     let (efficiency, because) = match limit {
         Limit::Unknown => return None,
-        Limit::Passes { passes, changed } => {
-            let bytes_in = passes * (dram.data - near);
+        Limit::Passes { .. } | Limit::CountedPasses => {
+            let (passes, touched, changed) = match limit {
+                Limit::Passes { passes, touched, changed } => (passes, touched, changed),
+                _ => (dram.traffic / 2.0 / dram.data, 1.0, 1.0),
+            };
+            let bytes_in = passes * (touched * dram.data - near).max(0.0);
             let bytes_out = passes * (changed * dram.data - near).max(0.0);
             let seconds = bytes_in / read + bytes_out / write;
             let written = if bytes_out > 0.0 {
@@ -92,7 +98,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    const DRAM: InDram = InDram { data: 3e9, seconds: 0.5, rate: 1e6, threads: 2 };
+    const DRAM: InDram = InDram { data: 3e9, traffic: 12e9, seconds: 0.5, rate: 1e6, threads: 2 };
 
     fn efficiency(limit: Limit, near: f64, system: System) -> Option<f64> {
         let disk = DiskRates { read: 2e9, write: 1e9, pages: BTreeMap::from([(2, 20_000.0)]), cached: false };
@@ -102,12 +108,16 @@ mod tests {
     #[test]
     fn bounds_follow_from_what_must_move() {
         // 2 GB in at 2 GB/s; a third of the data is changed and stays near.
-        let triad = Limit::Passes { passes: 1.0, changed: 1.0 / 3.0 };
+        let triad = Limit::Passes { passes: 1.0, touched: 1.0, changed: 1.0 / 3.0 };
         assert_eq!(efficiency(triad, 1e9, System::Disk), Some(0.5));
         // 2 GB in and 2 GB out at 4 GB/s each.
-        let update = Limit::Passes { passes: 1.0, changed: 1.0 };
+        let update = Limit::Passes { passes: 1.0, touched: 1.0, changed: 1.0 };
         assert_eq!(efficiency(update, 1e9, System::Emulated), Some(0.5));
         assert_eq!(efficiency(update, 3e9, System::Disk), Some(1.0));
+        // Two passes, each of which reads and writes.
+        assert_eq!(efficiency(Limit::CountedPasses, 1e9, System::Emulated), Some(0.25));
+        let half = Limit::Passes { passes: 1.0, touched: 0.5, changed: 0.0 };
+        assert_eq!(efficiency(half, 1e9, System::Disk), Some(1.0));
         // 30 000 visits per second of a million.
         let visits = efficiency(Limit::Visits, 1e9, System::Disk).expect("known");
         assert!((visits - 0.03).abs() < 1e-9, "{visits}");

@@ -333,6 +333,7 @@ impl Suite {
         results.operation = facts.operation;
         results.intensity = facts.intensity;
         results.operations = operations;
+        results.traffic_bytes = facts.bytes;
         let clocked = work.repetition == works::Repetition::Clock;
         // Enough for a figure, where a repetition is short; the limit is one for far, not for the work itself.
         let enough = (settings.seconds * SHARE_IN_DRAM / dram_seconds).ceil().clamp(1.0, 12.0);

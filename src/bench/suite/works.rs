@@ -39,14 +39,18 @@ pub enum Repetition {
 /// What must move between near and far, whatever the policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limit {
-    /// A repetition goes so many times over all of the data, and nothing is used again before the rest was. What near cannot hold must be
+    /// A repetition goes so many times over the same data, and nothing is used again before the rest was. What near cannot hold must be
     /// read each time; of what it changes (a share of the data), what near could not hold if it kept nothing else must be written.
     Passes {
-        /// Times that all data are gone over.
+        /// How often.
         passes: f64,
+        /// Share of the data that a pass goes over.
+        touched: f64,
         /// Share of the data that a pass changes.
         changed: f64,
     },
+    /// The same over all data, which each pass changes, as often as what the work counts says: each pass reads and writes all.
+    CountedPasses,
     /// Each operation visits a page of all of them at random, and waits for it when it is far.
     Visits,
     /// None is known.
@@ -91,7 +95,12 @@ const fn quick(work: Work) -> Work {
 }
 
 const fn passes(work: Work, passes: f64, changed: f64) -> Work {
-    Work { limit: Limit::Passes { passes, changed }, ..work }
+    over(work, passes, 1.0, changed)
+}
+
+/// Passes over a share of the data.
+const fn over(work: Work, passes: f64, touched: f64, changed: f64) -> Work {
+    Work { limit: Limit::Passes { passes, touched, changed }, ..work }
 }
 
 const SWEEP: &str = "sweeps over data that are used once in each";
@@ -107,14 +116,16 @@ pub const WORKS: &[Work] = &[
     quick(passes(work("poly-128", "Polynomials of degree 128", SWEEP, &["polynomial", "--degree", "128"]), 1.0, 0.5)),
     quick(passes(part(work("poly-1024", "Polynomials of degree 1024", SWEEP, &["polynomial", "--degree", "1024"]), 4), 1.0, 0.5)),
     passes(part(work("poly-8192", "Polynomials of degree 8192", SWEEP, &["polynomial", "--degree", "8192"]), 8), 1.0, 0.5),
-    part(
+    passes(
         work("gemm-plain", "Matrix product, row by row", "every row of the result goes over a whole matrix", &["gemm-plain"]),
-        1,
+        12.0,
+        0.0,
     ),
     quick(tiled(part(work("gemm-tiled", "Matrix product in tiles for near", TILES, &["gemm"]), 4))),
-    part(
+    passes(
         work("lu-columns", "LU column by column", "the rest of the matrix is read and written for each column", &["lu-columns"]),
-        1,
+        8.0,
+        1.0,
     ),
     part(
         work("lu-panels", "LU by panels of 64 columns", "the rest of the matrix is read and written after each panel", &["lu"]),
@@ -122,12 +133,7 @@ pub const WORKS: &[Work] = &[
     ),
     quick(tiled(part(work("lu-tiled", "LU in tiles for near", TILES, &["lu-tiled"]), 8))),
     quick(passes(work("fft", "3-D FFT axis by axis", "passes along memory, across rows and across planes", &["fft"]), 3.0, 1.0)),
-    quick(work(
-        "fft-blocked",
-        "3-D FFT, blocked",
-        "planes that are finished while they are near, and moved in tiles",
-        &["fft-blocked"],
-    )),
+    quick(passes(work("fft-blocked", "3-D FFT, blocked", "two passes over tiles of huge pages", &["fft-blocked"]), 2.0, 1.0)),
     quick(work(
         "cholesky",
         "Sparse Cholesky by supernodes",
@@ -135,19 +141,32 @@ pub const WORKS: &[Work] = &[
         &["cholesky"],
     )),
     work("trisolve", "Sparse triangular solve", "sweeps along rows, and values of earlier rows", &["trisolve"]),
-    quick(work("spectral", "CG on spectral elements", SWEEP, &["spectral"])),
-    work("su3", "SU(3) lattice stencil", "sweeps with neighbours of four dimensions", &["su3"]),
-    quick(work("hydro", "3-D hydrodynamics", "sweeps with neighbouring planes", &["hydro"])),
-    quick(work("md", "Molecular dynamics, cell lists", "sweeps over lists of neighbours, and positions close by", &["md"])),
-    quick(work("qft", "Quantum Fourier transform", "passes with partners at every distance", &["qft"])),
-    work("circuit", "Random quantum circuit", "passes with partners at random distances", &["circuit"]),
-    quick(work("integrals", "Two-electron integrals, stored", SWEEP, &["integrals"])),
-    work(
+    // Factors are used once in each of four iterations, vectors more often.
+    quick(passes(work("spectral", "CG on spectral elements", SWEEP, &["spectral"]), 4.0, 0.4)),
+    // Most of the data are links, which each of four applications goes over.
+    passes(work("su3", "SU(3) lattice stencil", "sweeps with neighbours of four dimensions", &["su3"]), 4.0, 0.07),
+    // Two steps, from one copy to the other.
+    quick(passes(work("hydro", "3-D hydrodynamics", "sweeps with neighbouring planes", &["hydro"]), 2.0, 0.5)),
+    // Six steps read the list of neighbours, three quarters of the data.
+    quick(over(
+        work("md", "Molecular dynamics, cell lists", "sweeps over lists of neighbours, and positions close by", &["md"]),
+        6.0,
+        0.75,
+        0.0,
+    )),
+    quick(Work {
+        limit: Limit::CountedPasses,
+        ..work("qft", "Quantum Fourier transform", "passes with partners at every distance", &["qft"])
+    }),
+    // Besides, eight over a quarter.
+    passes(work("circuit", "Random quantum circuit", "passes with partners at random distances", &["circuit"]), 16.0, 1.0),
+    quick(passes(work("integrals", "Two-electron integrals, stored", SWEEP, &["integrals"]), 1.0, 0.0)),
+    quick(work(
         "integrals-direct",
         "Two-electron integrals, recomputed",
         "small matrices that are used all the time",
         &["integrals", "--direct"],
-    ),
+    )),
     quick(work("planewave", "Plane-wave DFT loop", "bands that are used one by one, then all with all", &["planewave"])),
     quick(visits(work("random", "Random updates", "random access to data that are used once", &["random"]))),
     visits(work(

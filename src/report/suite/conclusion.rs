@@ -2,7 +2,7 @@
 //!
 //! Invariant: a stopped run is an upper limit of speed and is never counted as speed that was kept; what is missing is said.
 
-use super::standing::{Standing, gave_other_data, standings};
+use super::standing::{Standing, gave_same_data, standings};
 use crate::files::suite::{Point, SuiteFile, System, WorkResults};
 use crate::sample::median;
 use nearfar_core::node::words;
@@ -53,7 +53,7 @@ pub fn conclude(file: &SuiteFile) -> Conclusion {
         more.extend(rivals.iter().filter_map(|rival| against(*rival, &ours, &standings(file, *rival, threads, ratio))));
     }
     if file.settings.threads.len() > 1 {
-        more.push(format!("These are figures with {threads} threads."));
+        more.push(format!("These are figures with {}.", counted(threads, "thread")));
     }
     more.extend(troubles(file));
     Conclusion { lead, more, ratio, threads, far: Some(far) }
@@ -197,7 +197,7 @@ fn wrong_data(file: &SuiteFile) -> Option<String> {
     let points = file.works.iter().flat_map(|work| work.points.iter().map(move |point| (work, point)));
     let near = |point: &Point| if point.ratio > 0.0 { format!(" at {} times near", point.ratio) } else { String::new() };
     let wrong: Vec<String> = points
-        .filter(|(work, point)| gave_other_data(work, point))
+        .filter(|(work, point)| gave_same_data(work, point) == Some(false))
         .map(|(work, point)| format!("{}{}", at(work, point), near(point)))
         .collect();
     (!wrong.is_empty()).then(|| format!("WRONG DATA: {} gave other data than with all of them in DRAM.", some(&wrong)))
@@ -208,7 +208,9 @@ fn troubles(file: &SuiteFile) -> Vec<String> {
     let mut told = Vec::new();
     let points = || file.works.iter().flat_map(|work| work.points.iter().map(move |point| (work, point)));
     let runs = || points().flat_map(|(work, point)| point.runs.iter().map(move |run| (work, point, run)));
-    if wrong_data(file).is_none() && runs().any(|(_, _, run)| !run.checksum.is_empty()) {
+    let compared = points().filter_map(|(work, point)| gave_same_data(work, point));
+    let (same, other): (Vec<bool>, Vec<bool>) = compared.partition(|same| *same);
+    if !same.is_empty() && other.is_empty() {
         told.push("Wherever data were read back, they were those of all-DRAM.".to_owned());
     }
     let failed: Vec<String> =
@@ -334,6 +336,10 @@ mod tests {
     fn what_went_wrong_is_said() {
         let mut bad = work("a", "Sweeps", 90.0, run(1.0));
         bad.points[0].runs[0].checksum = "1".to_owned();
+        let told = |work: &WorkResults| conclude(&suite(vec![work.clone()])).more.join("\n");
+        assert!(!told(&bad).contains("read back"), "nothing but all-DRAM was");
+        bad.points[2].runs[0].checksum = "1".to_owned();
+        assert!(told(&bad).contains("Wherever data were read back, they were those of all-DRAM."));
         bad.points[2].runs[0].checksum = "2".to_owned();
         bad.points[1].obstacle = Some("no <room>".to_owned());
         bad.points[1].runs.clear();

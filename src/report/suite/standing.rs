@@ -47,12 +47,14 @@ pub fn shown(speed: &Spread) -> String {
     format!("{}{}", if speed.stopped { "≤ " } else { "" }, words::percent(speed.median))
 }
 
-/// Whether a run of `point` that ended read back other data than all-DRAM had with as many threads. Works whose data differ from run to
-/// run in all-DRAM cannot be judged.
-pub fn gave_other_data(work: &WorkResults, point: &Point) -> bool {
+/// Whether the runs of `point` that ended read back the data that all-DRAM had with as many threads. `None` where that cannot be told:
+/// nothing was read back, or the data differ from run to run in all-DRAM.
+pub fn gave_same_data(work: &WorkResults, point: &Point) -> Option<bool> {
     let ended = |run: &&PointRun| run.failed.is_none() && !run.stopped && !run.checksum.is_empty();
-    let Some(dram) = work.point(System::Dram, point.threads, 0.0) else { return false };
+    let dram = work.point(System::Dram, point.threads, 0.0).filter(|_| point.system != System::Dram)?;
     let mut right = dram.runs.iter().filter(ended).map(|run| &run.checksum);
-    let Some(first) = right.next() else { return false };
-    right.all(|checksum| checksum == first) && point.runs.iter().filter(ended).any(|run| run.checksum != *first)
+    let first = right.next()?;
+    let mut ours = point.runs.iter().filter(ended).map(|run| &run.checksum).peekable();
+    ours.peek()?;
+    right.all(|checksum| checksum == first).then(|| ours.all(|checksum| checksum == first))
 }

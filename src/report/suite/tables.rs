@@ -22,7 +22,8 @@ pub fn strips(id: &str, file: &SuiteFile, threads: &[usize], ratios: &[f64]) -> 
                 cells: ratios.iter().map(|ratio| strip_cell(work, work.point(system, threads, *ratio))).collect(),
             };
             let rows: Vec<StripRow> = file.works.iter().enumerate().map(row).collect();
-            let title = format!("{}, {}: speed kept, by data ÷ near", system.name(), threads_words(threads));
+            let title =
+                format!("{}, {}: speed kept, % of that in all-DRAM, by data ÷ near", system.name(), threads_words(threads));
             html += &strip(&title, (&key(system), threads), ratios, &rows);
         }
     }
@@ -155,7 +156,7 @@ mod tests {
         let file = sample_file();
         let strips = strips("suite0", &file, &[1, 2], &[1.0, 3.0]);
         assert_eq!(strips.matches("class=\"strip\"").count(), 4);
-        assert!(strips.contains("nearfar, emulated far, 1 thread: speed kept") && strips.contains("≤ "));
+        assert!(strips.contains("nearfar, emulated far, 1 thread: speed kept, %") && strips.contains("≤ "));
         let figures = figures("suite0", &file);
         let points: usize = file.works.iter().map(|work| work.points.len()).sum();
         assert_eq!(figures.matches("</tr>\n").count(), points);

@@ -3,7 +3,7 @@
 // texts of the data become text nodes and attributes, never markup.
 (() => {
   const UNITS = {
-    e: { pick: "Speed kept", title: "speed kept, of that in all-DRAM" },
+    e: { pick: "Speed kept", title: "speed kept, % of that in all-DRAM" },
     g: { pick: "GB/s", title: "GB/s between data and work" },
     s: { pick: "Seconds", title: "seconds of a repetition" },
   };
@@ -315,7 +315,8 @@
         strip.querySelector("h3").textContent = `${systems[state.far].name}, ${threadWords(state.threads)}: ${UNITS[state.unit].title}, by data ÷ near`;
         for (const cell of strip.querySelectorAll("td[data-ratio]")) {
           const work = +cell.parentElement.dataset.work, point = at(work, state.far, +cell.dataset.ratio);
-          cell.textContent = middle(point) === null ? "–" : limit(state.unit, point) + (state.unit === "g" ? digits(middle(point)) : show(state.unit, middle(point)));
+          const words = middle(point) === null ? "–" : limit(state.unit, point) + (state.unit === "g" ? digits(middle(point)) : show(state.unit, middle(point)));
+          cell.replaceChildren(words.replace(" %", ""), h("span", { class: "sign" }, words.endsWith(" %") ? " %" : ""));
           cell.title = told(state.far, point).join("; ");
           cell.classList.toggle("now", +cell.dataset.ratio === state.ratio);
           cell.parentElement.classList.toggle("chosen", work === state.work);
