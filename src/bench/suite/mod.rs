@@ -361,8 +361,13 @@ impl Suite {
         let results = &mut self.file.works[step.work];
         let dram = results.point(System::Dram, step.threads, 0.0).map(|point| &point.runs[..]).unwrap_or_default();
         let (Some(seconds), Some(rate)) = (Spread::of(dram, |run| run.seconds), Spread::of(dram, |run| run.rate)) else { return };
-        let in_dram =
-            InDram { data: results.data_bytes as f64, seconds: seconds.median, rate: rate.median, threads: step.threads };
+        let in_dram = InDram {
+            data: results.data_bytes as f64,
+            traffic: results.traffic_bytes,
+            seconds: seconds.median,
+            rate: rate.median,
+            threads: step.threads,
+        };
         let point = &mut results.points[index];
         point.bound = medium::bound(limit, in_dram, point.near_bytes as f64, point.system, &disk, triad);
     }
