@@ -27,7 +27,7 @@ use anyhow::Result;
 use measure::Setting;
 use medium::InDram;
 use nearfar_core::units::Bytes;
-use plan::{Step, in_files};
+use plan::Step;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
@@ -39,6 +39,8 @@ const LEAST_DATA: u64 = 64 << 20;
 const DEVICE_FILE: u64 = 1 << 30;
 /// Longest seconds of a repetition in all-DRAM, when a work is tried out.
 const LONGEST_IN_DRAM: f64 = 60.0;
+/// A repetition may take so many times what it takes in all-DRAM, at the least: below, works differ too little to stop them.
+const LONGEST: f64 = 6.0;
 /// Repetitions of a run take at least this part of the longest one, in all-DRAM.
 const SHARE_IN_DRAM: f64 = 0.1;
 /// Emulated far is set by triad on arrays of so much.
@@ -219,7 +221,7 @@ struct Suite {
 impl Suite {
     fn measure(&mut self) -> Result<()> {
         self.emulate();
-        let steps = plan::steps(&self.file.settings, &in_files(&self.file.works));
+        let steps = plan::steps(&self.file.settings, &plan::works(&self.file.works));
         let begun = Instant::now();
         let mut ran = 0;
         for (number, step) in steps.iter().enumerate() {
@@ -338,7 +340,7 @@ impl Suite {
         // Enough for a figure, where a repetition is short; the limit is one for far, not for the work itself.
         let enough = (settings.seconds * SHARE_IN_DRAM / dram_seconds).ceil().clamp(1.0, 12.0);
         results.repetitions = 1 + if clocked { 1 } else { enough as usize };
-        results.seconds = if dram_seconds.is_finite() { settings.seconds.max(3.0 * dram_seconds) } else { settings.seconds };
+        results.seconds = if dram_seconds.is_finite() { settings.seconds.max(LONGEST * dram_seconds) } else { settings.seconds };
         Ok(())
     }
 
@@ -383,9 +385,8 @@ impl Suite {
                     why.filter(|why| must || *why == WRONG)
                         .map(|why| format!("{}, {}: {why}", work.name, display::where_(point))),
                 );
-                // Tiles for another near add up in another order, and threads may have parts of their own.
-                let tiled = WORKS.iter().any(|own| own.name == work.name && own.tiled);
-                let alike = |other: &&Point| other.threads == point.threads && !(tiled && other.ratio != point.ratio);
+                // Threads may have parts of their own.
+                let alike = |other: &&Point| other.threads == point.threads;
                 let digests = |point: &Point| point.runs.iter().map(|run| run.checksum.clone()).find(|digest| !digest.is_empty());
                 let first = work.points.iter().filter(alike).find_map(digests);
                 if point.runs.iter().any(|run| !run.checksum.is_empty() && Some(&run.checksum) != first.as_ref()) {

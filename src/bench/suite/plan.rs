@@ -1,6 +1,6 @@
 //! In which order a suite runs its points. Pure.
 
-use super::works::WORKS;
+use super::works::{WORKS, Work};
 use crate::files::suite::{SuiteSettings, System, WorkResults};
 
 /// One run of one point.
@@ -18,20 +18,21 @@ pub struct Step {
     pub ratio: f64,
 }
 
-/// Of each work, whether its data can be placed in a file.
-pub fn in_files(works: &[WorkResults]) -> Vec<bool> {
-    works.iter().map(|work| WORKS.iter().any(|own| own.name == work.name && own.in_files)).collect()
+/// Of each work in a suite, what it is; `None` for one of another nearfar, which is not run.
+pub fn works(results: &[WorkResults]) -> Vec<Option<&'static Work>> {
+    results.iter().map(|work| WORKS.iter().find(|own| own.name == work.name)).collect()
 }
 
 /// All steps: rounds, in each all works, in each all numbers of threads; all-DRAM comes first, then ratio by ratio every system.
-pub fn steps(settings: &SuiteSettings, in_files: &[bool]) -> Vec<Step> {
+pub fn steps(settings: &SuiteSettings, works: &[Option<&Work>]) -> Vec<Step> {
     let mut steps = Vec::new();
     for round in 0..settings.runs {
-        for (work, &in_files) in in_files.iter().enumerate() {
+        for (work, kind) in works.iter().enumerate().filter_map(|(work, kind)| Some((work, (*kind)?))) {
             for &threads in &settings.threads {
                 steps.push(Step { round, work, threads, system: System::Dram, ratio: 0.0 });
-                for &ratio in &settings.ratios {
-                    let systems = settings.systems.iter().filter(|&&system| system != System::Mmap || in_files);
+                let ratios = if kind.reference { &[] } else { &settings.ratios[..] };
+                for &ratio in ratios {
+                    let systems = settings.systems.iter().filter(|&&system| system != System::Mmap || kind.in_files);
                     steps.extend(systems.map(|&system| Step { round, work, threads, system, ratio }));
                 }
             }
@@ -62,8 +63,10 @@ mod tests {
             runs: 2,
             ..SuiteSettings::default()
         };
-        let steps = steps(&settings, &[true, false]);
-        assert_eq!(steps.len(), 2 * (2 * (1 + 2 * 2) + 2 * (1 + 2)));
+        let heap_only = Work { in_files: false, ..WORKS[0] };
+        let reference = Work { reference: true, ..WORKS[0] };
+        let steps = steps(&settings, &[Some(&WORKS[0]), Some(&heap_only), None, Some(&reference)]);
+        assert_eq!(steps.len(), 2 * (2 * (1 + 2 * 2) + 2 * (1 + 2) + 2));
         assert_eq!((steps[0].system, steps[0].round, steps[1].system, steps[1].ratio), (System::Dram, 0, System::Disk, 2.0));
         assert!(steps.iter().all(|step| step.work == 0 || step.system != System::Mmap));
         assert_eq!(steps.last().map(|step| step.round), Some(1));
