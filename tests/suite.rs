@@ -1,6 +1,6 @@
 //! `nearfar bench suite`: what it saves, that it goes on after an interruption, and what it refuses. Sizes are too small for figures.
 
-use crate::util::{Scratch, nearfar_bin};
+use crate::util::{Scratch, nearfar_bin, send_signal};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -46,7 +46,7 @@ fn an_interrupted_suite_goes_on_where_it_was() {
     let lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
     let second = lines.map_while(Result::ok).filter(|line| line.starts_with('[')).nth(1).expect("two runs");
     assert!(second.contains("triad, nearfar, disk, data 2 x near, 2 threads"), "{second}");
-    crate::util::processes::send_signal("INT", child.id());
+    send_signal("INT", child.id());
     assert!(!child.wait().expect("it ends").success());
     let before = walls(&saved(&path));
     assert!(!before[0].is_empty(), "what was measured is kept");

@@ -216,13 +216,7 @@ mod tests {
     use crate::launch::kernel_program::Report;
 
     fn run(latencies: &[(u64, u64)], rescued: u64, demand: u64) -> Run {
-        let report = Report {
-            setup_seconds: 0.0,
-            repetitions: Vec::new(),
-            verified: "right".to_owned(),
-            checksum: String::new(),
-            latencies: latencies.to_vec(),
-        };
+        let report = Report { verified: "right".to_owned(), latencies: latencies.to_vec(), ..Report::default() };
         let counters = serde_json::json!({"counters": {
             "faults": rescued + demand, "faults_rescued": rescued, "faults_demand": demand, "faults_late": 0,
             "faults_staged": 0, "stall_ns": 1000 * (rescued + demand),

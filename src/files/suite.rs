@@ -135,6 +135,7 @@ pub struct WorkResults {
     /// Bytes of data, as the suite asked for them.
     pub data_bytes: u64,
     /// Most bytes of memory that the program had in all-DRAM: what data by near is counted with. 0 before that has run.
+    #[serde(default)]
     pub footprint_bytes: u64,
     /// Operations of a whole repetition; 0 before one was seen.
     #[serde(default)]
