@@ -1,7 +1,7 @@
 //! Partial Cholesky factorization of one dense front: its pivot columns become columns of the factor, and their product is taken from
 //! the rest, which is the update for later fronts.
 //!
-//! Blocked: columns in groups of [`BLOCK`], rows in strips that the inner loop keeps in registers. A value is worked on in the same
+//! Blocked: columns in groups of `BLOCK`, rows in strips that the inner loop keeps in registers. A value is worked on in the same
 //! order whichever thread does it. Only the lower triangle means something. Does not know sparse matrices.
 
 use std::sync::{Mutex, PoisonError};

@@ -1,7 +1,7 @@
 //! C += A * B in f32 as textbooks write it, without tiles: for each row of A the whole of B is walked, row by row, and added to a row
 //! of C. The program that was not written with two tiers in mind, beside `gemm`, which was.
 //!
-//! So that a repetition is bounded, A and C are a band of [`BAND`] rows, whatever the size; B is square. B is nearly all of the data
+//! So that a repetition is bounded, A and C are a band of `BAND` rows, whatever the size; B is square. B is nearly all of the data
 //! and is read BAND times in a repetition, in order; the row of C that is worked on stays in the CPU's caches. A value of B is used
 //! for one multiplication and one addition each time that it is read: an intensity of half a flop per byte.
 //!

@@ -5,7 +5,7 @@
 //! column): nothing but the eliminated column is used again before a pass over all the data. A value is used for one multiplication
 //! and one subtraction in a pass, 2 flop for 16 bytes: an intensity of 1/8 flop per byte, however near memory is used.
 //!
-//! A whole factorization of order n takes n passes. A repetition does the first [`STEPS`] of them, on a matrix that it writes anew.
+//! A whole factorization of order n takes n passes. A repetition does the first `STEPS` of them, on a matrix that it writes anew.
 
 use crate::lu_matrix::{self, Factorization, Layout};
 use crate::report::{Report, Traffic};

@@ -58,7 +58,7 @@ pub fn qubits_of(bytes: usize) -> u32 {
     (bytes / size_of::<Amplitude>()).max(8).ilog2()
 }
 
-/// The frequency of the first state of `qubits`, in parts of 2^-[`FRACTION_BITS`]: neither whole nor simple.
+/// The frequency of the first state of `qubits`, in parts of 2^-`FRACTION_BITS`: neither whole nor simple.
 pub fn frequency(qubits: u32) -> u64 {
     let whole = (1u64 << qubits) / 3;
     (whole << FRACTION_BITS) | 5
@@ -99,7 +99,7 @@ impl State {
     }
 
     /// A pass of a gate over all pairs of amplitudes that differ in qubit `target`: `gate(index of the first in its half, low, high)`
-    /// for adjacent pairs, which are never more than [`PIECE`]. Traffic: both are read and written. Returns the bytes and the pairs.
+    /// for adjacent pairs, which are never more than `PIECE`. Traffic: both are read and written. Returns the bytes and the pairs.
     pub fn pairs(
         &mut self,
         setting: &Setting,

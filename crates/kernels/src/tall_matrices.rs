@@ -18,7 +18,7 @@ const SLICES: usize = 16;
 /// Flop of a complex product and sum.
 const FLOP: u64 = 8;
 
-/// Threads, the rows of all matrices (a power of two, at least [`SLICES`] times 4), and when to stop.
+/// Threads, the rows of all matrices (a power of two, at least `SLICES` times 4), and when to stop.
 pub struct Crew<'a> {
     /// The threads.
     pub setting: &'a Setting,
