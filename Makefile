@@ -71,11 +71,13 @@ docs: build
 	$(NEARFAR) man docs/reference/man
 	NEARFAR_BLESS=1 $(CARGO) test --release --bin nearfar the_document_lists_the_counters
 
-# The table and the picture of speed in README.md, from the suite in docs/results.
-FIGURES := triad,poly-1024,gemm-tiled,lu-tiled,fft,md,qft,random
+# The table and the picture in docs/results, from the suite there.
 figures: build
-	$(NEARFAR) bench suite --figures docs/results/suite.json --only $(FIGURES) --svg docs/results/suite.svg >target/figures.md
-	sed -i -e '/^<!-- figures -->$$/,/^<!-- end of figures -->$$/{//!d}' -e '/^<!-- figures -->$$/r target/figures.md' README.md
+	grep -q '^<!-- figures -->$$' docs/results/README.md && grep -q '^<!-- end of figures -->$$' docs/results/README.md
+	$(NEARFAR) bench suite --figures docs/results/suite.json >target/figures.md
+	$(NEARFAR) bench suite --figures docs/results/suite.json --svg docs/results/suite.svg \
+	    --only triad,poly-1024,gemm-tiled,lu-tiled,fft,md,cholesky,random >/dev/null
+	sed -i -e '/^<!-- figures -->$$/,/^<!-- end of figures -->$$/{//!d}' -e '/^<!-- figures -->$$/r target/figures.md' docs/results/README.md
 
 # Every text that a user can get, to be read in one go.
 messages:

@@ -1,23 +1,33 @@
 //! Says which commit the command was built from: no figure of a suite is without it.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::process::Command;
+
+/// What the command is made of.
+const SOURCES: [&str; 5] = ["src", "crates", "Cargo.toml", "Cargo.lock", "build.rs"];
 
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
+/// A number that differs from one change of the sources to another; `None` when they are those of the commit.
+fn change() -> Option<u64> {
+    let text = git(&[&["diff", "HEAD", "--"][..], &SOURCES].concat()).filter(|text| !text.is_empty())?;
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    Some(hasher.finish() >> 40)
+}
+
 fn main() {
-    let commit = git(&["describe", "--always", "--abbrev=10", "--exclude=*"]);
-    let changed = git(&["status", "--porcelain", "--untracked-files=no"]).is_some_and(|changes| !changes.is_empty());
-    let described = match commit {
-        Some(commit) if changed => format!("{commit}, changed"),
-        Some(commit) => commit,
+    let described = match (git(&["describe", "--always", "--abbrev=10", "--exclude=*"]), change()) {
+        (Some(commit), Some(change)) => format!("{commit}, changed: {change:06x}"),
+        (Some(commit), None) => commit,
         // A source archive.
-        None => "commit unknown".to_owned(),
+        (None, _) => "commit unknown".to_owned(),
     };
     println!("cargo::rustc-env=NEARFAR_COMMIT={described}");
-    for path in ["src", "crates", "Cargo.toml", "build.rs"] {
+    for path in SOURCES {
         println!("cargo::rerun-if-changed={path}");
     }
     // One line is added to it with each commit.

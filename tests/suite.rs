@@ -69,7 +69,10 @@ fn an_interrupted_suite_goes_on_where_it_was() {
         let run = &point["runs"][0];
         assert!(run["failed"].is_null() && run["rate"].as_f64() > Some(0.0), "{point}");
         assert_eq!(run["checksum"], work["points"][0]["runs"][0]["checksum"], "the same data everywhere");
-        assert!(point["system"] == "dram" || point["bound"]["efficiency"].as_f64() <= Some(1.0), "{point}");
+        assert!(
+            point["system"] == "dram" || point["bound"]["efficiency"].as_f64().is_some_and(|share| share > 0.0 && share <= 1.0),
+            "{point}"
+        );
         assert!(point["command"].as_str().is_some_and(|command| command.contains("nearfar-kernel triad")), "{point}");
     }
     // Nothing is left to do: at once, and the same.
@@ -81,6 +84,19 @@ fn an_interrupted_suite_goes_on_where_it_was() {
 
     let (output, text) = ended(&mut suite(&scratch, &["--compare", "suite.json", "suite.json"]));
     assert!(output.status.success() && text.contains("worse: none") && text.contains("4 of 4 points"), "{text}");
+}
+
+#[test]
+fn without_a_name_results_and_page_get_a_directory() {
+    let _machine = crate::util::machine();
+    let scratch = Scratch::new();
+    let options = ["--only", "integrals-direct,copy", "--ratios", "2", "--systems", "disk", "--threads", "2", "--runs", "1"];
+    let (output, text) = ended(&mut suite(&scratch, &[&options[..], &["--data", "48M", "--seconds", "1"]].concat()));
+    assert!(output.status.success(), "{text}");
+    let names = crate::util::names_in(&scratch.0.join("bench-results"));
+    let kinds: Vec<&str> = names.iter().filter_map(|name| name.rsplit_once('.')).map(|(_, kind)| kind).collect();
+    assert_eq!((kinds.len(), kinds.contains(&"html"), kinds.contains(&"json")), (2, true, true), "{names:?}");
+    assert!(!text.contains("FAULT"), "{text}");
 }
 
 #[test]
@@ -102,6 +118,8 @@ fn what_cannot_be_is_refused_and_nothing_is_left() {
         (&["--data", "100000G"], "does not fit"),
         (&["--data", "1M"], "too little"),
         (&["--systems", "dram"], "dram"),
+        (&["--runs", "1000000"], "--runs"),
+        (&["--json", "results.html"], "the page about the results gets this name"),
         (&["--json", "/nonexistent/suite.json"], "/nonexistent"),
         (&["--far", "/nonexistent"], "no such directory"),
         (&["--resume", "missing.json"], "missing.json cannot be read"),

@@ -97,6 +97,8 @@ pub enum Far {
 
 /// Emulated far has one part in so many of the bandwidth that triad reaches in DRAM: the ratio of the machine IMDT was measured on.
 pub const EMULATED_SHARE: f64 = 8.0;
+/// Latency of emulated far, microseconds.
+pub const EMULATED_LATENCY_US: u32 = 10;
 /// Least near of a case: `nearfar run` refuses less.
 pub const LEAST_NEAR: u64 = 16 << 20;
 

@@ -2,7 +2,7 @@
 //!
 //! Owns the cgroup controller, the swap file and the janitor. Invariant: a run without a right answer never counts as a rate.
 
-use super::case::{Case, EMULATED_SHARE, Far, Metric};
+use super::case::{Case, EMULATED_LATENCY_US, EMULATED_SHARE, Far, Metric};
 use super::cgroup::Controller;
 use super::command::{self, Places};
 use super::external::{Outside, Program};
@@ -112,6 +112,11 @@ impl Runner {
         Ok(Self { places, threads, limit, controller, swap, _janitor: janitor })
     }
 
+    /// From now on a program is killed after `limit`.
+    pub fn set_limit(&mut self, limit: Duration) {
+        self.limit = limit;
+    }
+
     /// The memory controller, if it can be used.
     pub fn controller(&self) -> Option<&Controller> {
         self.controller.as_ref().ok()
@@ -126,7 +131,7 @@ impl Runner {
 
     /// Sets emulated far to a part of this bandwidth of DRAM, which was measured before; returns the option `--far`.
     pub fn set_emulated(&mut self, dram_triad: f64) -> String {
-        let far = format!("emu:bw={:.0},lat=10us", dram_triad / EMULATED_SHARE);
+        let far = format!("emu:bw={:.0},lat={EMULATED_LATENCY_US}us", dram_triad / EMULATED_SHARE);
         self.places.emulated = Some(far.clone());
         far
     }
@@ -187,13 +192,13 @@ impl Runner {
     pub fn command_line(&self, case: &Case, rival: Rival) -> String {
         let places = Places { kernel: "nearfar-kernel".into(), nearfar: "nearfar".into(), ..self.places.clone() };
         let (program, arguments) = command::command(case, rival, &places, case.threads.unwrap_or(self.threads));
-        let mut words = vec![program.to_string_lossy().into_owned()];
+        let mut words = vec![quoted(&program.to_string_lossy())];
         let mut arguments = arguments.iter().map(|argument| argument.to_string_lossy());
         while let Some(argument) = arguments.next() {
             match &*argument {
                 "--quiet" | "--json" => {}
                 "--stats" => drop(arguments.next()),
-                word => words.push(word.to_owned()),
+                word => words.push(quoted(word)),
             }
         }
         words.join(" ")
@@ -212,6 +217,12 @@ impl Runner {
         let _ = std::fs::remove_file(&self.places.stats);
         serde_json::from_str(&text).ok()
     }
+}
+
+/// A word as a shell takes it for one word.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+%@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 /// What a run is worth.
@@ -266,6 +277,12 @@ mod tests {
             checksum: "0".to_owned(),
             ..Report::default()
         }
+    }
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_take_them_apart() {
+        assert_eq!((quoted("emu:bw=5,lat=10us").as_str(), quoted("").as_str()), ("emu:bw=5,lat=10us", "''"));
+        assert_eq!(quoted("/my far; rm 'x'"), r"'/my far; rm '\''x'\'''");
     }
 
     #[test]

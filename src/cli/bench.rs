@@ -117,7 +117,7 @@ pub struct SuiteArgs {
     /// Runs of each point [default: 3, with --quick 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub runs: Option<u64>,
-    /// Longest seconds of one repetition; what takes longer is shown as "less than" [default: 10, with --quick 1.5]
+    /// Longest seconds of one repetition, or six times those in all-DRAM where that is more; what takes longer is shown as "less than" [default: 10, with --quick 1.5]
     #[arg(long, value_name = "S", allow_hyphen_values = true)]
     pub seconds: Option<f64>,
     /// Directory of the far tier, of the swap file and of the mapped file

@@ -132,8 +132,14 @@ pub struct WorkResults {
     pub access: String,
     /// Unit of an operation in the plural: `elements`, `flop`, `updates`.
     pub operation: String,
+    /// Others are held against it: it is run in all-DRAM only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reference: bool,
     /// Bytes of data, as the suite asked for them.
     pub data_bytes: u64,
+    /// Bytes of data, as the work made them; 0 before it has run.
+    #[serde(default)]
+    pub held_bytes: u64,
     /// Most bytes of memory that the program had in all-DRAM: what data by near is counted with. 0 before that has run.
     #[serde(default)]
     pub footprint_bytes: u64,
@@ -174,6 +180,18 @@ pub struct Point {
     pub bound: Option<PointBound>,
     /// In order.
     pub runs: Vec<PointRun>,
+}
+
+impl Point {
+    /// Without runs.
+    pub fn new(system: System, threads: usize, ratio: f64) -> Self {
+        Self { system, threads, ratio, near_bytes: 0, command: String::new(), obstacle: None, bound: None, runs: Vec::new() }
+    }
+
+    /// Why a run of it gave no figure, or why it could not run.
+    pub fn trouble(&self) -> Option<&str> {
+        self.obstacle.as_deref().or_else(|| self.runs.iter().find_map(|run| run.failed.as_deref()))
+    }
 }
 
 /// A limit and its derivation in words.
@@ -296,11 +314,13 @@ impl SuiteFile {
             true if share.stopped => None,
             met => Some(met),
         });
-        let failed = |point: &Point| point.obstacle.clone().or_else(|| point.runs.iter().find_map(|run| run.failed.clone()));
         let why = match (point, measured) {
             (None, _) => "not measured yet".to_owned(),
-            (Some(point), None) => failed(point).unwrap_or_else(|| "not measured yet".to_owned()),
-            (Some(Point { bound: Some(bound), .. }), Some(_)) if met == Some(false) && bound.efficiency < target.least => {
+            (Some(point), None) => point.trouble().unwrap_or("not measured yet").to_owned(),
+            // Of the work's own speed in all-DRAM.
+            (Some(Point { bound: Some(bound), .. }), Some(_))
+                if met == Some(false) && target.against.is_none() && bound.efficiency < target.least =>
+            {
                 format!("the bound is {:.0} %", 100.0 * bound.efficiency)
             }
             _ => String::new(),
@@ -318,6 +338,18 @@ impl WorkResults {
     /// The point of these, if it was begun.
     pub fn point(&self, system: System, threads: usize, ratio: f64) -> Option<&Point> {
         self.index_of(system, threads, ratio).map(|index| &self.points[index])
+    }
+
+    /// Whether the runs of `point` that ended read back the data that all-DRAM had with as many threads. `None` where that cannot be told:
+    /// nothing was read back, or the data differ from run to run in all-DRAM.
+    pub fn gave_same_data(&self, point: &Point) -> Option<bool> {
+        let ended = |run: &&PointRun| run.failed.is_none() && !run.stopped && !run.checksum.is_empty();
+        let dram = self.point(System::Dram, point.threads, 0.0).filter(|_| point.system != System::Dram)?;
+        let mut right = dram.runs.iter().filter(ended).map(|run| &run.checksum);
+        let first = right.next()?;
+        let mut ours = point.runs.iter().filter(ended).map(|run| &run.checksum).peekable();
+        ours.peek()?;
+        right.all(|checksum| checksum == first).then(|| ours.all(|checksum| checksum == first))
     }
 
     /// Speed at `point`, of this work or of another one, as a share of this work's in all-DRAM with as many threads: of the medians; its
@@ -344,7 +376,7 @@ mod tests {
     }
 
     fn point(system: System, ratio: f64, runs: Vec<PointRun>) -> Point {
-        Point { system, threads: 2, ratio, near_bytes: 0, command: String::new(), obstacle: None, bound: None, runs }
+        Point { runs, ..Point::new(system, 2, ratio) }
     }
 
     #[test]

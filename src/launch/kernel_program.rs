@@ -26,6 +26,9 @@ pub struct Report {
     /// What an operation is, in the plural.
     #[serde(default)]
     pub operation: String,
+    /// Bytes of data, as the work made them; 0 where it does not say.
+    #[serde(default)]
+    pub data_bytes: u64,
     /// In order.
     pub repetitions: Vec<Repetition>,
     /// `right`, `wrong` or `skipped`.

@@ -6,7 +6,7 @@ use crate::top::watched::Watched;
 use nearfar_host::jobs::{Holder, holders};
 use nearfar_sys::process;
 use nearfar_sys::root::Root;
-use nearfar_tiers::job::view::View;
+use nearfar_tiers::job::view::{Seen, View};
 use std::collections::HashMap;
 use std::io;
 
@@ -22,6 +22,13 @@ pub struct Jobs {
     root: Root,
     views: HashMap<u64, View>,
     only: Option<u64>,
+}
+
+/// What `view` shows, without processes that have ended and are not buried yet: another may have their number.
+fn read(view: &View) -> io::Result<Seen> {
+    let mut seen = view.read()?;
+    seen.members.retain(|member| process::is_alive(member.pid, member.start));
+    Ok(seen)
 }
 
 impl Jobs {
@@ -47,12 +54,12 @@ impl Jobs {
             }
         }
         let lives = |job: &Watched| {
-            // Processes go on when their command was killed.
+            // Processes go on when their command was killed. One without a start could be any process, for ever.
             process::is_alive(job.command, job.command_start)
-                || job.seen.members.iter().any(|member| process::is_alive(member.pid, member.start))
+                || job.seen.members.iter().any(|member| member.start != 0 && process::is_alive(member.pid, member.start))
         };
         for job in self.list.iter_mut().filter(|job| job.ended_ns.is_none()) {
-            let seen = self.views.get(&job.id).filter(|_| lives(job)).and_then(|view| view.read().ok());
+            let seen = self.views.get(&job.id).filter(|_| lives(job)).and_then(|view| read(view).ok());
             match seen {
                 Some(seen) => job.update(seen, now_ns),
                 None => {
@@ -67,7 +74,7 @@ impl Jobs {
             if known || self.only.is_some_and(|only| only != id) {
                 continue;
             }
-            if let Ok(seen) = view.read() {
+            if let Ok(seen) = read(&view) {
                 self.list.push(Watched::new(id, (pid, process::start_of(pid)), Program::of(&self.root, pid), seen, now_ns));
                 self.views.insert(id, view);
             }

@@ -5,7 +5,7 @@ use nearfar_sys::root::Root;
 use std::path::PathBuf;
 
 /// What the kernel calls the segment among a process's descriptors (`Job::create`).
-const SEGMENT: &str = "/memfd:nearfar-job";
+const SEGMENT: &str = "/memfd:nearfar-job (deleted)";
 
 /// A process that holds a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Holder {
 pub fn holders(root: &Root) -> Vec<Holder> {
     let of = |pid: u32| {
         let dir = format!("/proc/{pid}/fd");
-        let is_segment = |path: &String| root.link(path).is_some_and(|target| target.starts_with(SEGMENT));
+        let is_segment = |path: &String| root.link(path).is_some_and(|target| target == SEGMENT);
         let path = root.names(&dir).into_iter().map(|name| format!("{dir}/{name}")).find(is_segment)?;
         Some(Holder { pid, path: path.into() })
     };

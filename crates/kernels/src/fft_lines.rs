@@ -15,7 +15,7 @@ pub const BATCH: usize = 8;
 pub const POINT: usize = 2;
 
 /// How far a value (they are in -1..1) may be off after transforms forth and back.
-const TOLERANCE: f64 = 1e-9;
+const TOLERANCE: f64 = 1e-12;
 
 /// One place in each of a batch of lines: real parts, imaginary parts.
 pub type Cell = ([f64; BATCH], [f64; BATCH]);

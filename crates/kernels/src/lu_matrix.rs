@@ -11,7 +11,7 @@ use crate::timed_run::{Setup, digest};
 use nearfar_core::random_numbers::mix;
 
 /// How far L (U x) may be off from A x, relative to the sum of the magnitudes in a row of A.
-const TOLERANCE: f64 = 1e-10;
+const TOLERANCE: f64 = 1e-12;
 
 /// A square matrix of `tiles` x `tiles` square tiles, each contiguous in memory. Tiles and the values of a tile are stored column by
 /// column. With one tile it is the usual matrix by columns.

@@ -26,6 +26,8 @@ const FRACTION_BITS: u32 = 4;
 
 /// How far an amplitude may be off, relative to the size of all when they are equal: rounding, with room.
 const TOLERANCE: f64 = 1e-10;
+/// And relative to its own size: the factors of gates are rounded, which adds up along all qubits.
+const OWN_TOLERANCE: f64 = 1e-12;
 
 /// The product of two complex numbers: 6 flop.
 #[inline(always)]
@@ -154,11 +156,14 @@ impl State {
 
     /// The digest, and how many amplitudes are not as `expected(index)` says, where that is to be told. Written so that NaN is wrong.
     pub fn check(&mut self, setting: &Setting, expected: Option<&(dyn Fn(usize) -> Amplitude + Sync)>) -> Checked {
-        let tolerance = TOLERANCE * level(self.qubits);
+        let floor = TOLERANCE * level(self.qubits);
         let parts = thread_team::map(setting.split(&mut self.amplitudes, PARTS), |(first, part)| {
             let is_right = |(amplitude, index): &(&[f64], usize)| {
                 let Some(expected) = expected else { return true };
-                amplitude.iter().zip(expected(*index)).all(|(part, expected)| (part - expected).abs() <= tolerance)
+                amplitude
+                    .iter()
+                    .zip(expected(*index))
+                    .all(|(part, expected)| (part - expected).abs() <= floor + OWN_TOLERANCE * expected.abs())
             };
             let right = part.chunks_exact(PARTS).zip(first / PARTS..).filter(is_right).count();
             ((part.len() / PARTS - right) as u64, digest(first, part.iter().map(|value| value.to_bits())))

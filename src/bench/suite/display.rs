@@ -26,7 +26,7 @@ pub fn heading(file: &SuiteFile) -> String {
     let (machine, settings) = (&file.machine, &file.settings);
     let ratios: Vec<String> = settings.ratios.iter().map(f64::to_string).collect();
     format!(
-        "suite     {} works of {}, data {} times near; {} runs of each point, at most {} s a repetition\n\
+        "suite     {} works of {}, data {} times near; runs of each point: {}; a repetition is stopped after {} s, or 6 times that in all-DRAM\n\
          machine   {} ({} CPUs), {} of memory, kernel {}, huge pages: {}\n\
          far       {}\n\
          nearfar   {}\n",
@@ -77,7 +77,8 @@ pub fn step_line(work: &WorkResults, index: usize) -> String {
     format!("{what}: {}{:.3} s{share}", if run.stopped { "more than " } else { "" }, run.seconds)
 }
 
-fn percent(share: &Spread) -> String {
+/// A share, as it is shown.
+pub fn percent(share: &Spread) -> String {
     format!("{}{} %", if share.stopped { "< " } else { "" }, digits(share.median))
 }
 
@@ -100,7 +101,7 @@ pub fn tables(file: &SuiteFile) -> String {
             // Writing to a String cannot fail.
             let _ = writeln!(
                 text,
-                "\n{}, {threads} {}: speed as a share of all-DRAM / the most that is possible (?: not known)\n{}",
+                "\n{}, {threads} {}: speed as a share of all-DRAM / its bound (?: not known)\n{}",
                 system.name(),
                 if threads == 1 { "thread" } else { "threads" },
                 shares(file, system, threads)
@@ -109,10 +110,9 @@ pub fn tables(file: &SuiteFile) -> String {
     }
     for work in &file.works {
         for point in &work.points {
-            let why = point.obstacle.clone().map(|why| format!("not measured: {why}"));
-            let failed = || point.runs.iter().find_map(|run| run.failed.as_ref()).map(|why| format!("failed: {why}"));
-            if let Some(why) = why.or_else(failed) {
-                let _ = writeln!(text, "  {}, {}: {why}", work.name, where_(point));
+            let what = if point.obstacle.is_some() { "not measured" } else { "failed" };
+            if let Some(why) = point.trouble() {
+                let _ = writeln!(text, "  {}, {}: {what}: {why}", work.name, where_(point));
             }
         }
     }

@@ -16,14 +16,18 @@ pub fn markdown(file: &SuiteFile, only: &[String]) -> String {
     let head: Vec<String> = columns.iter().map(|(system, ratio)| format!("{}, {ratio}x", system.name())).collect();
     let mut text = format!("| work | {} |\n|---|{}\n", head.join(" | "), "---|".repeat(columns.len()));
     for work in works(file, only) {
-        let cell =
-            |&(system, ratio): &(System, f64)| share(work, system, threads, ratio).map_or("–".to_owned(), |share| cell(&share));
+        let cell = |&(system, ratio): &(System, f64)| {
+            let Some(point) = work.point(system, threads, ratio) else { return "–".to_owned() };
+            let without = if point.obstacle.is_some() { "–" } else { "failed" };
+            work.efficiency(point).map_or(without.to_owned(), |share| cell(&share))
+        };
         let cells: Vec<String> = columns.iter().map(cell).collect();
         text += &format!("| {} | {} |\n", work.title, cells.join(" | "));
     }
     let (machine, settings) = (&file.machine, &file.settings);
     text + &format!(
-        "\nSpeed in % of all-DRAM, medians of {} {} with {threads} threads; data are so many times near (\"2x\"). {} ({} CPUs), Linux {}, far \
+        "\nSpeed in % of all-DRAM, medians of {} {} with {threads} threads; data are so many times near (\"2x\"). \"<\": the time limit stopped it. \"failed\": \
+         it ended without a result. {} ({} CPUs), Linux {}, far \
          {}; nearfar {}.\n",
         settings.runs,
         if settings.runs == 1 { "run" } else { "runs" },
@@ -79,14 +83,8 @@ mod tests {
     #[test]
     fn every_figure_has_its_place_and_gaps_are_shown() {
         let point = |system, ratio, rate, stopped| Point {
-            system,
-            threads: 2,
-            ratio,
-            near_bytes: 0,
-            command: String::new(),
-            obstacle: None,
-            bound: None,
             runs: vec![PointRun { rate, stopped, ..PointRun::default() }],
+            ..Point::new(system, 2, ratio)
         };
         let points = vec![
             point(System::Dram, 0.0, 10.0, false),

@@ -91,6 +91,8 @@ pub struct Facts {
     pub operation: String,
     /// Flop per byte between data and work.
     pub intensity: f64,
+    /// Bytes of data, as the work made them.
+    pub data_bytes: u64,
     /// Most bytes of memory that the program had.
     pub footprint_bytes: u64,
     /// Bytes between data and work in a repetition.
@@ -110,6 +112,7 @@ impl Facts {
         Self {
             operation: report.operation.clone(),
             intensity: intensity.unwrap_or(0.0),
+            data_bytes: report.data_bytes,
             // A program that does not say it is watched by its cgroup.
             footprint_bytes: Some(report.resident_peak_bytes).filter(|&bytes| bytes > 0).or(run.peak_bytes).unwrap_or(0),
             bytes: counted.map_or(0.0, |last| last.bytes as f64),
@@ -135,17 +138,19 @@ fn figures(case: &Case, run: &Run) -> PointRun {
     let middle = |figure: fn(&Repetition) -> f64| median(&counted.iter().map(figure).collect::<Vec<_>>()).unwrap_or(0.0);
     let parts = run.report.as_ref().map(|report| report.parts.clone()).unwrap_or_default();
     match &run.outcome {
+        // Killed: its repetitions may have ended long before.
+        Outcome::Below(_) if repetitions.is_empty() => {
+            PointRun { failed: Some(format!("it did not end, and was killed after {:.0} s", run.seconds)), ..measured }
+        }
         Outcome::Failed(why) => PointRun { failed: Some(why.clone()), ..measured },
         Outcome::Value(rate) => {
             let (seconds, bytes_per_s) = (middle(|one| one.seconds), middle(|one| one.bytes as f64 / one.seconds));
             PointRun { rate: *rate, seconds, bytes_per_s, parts, ..measured }
         }
-        // What was done until then went at this rate; the whole repetition may be slower still where its start was what near held.
+        // The rate that a whole repetition would have had if it had ended now.
         Outcome::Below(rate) => {
-            let cut = repetitions.last();
-            let seconds = cut.map_or(run.seconds, |cut| cut.seconds);
-            let bytes_per_s = cut.map_or(0.0, |cut| cut.bytes as f64 / cut.seconds);
-            PointRun { rate: *rate, seconds, bytes_per_s, stopped: true, ..measured }
+            let seconds = repetitions.last().map_or(run.seconds, |cut| cut.seconds);
+            PointRun { rate: *rate, seconds, stopped: true, ..measured }
         }
     }
 }
@@ -183,6 +188,7 @@ mod tests {
             checksum: "ab".to_owned(),
             flop_per_operation: 6.0,
             resident_peak_bytes: 77,
+            data_bytes: 66,
             ..Report::default()
         };
         let stats =
@@ -200,9 +206,11 @@ mod tests {
         assert_eq!((got.rate, got.seconds, got.bytes_per_s, got.stall_s, got.far_s), (50.0, 2.0, 150.0, 2.0, 0.5));
         assert_eq!((got.checksum.as_str(), got.bytes_in, got.wall_s, got.stopped), ("ab", 9, 9.0, false));
         let facts = Facts::of(&good);
-        assert_eq!((facts.intensity, facts.footprint_bytes, facts.whole), (2.0, 77, Some((100.0, 2.0))));
+        assert_eq!((facts.intensity, facts.data_bytes, facts.footprint_bytes, facts.whole), (2.0, 66, 77, Some((100.0, 2.0))));
         let cut = figures(&case, &run(Outcome::Below(3.0), vec![repetition(6.0, false)]));
         assert!(cut.stopped && cut.rate == 3.0 && cut.seconds == 6.0 && cut.checksum.is_empty());
+        let killed = figures(&case, &run(Outcome::Below(3.0), Vec::new()));
+        assert!(!killed.stopped && killed.failed.as_deref() == Some("it did not end, and was killed after 9 s"));
         let failed = figures(&case, &run(Outcome::Failed("no".to_owned()), Vec::new()));
         assert_eq!((failed.failed.as_deref(), failed.rate), (Some("no"), 0.0));
     }

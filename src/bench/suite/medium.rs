@@ -1,6 +1,6 @@
 //! What the media under far can do, and the speed that this leaves to a work: the bound that is shown beside each figure.
 
-use super::super::case::EMULATED_SHARE;
+use super::super::case::{EMULATED_LATENCY_US, EMULATED_SHARE};
 use super::works::Limit;
 use crate::files::suite::{DiskRates, PointBound, System};
 use anyhow::{Context, Result};
@@ -12,8 +12,6 @@ use std::time::Duration;
 const DEPTH: usize = 32;
 /// How long single pages are read.
 const PAGES_TIME: Duration = Duration::from_millis(400);
-/// Latency of emulated far.
-pub const EMULATED_LATENCY: Duration = Duration::from_micros(10);
 const PAGE: f64 = 4096.0;
 
 /// Measures the disk once more with a file of `bytes` in `far`. The best figures are kept: a bound must not be too low.
@@ -65,7 +63,9 @@ pub fn bound(limit: Limit, dram: InDram, near: f64, system: System, disk: &DiskR
             };
             let bytes_in = passes * (touched * dram.data - near).max(0.0);
             let bytes_out = passes * (changed * dram.data - near).max(0.0);
-            let seconds = bytes_in / read + bytes_out / write;
+            // A disk may read and write at once; emulated far has one bandwidth for both.
+            let (reading, writing) = (bytes_in / read, bytes_out / write);
+            let seconds = if system == System::Emulated { reading + writing } else { reading.max(writing) };
             let written = if bytes_out > 0.0 {
                 format!(" and write {:.2} GB at {:.2} GB/s", gb(bytes_out), gb(write))
             } else {
@@ -76,7 +76,7 @@ pub fn bound(limit: Limit, dram: InDram, near: f64, system: System, disk: &DiskR
         }
         Limit::Visits => {
             let single = match system {
-                System::Emulated => dram.threads as f64 / (EMULATED_LATENCY.as_secs_f64() + PAGE / read),
+                System::Emulated => dram.threads as f64 / (f64::from(EMULATED_LATENCY_US) / 1e6 + PAGE / read),
                 _ => *disk.pages.get(&dram.threads)?,
             };
             let miss = 1.0 - near / dram.data;
@@ -114,6 +114,8 @@ mod tests {
         let update = Limit::Passes { passes: 1.0, touched: 1.0, changed: 1.0 };
         assert_eq!(efficiency(update, 1e9, System::Emulated), Some(0.5));
         assert_eq!(efficiency(update, 3e9, System::Disk), Some(1.0));
+        // 2 GB out at 1 GB/s, and 2 GB in meanwhile.
+        assert_eq!(efficiency(update, 1e9, System::Disk), Some(0.25));
         // Two passes, each of which reads and writes.
         assert_eq!(efficiency(Limit::CountedPasses, 1e9, System::Emulated), Some(0.25));
         let half = Limit::Passes { passes: 1.0, touched: 0.5, changed: 0.0 };

@@ -1,7 +1,9 @@
 //! In which order a suite runs its points. Pure.
 
+use super::super::runner::quoted;
 use super::works::{WORKS, Work};
 use crate::files::suite::{SuiteSettings, System, WorkResults};
+use std::path::Path;
 
 /// One run of one point.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,8 +34,7 @@ pub fn steps(settings: &SuiteSettings, works: &[Option<&Work>]) -> Vec<Step> {
                 steps.push(Step { round, work, threads, system: System::Dram, ratio: 0.0 });
                 let ratios = if kind.reference { &[] } else { &settings.ratios[..] };
                 for &ratio in ratios {
-                    let systems = settings.systems.iter().filter(|&&system| system != System::Mmap || kind.in_files);
-                    steps.extend(systems.map(|&system| Step { round, work, threads, system, ratio }));
+                    steps.extend(settings.systems.iter().map(|&system| Step { round, work, threads, system, ratio }));
                 }
             }
         }
@@ -42,11 +43,15 @@ pub fn steps(settings: &SuiteSettings, works: &[Option<&Work>]) -> Vec<Step> {
 }
 
 /// The command that measures the point of `step` again, for systems that are more than a command.
-pub fn repeat(work: &str, step: &Step, data_bytes: u64) -> String {
+pub fn repeat(work: &str, step: &Step, settings: &SuiteSettings, far: &Path) -> String {
     let system = if step.system == System::Swap { "swap" } else { "mmap" };
     format!(
-        "nearfar bench suite --only {work} --systems {system} --ratios {} --threads {} --data {} --runs 1",
-        step.ratio, step.threads, data_bytes
+        "nearfar bench suite --only {work} --systems {system} --ratios {} --threads {} --data {} --seconds {} --runs 1 --far {}",
+        step.ratio,
+        step.threads,
+        settings.data_bytes,
+        settings.seconds,
+        quoted(&far.to_string_lossy())
     )
 }
 
@@ -55,22 +60,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_dram_comes_first_and_files_only_where_they_can_be() {
+    fn all_dram_comes_first_and_references_run_nowhere_else() {
         let settings = SuiteSettings {
+            data_bytes: 1000,
             ratios: vec![2.0, 4.0],
             threads: vec![1, 2],
             systems: vec![System::Disk, System::Mmap],
             runs: 2,
-            ..SuiteSettings::default()
+            seconds: 1.5,
         };
-        let heap_only = Work { in_files: false, ..WORKS[0] };
         let reference = Work { reference: true, ..WORKS[0] };
-        let steps = steps(&settings, &[Some(&WORKS[0]), Some(&heap_only), None, Some(&reference)]);
-        assert_eq!(steps.len(), 2 * (2 * (1 + 2 * 2) + 2 * (1 + 2) + 2));
+        let steps = steps(&settings, &[Some(&WORKS[0]), None, Some(&reference)]);
+        assert_eq!(steps.len(), 2 * (2 * (1 + 2 * 2) + 2));
         assert_eq!((steps[0].system, steps[0].round, steps[1].system, steps[1].ratio), (System::Dram, 0, System::Disk, 2.0));
-        assert!(steps.iter().all(|step| step.work == 0 || step.system != System::Mmap));
+        assert!(steps.iter().all(|step| step.work == 0 || step.work == 2 && step.system == System::Dram));
         assert_eq!(steps.last().map(|step| step.round), Some(1));
-        let command = repeat("triad", &steps[2], 1000);
-        assert_eq!(command, "nearfar bench suite --only triad --systems mmap --ratios 2 --threads 1 --data 1000 --runs 1");
+        let command = repeat("triad", &steps[2], &settings, Path::new("/my far"));
+        assert_eq!(
+            command,
+            "nearfar bench suite --only triad --systems mmap --ratios 2 --threads 1 --data 1000 --seconds 1.5 --runs 1 --far '/my far'"
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! What the suite aims at, over far emulated at an eighth of the bandwidth of DRAM and with all threads, beside what is published.
 
+use super::works::Work;
 use crate::files::suite::{System, Target};
 
 /// Work, data by near, least share of the speed in all-DRAM, published figure.
@@ -48,7 +49,8 @@ const INSTEAD: &[(&str, &str)] = &[("integrals", "integrals-direct")];
 const FITS: f64 = 0.99;
 
 /// The targets of a suite of `works` with `ratios`.
-pub fn of(works: &[&str], ratios: &[f64]) -> Vec<Target> {
+pub fn of(works: &[&Work], ratios: &[f64]) -> Vec<Target> {
+    let is_there = |name: &str| works.iter().any(|work| work.name == name);
     let target = |work: &str, ratio, least, published: &str, against: Option<&str>| Target {
         work: work.to_owned(),
         system: System::Emulated,
@@ -57,13 +59,14 @@ pub fn of(works: &[&str], ratios: &[f64]) -> Vec<Target> {
         published: published.to_owned(),
         against: against.map(str::to_owned),
     };
-    let own = TARGETS.iter().filter(|(work, ratio, ..)| works.contains(work) && ratios.contains(ratio));
+    let own = TARGETS.iter().filter(|(work, ratio, ..)| is_there(work) && ratios.contains(ratio));
     let own = own.filter_map(|&(work, ratio, least, published)| {
         let against = INSTEAD.iter().find(|(stored, _)| *stored == work).map(|&(_, other)| other);
-        against.is_none_or(|other| works.contains(&other)).then(|| target(work, ratio, least, published, against))
+        against.is_none_or(is_there).then(|| target(work, ratio, least, published, against))
     });
     let fitting = ratios.iter().copied().filter(|&ratio| ratio <= 1.0);
-    let fits = fitting.flat_map(|ratio| works.iter().map(move |work| target(work, ratio, FITS, "", None)));
+    let own_works = works.iter().filter(|work| !work.reference);
+    let fits = fitting.flat_map(|ratio| own_works.clone().map(move |work| target(work.name, ratio, FITS, "", None)));
     own.chain(fits).collect()
 }
 
@@ -78,10 +81,13 @@ mod tests {
             assert!(WORKS.iter().any(|own| own.name == *work), "{work}");
             assert!(*ratio > 1.0 && *least > 0.0 && *least < 4.0);
         }
-        let integrals = |works: &[&str]| of(works, &[2.0]);
-        assert!(integrals(&["integrals"]).is_empty(), "nothing to hold it against");
-        let against = integrals(&["integrals", "integrals-direct"]).remove(0).against;
-        assert_eq!(against.as_deref(), Some("integrals-direct"));
+        let of = |names: &[&str], ratios: &[f64]| {
+            let works: Vec<&Work> = WORKS.iter().filter(|work| names.contains(&work.name)).collect();
+            of(&works, ratios)
+        };
+        assert!(of(&["integrals"], &[2.0]).is_empty(), "nothing to hold it against");
+        let held = of(&["integrals", "integrals-direct"], &[1.0, 2.0]);
+        assert_eq!((held.len(), held[0].against.as_deref(), held[1].work.as_str()), (2, Some("integrals-direct"), "integrals"));
         let targets = of(&["triad"], &[0.5, 2.0]);
         assert_eq!(targets.len(), 2);
         assert_eq!((targets[0].ratio, targets[0].least, targets[1].ratio, targets[1].least), (2.0, 0.22, 0.5, FITS));

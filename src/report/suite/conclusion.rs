@@ -2,7 +2,7 @@
 //!
 //! Invariant: a stopped run is an upper limit of speed and is never counted as speed that was kept; what is missing is said.
 
-use super::standing::{Standing, gave_same_data, standings};
+use super::standing::{Standing, standings};
 use crate::files::suite::{Point, SuiteFile, System, WorkResults};
 use crate::sample::median;
 use nearfar_core::node::words;
@@ -197,7 +197,7 @@ fn wrong_data(file: &SuiteFile) -> Option<String> {
     let points = file.works.iter().flat_map(|work| work.points.iter().map(move |point| (work, point)));
     let near = |point: &Point| if point.ratio > 0.0 { format!(" at {} times near", point.ratio) } else { String::new() };
     let wrong: Vec<String> = points
-        .filter(|(work, point)| gave_same_data(work, point) == Some(false))
+        .filter(|(work, point)| work.gave_same_data(point) == Some(false))
         .map(|(work, point)| format!("{}{}", at(work, point), near(point)))
         .collect();
     (!wrong.is_empty()).then(|| format!("WRONG DATA: {} gave other data than with all of them in DRAM.", some(&wrong)))
@@ -208,7 +208,7 @@ fn troubles(file: &SuiteFile) -> Vec<String> {
     let mut told = Vec::new();
     let points = || file.works.iter().flat_map(|work| work.points.iter().map(move |point| (work, point)));
     let runs = || points().flat_map(|(work, point)| point.runs.iter().map(move |run| (work, point, run)));
-    let compared = points().filter_map(|(work, point)| gave_same_data(work, point));
+    let compared = points().filter_map(|(work, point)| work.gave_same_data(point));
     let (same, other): (Vec<bool>, Vec<bool>) = compared.partition(|same| *same);
     if !same.is_empty() && other.is_empty() {
         told.push("Wherever data were read back, they were those of all-DRAM.".to_owned());
@@ -233,7 +233,9 @@ fn troubles(file: &SuiteFile) -> Vec<String> {
         told.push(format!("{} could not be measured: {}.", counted(barred.len(), "point"), some(&barred)));
     }
     let set = &file.settings;
-    let whole = file.works.len() * set.threads.len() * (1 + set.systems.len() * set.ratios.len());
+    let references = file.works.iter().filter(|work| work.reference).count();
+    let others = file.works.len() - references;
+    let whole = set.threads.len() * (references + others * (1 + set.systems.len() * set.ratios.len()));
     let begun = points().filter(|(_, point)| !point.runs.is_empty() || point.obstacle.is_some()).count();
     if begun < whole {
         told.push(format!(
@@ -278,7 +280,7 @@ mod tests {
     }
 
     fn point(system: System, ratio: f64, runs: Vec<PointRun>) -> Point {
-        Point { system, threads: 2, ratio, near_bytes: 0, command: String::new(), obstacle: None, bound: None, runs }
+        Point { runs, ..Point::new(system, 2, ratio) }
     }
 
     fn work(name: &str, access: &str, disk: f64, swap: PointRun) -> WorkResults {

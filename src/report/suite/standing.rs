@@ -1,6 +1,6 @@
 //! Where each work stands at one system, number of threads and ratio: the speed it keeps.
 
-use crate::files::suite::{Point, PointRun, Spread, SuiteFile, System, WorkResults};
+use crate::files::suite::{Spread, SuiteFile, System, WorkResults};
 use nearfar_core::node::words;
 
 /// One work there.
@@ -14,10 +14,11 @@ pub struct Standing<'a> {
     pub speed: Option<Spread>,
 }
 
-/// All works of `file`, in its order.
+/// All works of `file`, in its order, but for those that others are held against.
 pub fn standings(file: &SuiteFile, system: System, threads: usize, ratio: f64) -> Vec<Standing<'_>> {
     let of = |work: &WorkResults| work.efficiency(work.point(system, threads, ratio)?);
-    file.works.iter().map(|work| Standing { name: &work.name, access: &work.access, speed: of(work) }).collect()
+    let own = file.works.iter().filter(|work| !work.reference);
+    own.map(|work| Standing { name: &work.name, access: &work.access, speed: of(work) }).collect()
 }
 
 impl Standing<'_> {
@@ -45,16 +46,4 @@ impl Standing<'_> {
 /// A share of speed in words.
 pub fn shown(speed: &Spread) -> String {
     format!("{}{}", if speed.stopped { "≤ " } else { "" }, words::percent(speed.median))
-}
-
-/// Whether the runs of `point` that ended read back the data that all-DRAM had with as many threads. `None` where that cannot be told:
-/// nothing was read back, or the data differ from run to run in all-DRAM.
-pub fn gave_same_data(work: &WorkResults, point: &Point) -> Option<bool> {
-    let ended = |run: &&PointRun| run.failed.is_none() && !run.stopped && !run.checksum.is_empty();
-    let dram = work.point(System::Dram, point.threads, 0.0).filter(|_| point.system != System::Dram)?;
-    let mut right = dram.runs.iter().filter(ended).map(|run| &run.checksum);
-    let first = right.next()?;
-    let mut ours = point.runs.iter().filter(ended).map(|run| &run.checksum).peekable();
-    ours.peek()?;
-    right.all(|checksum| checksum == first).then(|| ours.all(|checksum| checksum == first))
 }

@@ -7,8 +7,7 @@ use nearfar_core::node::words;
 /// The section; nothing without targets.
 pub fn targets(file: &SuiteFile) -> String {
     let head = ["work", "data ÷ near", "target", "measured", "spread", "published by others", "met", "why"];
-    let how = "Speed as a share of all-DRAM with far emulated at an eighth of the bandwidth of DRAM, with all threads. A target without a \
-               figure is not met.";
+    let how = "Speed as a share of all-DRAM with far emulated at an eighth of the bandwidth of DRAM, with the largest number of threads.";
     section("Targets", &head, file.verdicts().iter().map(row), how)
 }
 

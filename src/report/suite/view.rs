@@ -2,7 +2,6 @@
 //!
 //! The script only chooses, formats and draws. Names of fields are short, since there are some thousand points.
 
-use super::standing::gave_same_data;
 use crate::files::suite::{Point, PointRun, Spread, SuiteFile, System, WorkResults};
 use serde::Serialize;
 
@@ -194,7 +193,7 @@ fn of_bound(work: &WorkResults, point: &Point) -> Option<BoundView> {
 pub fn notes(work: &WorkResults, point: &Point) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     notes.extend(point.obstacle.as_ref().map(|why| format!("cannot run here: {why}")));
-    if gave_same_data(work, point) == Some(false) {
+    if work.gave_same_data(point) == Some(false) {
         notes.push("WRONG DATA: not those of all-DRAM".to_owned());
     }
     for why in point.runs.iter().filter_map(|run| run.failed.as_ref()) {

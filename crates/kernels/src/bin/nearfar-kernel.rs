@@ -191,7 +191,9 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Request>,
             "--stride" => request.stride = size()?,
             "--streams" => request.streams = count()?,
             "--working" => request.working_bytes = size()?,
-            "--degree" => request.degree = count()?,
+            "--degree" => {
+                request.degree = count().ok().filter(|&n| n <= 8192).ok_or_else(|| bad("a whole number from 1 to 8192"))?;
+            }
             "--near" => request.near_bytes = size()?,
             "--advised-file" => request.setting.placement = Placement::AdvisedFile(PathBuf::from(&value)),
             "--mmap-file" => request.setting.placement = Placement::MappedFile(PathBuf::from(&value)),

@@ -1,20 +1,22 @@
 //! A job segment as somebody sees it who does not belong to the job: `nearfar top`.
 //!
 //! It is read as a file, not mapped, and plain numbers alone are taken from it: the segment may be another user's, who could have
-//! written anything there and may cut it short at any time. Nothing of the job is changed. Invariant: all that a process had
-//! counted before it was buried is in the job's past when its slot is seen to be empty, since slots are read after it; so sums can
-//! be too low for a moment, and never too high.
+//! written anything there and may cut it short at any time. Nothing of the job is changed. What is past is read before the slots of
+//! the processes: one that is buried in between is in neither, so sums can be too low for a moment, and never too high.
 
 use super::{Header, MAGIC, PATH_BYTES, Settings, Slot};
 use crate::ledger::{Account, Ledger};
 use nearfar_core::addr::PAGE;
 use nearfar_core::placement::NodeSet;
 use nearfar_core::stats::{COUNTERS, Snapshot};
+use nearfar_sys::shared::Shared;
 use std::fs::File;
 use std::io;
 use std::mem::offset_of;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// An open segment. It stays readable when the job has ended.
 #[derive(Debug)]
@@ -90,15 +92,32 @@ fn counters(bytes: &[u8], at: usize) -> Snapshot {
     snapshot
 }
 
+/// The device that the kernel shows for files in memory that have no name: that of a segment of our own.
+fn memory_device() -> io::Result<u64> {
+    static DEVICE: OnceLock<u64> = OnceLock::new();
+    if let Some(&device) = DEVICE.get() {
+        return Ok(device);
+    }
+    let (_, own) = Shared::create(c"nearfar-view", PAGE).map_err(|error| io::Error::from_raw_os_error(error.0))?;
+    let device = File::from(own).metadata()?.dev();
+    Ok(*DEVICE.get_or_init(|| device))
+}
+
 impl View {
     /// Opens the segment behind `path`, such as `/proc/4711/fd/3`.
     ///
     /// # Errors
     /// Those of opening and reading; `InvalidData` when it is not of this version.
     pub fn open(path: &Path) -> io::Result<Self> {
-        // Whatever stands there by now, nobody waits for it.
-        let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-        let id = file.metadata()?.ino();
+        // Another file may stand there by now, which its owner may not open and we may: a device that does something when it is opened,
+        // or a file of a system of his own that never answers. So it is looked at first, and what was looked at is opened.
+        let place = File::options().read(true).custom_flags(libc::O_PATH).open(path)?;
+        let facts = place.metadata()?;
+        if !facts.is_file() || facts.nlink() != 0 || facts.dev() != memory_device()? {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let file = File::open(format!("/proc/self/fd/{}", place.as_raw_fd()))?;
+        let id = facts.ino();
         let view = Self { file, id };
         view.header().map(|_| view)
     }
@@ -167,7 +186,6 @@ mod tests {
     use super::*;
     use crate::job::Job;
     use nearfar_core::stats::Counter;
-    use std::os::fd::AsRawFd;
     use std::path::PathBuf;
 
     fn path_of(fd: &impl AsRawFd) -> PathBuf {
@@ -206,7 +224,9 @@ mod tests {
         job.header().magic.store(MAGIC + 1, std::sync::atomic::Ordering::Release);
         assert_eq!(View::open(&path_of(&fd)).expect_err("another version").kind(), io::ErrorKind::InvalidData);
         assert_eq!(view.read().expect_err("another version").kind(), io::ErrorKind::InvalidData);
-        for other in ["/dev/null", "/proc/self/comm", "/nonexistent"] {
+        // A file with a name, and one of another file system without.
+        let other = File::open("/proc/self/exe").expect("this program");
+        for other in ["/dev/null", "/proc/self/comm", "/nonexistent", &path_of(&other).to_string_lossy()] {
             assert!(View::open(Path::new(other)).is_err(), "{other}");
         }
     }
