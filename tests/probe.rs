@@ -164,7 +164,11 @@ fn a_report_is_one_page() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let page = std::fs::read_to_string(scratch.work().join("node.html")).expect("written");
     assert!(page.contains("<svg") && page.contains("</html>"), "{} bytes", page.len());
-    for outside in ["<script src", "<link ", "http-equiv", "src=\"http"] {
+    // Its only http-equiv forbids the browser to fetch anything.
+    let forbidden = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'";
+    assert!(page.contains(forbidden), "the page forbids loading");
+    assert_eq!(page.matches("http-equiv").count(), 1);
+    for outside in ["<script src", "<link ", "src=\"http"] {
         assert!(!page.contains(outside), "the page needs nothing else: {outside}");
     }
 }
