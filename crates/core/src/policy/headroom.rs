@@ -4,8 +4,9 @@
 //! Neither is needed all the time. A program that asks for single pages takes few frames in the time of an eviction, and what is
 //! fetched ahead for it in vain is near that it lacks: a program whose data is a little less than near then goes round in circles. So
 //! `Headroom` follows how much of what came ahead was asked for and, where near is below 256 MiB, how fast frames are taken; the functions
-//! give the bounds. Limbo and free frames have their share whatever comes: eviction takes chunks, and the pages of a chunk that are in
-//! use are told from the others by coming back from limbo.
+//! give the bounds. Limbo and free frames have their share as long as frames of limbo are needed: eviction takes chunks, and the pages of a
+//! chunk that are in use are told from the others by coming back from limbo. Where none is needed, nothing is evicted ahead: data that
+//! just fit in near would be written for nothing, and brought back, for ever.
 
 use crate::addr::{BLOCK_PAGES, PAGE};
 
@@ -20,6 +21,8 @@ const SLACK_MS: f64 = 4.0;
 /// and it has room for so many times what is taken at once: else streams, which take blocks, would wait for frames, take fewer, and
 /// seem to need less.
 const UNITS: f64 = 4.0;
+/// Nothing more is set aside than lasts so long at the rate at which limbo gave frames.
+const LASTING_MS: f64 = 1000.0;
 /// What is taken at once is averaged over about so many times.
 const TAKES: f64 = 64.0;
 /// Prefetch may have this part of near at the most.
@@ -77,11 +80,11 @@ pub fn kept_pages_at_rest(near: u64, far_bytes_per_s: u64) -> u64 {
 pub struct Headroom {
     near: u64,
     far_bytes_per_s: u64,
-    taken: u64,
     since_ns: u64,
-    /// Pages taken per ms: the mean, and the highest mean lately.
-    mean: f64,
-    rate: f64,
+    /// Pages taken.
+    taken: Rate,
+    /// Pages that limbo gave.
+    freed: Rate,
     /// Pages taken at once, the mean of the last times.
     unit: f64,
     /// Pages that prefetch held, the most lately.
@@ -90,18 +93,43 @@ pub struct Headroom {
     earned: f64,
 }
 
+/// Pages per ms.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rate {
+    /// Pages since the last look.
+    pages: u64,
+    mean: f64,
+    /// The highest mean lately.
+    peak: f64,
+}
+
+impl Rate {
+    fn look(&mut self, passed_ns: u64) {
+        let fade = (-(passed_ns as f64) / HALF_LIFE_NS).exp2();
+        let weight = 1.0 - (-(passed_ns as f64) / MEAN_NS).exp();
+        self.mean += weight * (std::mem::take(&mut self.pages) as f64 * 1e6 / passed_ns as f64 - self.mean);
+        self.peak = (self.peak * fade).max(self.mean);
+    }
+}
+
 impl Default for Headroom {
     fn default() -> Self {
         // Prefetch begins with all it may have: most programs stream.
-        Self { near: 0, far_bytes_per_s: 0, taken: 0, since_ns: 0, mean: 0.0, rate: 0.0, unit: 0.0, held: 0.0, earned: 1.0 }
+        let none = Rate::default();
+        Self { near: 0, far_bytes_per_s: 0, since_ns: 0, taken: none, freed: none, unit: 0.0, held: 0.0, earned: 1.0 }
     }
 }
 
 impl Headroom {
     /// `pages` frames were taken from what is free, for one read or one first touch.
     pub fn took(&mut self, pages: u64) {
-        self.taken += pages;
+        self.taken.pages += pages;
         self.unit += (pages as f64 - self.unit) / TAKES;
+    }
+
+    /// `pages` of limbo became free, since they were needed.
+    pub fn freed(&mut self, pages: u64) {
+        self.freed.pages += pages;
     }
 
     /// `pages` that were fetched ahead were asked for, `waited_ns` after their read was begun.
@@ -134,18 +162,18 @@ impl Headroom {
             return;
         }
         let fade = (-(passed as f64) / HALF_LIFE_NS).exp2();
-        let weight = 1.0 - (-(passed as f64) / MEAN_NS).exp();
-        self.mean += weight * (self.taken as f64 * 1e6 / passed as f64 - self.mean);
-        self.rate = (self.rate * fade).max(self.mean);
+        self.taken.look(passed);
+        self.freed.look(passed);
         self.held = (self.held * fade).max(held as f64);
-        (self.taken, self.since_ns) = (0, now_ns);
+        self.since_ns = now_ns;
     }
 
     /// Pages of limbo and free frames that eviction aims at.
     pub fn slack(&self) -> u64 {
         let most = slack_pages(self.near);
-        let wanted = (SLACK_MS * self.rate).max(UNITS * self.unit).min(most as f64) as u64;
-        in_steps(wanted, most).max(least_slack_pages(self.near))
+        let wanted = (SLACK_MS * self.taken.peak).max(UNITS * self.unit).min(most as f64) as u64;
+        let lasting = (LASTING_MS * self.freed.peak).min(most as f64) as u64;
+        in_steps(wanted, most).max(least_slack_pages(self.near)).min(in_steps(lasting, most))
     }
 
     /// Pages that prefetch may hold.
@@ -189,6 +217,7 @@ mod tests {
         let start = aside.since_ns;
         for step in 1..=ms {
             (0..takes).for_each(|_| aside.took(unit));
+            aside.freed(takes * unit);
             aside.look(start + step * 1_000_000, NEAR, FAR, held);
             aside.used(used, 5_000_000);
             aside.wasted(wasted);
@@ -215,11 +244,32 @@ mod tests {
         for (near, slack) in [(256 << 8, 8 << 8), (16 << 18, 128 << 8)] {
             let mut aside = Headroom::default();
             for step in 1..1000 {
-                aside.took(if step < 500 { 1 } else { BLOCK });
+                let pages = if step < 500 { 1 } else { BLOCK };
+                aside.took(pages);
+                aside.freed(pages);
                 aside.look(step * 1_000_000, near, FAR, 0);
                 assert_eq!(aside.slack(), slack);
             }
         }
+    }
+
+    #[test]
+    fn nothing_is_set_aside_where_nothing_is_needed() {
+        let mut aside = Headroom::default();
+        let near = 256 << 8;
+        let mut after = |steps: std::ops::Range<u64>, freed: u64| {
+            for step in steps {
+                aside.took(BLOCK);
+                aside.freed(freed);
+                aside.look(step * 1_000_000, near, FAR, 0);
+            }
+            aside.slack()
+        };
+        // Data are made as fast as can be, all in fresh memory.
+        assert_eq!(after(1..500, 0), 0);
+        // They are more than near; then they are less again.
+        assert_eq!(after(500..520, BLOCK), slack_pages(near));
+        assert_eq!(after(520..5000, 0), 0);
     }
 
     #[test]
