@@ -59,6 +59,18 @@ fn late_process_gets_its_share() {
     assert!(under.stdout.ends_with("first\n"), "{}", under.stdout);
 }
 
+/// A process that waits gives near to one that works: else the working one evicts its own pages for ever, since it always can.
+#[test]
+fn an_idle_process_makes_room() {
+    let touch = compile("touch.c");
+    // Half of near is each one's due; 24 MiB fit in it.
+    let arguments = ["120000000".as_ref(), touch.as_os_str(), "24M".as_ref(), "100".as_ref()];
+    let under = TestProgram::source("idle_holder.c").args(arguments).near("64M").watched().nearfar().ok().paged();
+    within(&under, 64 * MIB, 2);
+    let bytes = under.counter("bytes_in");
+    assert!(bytes < 500 * MIB, "{} MiB came in for 120 MB that are read once and 24 MiB that stay", bytes / MIB);
+}
+
 #[test]
 fn untouched_memory_costs_nothing() {
     let under = TestProgram::source("sparse_giant.c").near("64M").watched().nearfar().ok().paged();

@@ -346,11 +346,18 @@ impl Pager {
         self.uncharge(released);
     }
 
+    /// True while this process lives on its own evicted pages although others have what is its due: alone it would go round in circles
+    /// for ever, and a few MiB are not enough for any work.
+    fn is_squeezed(&self) -> bool {
+        let due = self.slot.charged_pages() + BLOCK_PAGES as u64 <= self.job.fair_share_pages();
+        due && self.uncharged_room() < BLOCK_PAGES as u64 && self.aside.slack() > 0
+    }
+
     /// When threads wait and nothing is under way that could free a frame: tells the others, as when room is owed that only they
     /// have, and at last takes one frame beyond the budget rather than hang. The counter `over_budget_bytes` shows it.
     fn break_deadlock(&mut self) {
         let stuck = !self.starved.is_empty() && self.ops == 0;
-        let starves = stuck || self.owes_in_vain();
+        let starves = stuck || self.owes_in_vain() || self.is_squeezed();
         if starves != self.told_starving {
             self.told_starving = starves;
             self.job.set_starving(self.slot, starves);
