@@ -11,6 +11,12 @@ pub const fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
+/// 64 random bits as a number from 0 to below 1, with all 53 bits that it can have.
+#[inline]
+pub const fn unit(random: u64) -> f64 {
+    (random >> 11) as f64 / (1u64 << 53) as f64
+}
+
 /// Scales 64 random bits to `0..limit` without a division; 0 when `limit` is 0.
 #[inline]
 pub const fn below(random: u64, limit: usize) -> usize {

@@ -3,19 +3,19 @@
 //! All values follow from the place in the grid. The matrix is symmetric and positive definite: beyond the edges of the grid all is zero.
 
 use crate::cholesky_tree::Tree;
-use nearfar_core::random_numbers::mix;
+use nearfar_core::random_numbers::{mix, unit};
 
 /// How far A x may be off from b, relative to the sum of the magnitudes in a row.
 const TOLERANCE: f64 = 1e-12;
 
 /// What joins a point to its neighbour along an axis, beyond the edge of the grid too.
 fn coefficient(repetition: usize, axis: usize, lower: usize) -> f64 {
-    1.0 + (mix((repetition as u64) << 56 | (3 * lower + axis) as u64) >> 11) as f64 / (1u64 << 53) as f64
+    1.0 + unit(mix((repetition as u64) << 56 | (3 * lower + axis) as u64))
 }
 
 /// The right-hand side.
 pub fn b_at(repetition: usize, point: usize) -> f64 {
-    (mix(!((repetition as u64) << 56 | point as u64)) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    2.0 * unit(mix(!((repetition as u64) << 56 | point as u64))) - 1.0
 }
 
 /// The diagonal of a row of the matrix, and (neighbour, entry) off it.

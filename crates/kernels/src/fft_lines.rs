@@ -6,7 +6,7 @@
 use std::f64::consts::TAU;
 use std::ops::Range;
 
-use nearfar_core::random_numbers::mix;
+use nearfar_core::random_numbers::{mix, unit};
 
 /// Lines gathered at a time: two cache lines of points.
 pub const BATCH: usize = 8;
@@ -88,7 +88,7 @@ fn butterfly(a: &mut Cell, b: &mut Cell, re: f64, im: f64) {
 
 /// The value at place `index` of an array before its first transform, in -1..1.
 pub fn initial(index: usize) -> f64 {
-    (mix(index as u64) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    2.0 * unit(mix(index as u64)) - 1.0
 }
 
 const fn reversed(index: usize, len: usize) -> usize {

@@ -4,7 +4,7 @@
 //! parts of the integrals are added in order. Does not know where integrals come from.
 
 use crate::gaussians::pair;
-use nearfar_core::random_numbers::mix;
+use nearfar_core::random_numbers::{mix, unit};
 
 /// Flop of one integral in [`Sums::add`].
 pub const FLOP: f64 = 12.0;
@@ -48,7 +48,7 @@ pub fn larger(ij: usize) -> usize {
 impl Density {
     /// Another one in every repetition.
     pub fn new(n: usize, repetition: usize) -> Self {
-        let value = |i: usize, j: usize| (mix((repetition as u64) << 40 | pair(i, j) as u64) >> 11) as f64 / (1u64 << 53) as f64;
+        let value = |i: usize, j: usize| unit(mix((repetition as u64) << 40 | pair(i, j) as u64));
         let square = (0..n * n).map(|place| value((place / n).max(place % n), (place / n).min(place % n))).collect();
         let doubled = (0..n).flat_map(|i| (0..=i).map(move |j| 2.0 * value(i, j))).collect();
         Self { square, doubled }

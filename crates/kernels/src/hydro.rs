@@ -12,7 +12,7 @@ use crate::mapped_file::Pattern;
 use crate::report::{Report, Traffic, Verified};
 use crate::thread_team::{self, AfterLimit, Done, Error, Setting};
 use crate::timed_run::{Setup, digest};
-use nearfar_core::random_numbers::mix;
+use nearfar_core::random_numbers::{mix, unit};
 
 /// Conserved values per cell: density, momenta along x, y and z, energy.
 const VALUES: usize = 5;
@@ -127,7 +127,7 @@ fn cells_mut(values: &mut [f64]) -> &mut [Cells] {
 fn initial(number: usize) -> Cells {
     let mut cells = Cells::default();
     for lane in 0..LANES {
-        let random = |kind: usize| (mix(((number * LANES + lane) * VALUES + kind) as u64) >> 11) as f64 / (1u64 << 53) as f64;
+        let random = |kind: usize| unit(mix(((number * LANES + lane) * VALUES + kind) as u64));
         let (density, pressure) = (1.0 + 0.5 * random(0), 0.9 + 0.2 * random(4));
         let [u, v, w] = [1, 2, 3].map(|kind| 0.4 * random(kind) - 0.2);
         let energy = pressure / (GAMMA - 1.0) + 0.5 * density * (u * u + v * v + w * w);

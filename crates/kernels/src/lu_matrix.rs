@@ -8,7 +8,7 @@ use crate::mapped_file::Pattern;
 use crate::report::{Report, Verified};
 use crate::thread_team::{self, AfterLimit, Done, Error, Setting, Watch};
 use crate::timed_run::{Setup, digest};
-use nearfar_core::random_numbers::mix;
+use nearfar_core::random_numbers::{mix, unit};
 
 /// How far L (U x) may be off from A x, relative to the sum of the magnitudes in a row of A.
 const TOLERANCE: f64 = 1e-12;
@@ -68,7 +68,7 @@ impl Layout {
 /// The value of the matrix of a repetition.
 pub fn a_at(order: usize, repetition: usize, row: usize, column: usize) -> f64 {
     let random = mix((repetition as u64) << 56 | (column * order + row) as u64);
-    let value = (random >> 11) as f64 / (1u64 << 52) as f64 - 1.0;
+    let value = 2.0 * unit(random) - 1.0;
     if row == column { value + order as f64 } else { value }
 }
 
@@ -132,7 +132,7 @@ fn checksum(layout: Layout, first: usize, part: &[f64]) -> u64 {
 /// as many rows, and what remains of the matrix is taken times x itself. Written so that a NaN is wrong.
 pub fn wrong_rows(setting: &Setting, matrix: &mut [f64], layout: Layout, steps: usize, repetition: usize) -> u64 {
     let order = layout.order();
-    let x: Vec<f64> = (0..order).map(|column| 1.0 + (mix(!(column as u64)) >> 11) as f64 / (1u64 << 53) as f64).collect();
+    let x: Vec<f64> = (0..order).map(|column| 1.0 + unit(mix(!(column as u64)))).collect();
     let expected = product(setting, matrix, layout, |row, column, strip, sum| {
         let places = sum[row..].iter_mut().take(strip.len()).enumerate();
         places.for_each(|(offset, sum)| *sum += a_at(order, repetition, row + offset, column) * x[column]);

@@ -79,18 +79,20 @@ pub fn md(setting: &Setting) -> Result<Report, Error> {
     let setup = Setup::begin(setting);
     let mut atoms = Atoms::new(setting, &the_box)?;
     let data_bytes = atoms.bytes();
-    let mut last = Work::default();
+    let (mut last, mut overflows) = (Work::default(), 0);
 
     // One member, who sends a crew over the atoms for each pass.
-    let (ran, _) = setup.run(vec![(&mut atoms, &mut last)], AfterLimit::End, |(atoms, last), _, watch| {
-        **last = atoms.repetition(setting, &the_box, &|| watch.is_over());
-        (last.bytes, last.atom_steps)
-    });
+    let (ran, _) =
+        setup.run(vec![(&mut atoms, &mut last, &mut overflows)], AfterLimit::End, |(atoms, last, overflows), _, watch| {
+            **last = atoms.repetition(setting, &the_box, &|| watch.is_over());
+            **overflows += last.overflows;
+            (last.bytes, last.atom_steps)
+        });
 
     let (_, checksum) = ran
         .check(setting.split(&mut atoms.places, 1), |(first, part)| (0, digest(first, part.iter().map(|value| value.to_bits()))));
     let verify_values = setting.verify && ran.finished();
-    let wrong = last.overflows + if verify_values { atoms.wrong_values(setting, &the_box) } else { 0 };
+    let wrong = overflows + if verify_values { atoms.wrong_values(setting, &the_box) } else { 0 };
     let verified = Verified::of(verify_values || wrong > 0, wrong);
     let flop_per_operation = last.flop as f64 / last.atom_steps.max(1) as f64;
     Ok(Report { verified, flop_per_operation, ..ran.report("md", "atom steps", data_bytes, (wrong, checksum)) })

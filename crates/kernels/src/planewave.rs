@@ -139,10 +139,8 @@ impl System {
         let kinetic = shape.edges.map(|edge| (0..edge).map(|place| factor(place, edge)).collect());
         let mut potential = Buffer::<f64>::zeroed(&setting.placement, points)?;
         let mut projectors = Buffer::<f64>::zeroed(&setting.placement, PROJECTORS * POINT * points)?;
-        potential.iter_mut().enumerate().for_each(|(place, value)| *value = 0.75 + 0.25 * initial(!place));
-        // Parts of a random number in -1..1 have mean square 1/3: nearly of norm 1.
-        let norm = (1.5 / points as f64).sqrt();
-        projectors.iter_mut().enumerate().for_each(|(place, value)| *value = norm * initial(1 << 60 | place));
+        potential.iter_mut().enumerate().for_each(|(place, value)| *value = potential_at(place));
+        projectors.iter_mut().enumerate().for_each(|(place, value)| *value = projector_at(points, place));
         Ok((Self { shape, kinetic, potential, projectors }, count))
     }
 
@@ -190,7 +188,8 @@ impl System {
         blocks.fold((0, 0), |done, block| added(done, crew.subtract(&self.projectors, STRENGTH, block)))
     }
 
-    /// Pairs of bands that are not orthonormal, and one more if the bands are not those that `steps` make. Written so that NaN is wrong.
+    /// Pairs of bands that are not orthonormal, values of potential and projectors that are not as they were made, and one more if the bands
+    /// are not those that `steps` make. Written so that NaN is wrong.
     fn wrong_values(&self, setting: &Setting, bands: &[f64], steps: usize) -> u64 {
         let crew = self.crew(setting, &|| false);
         let column = crew.column();
@@ -220,8 +219,22 @@ impl System {
         let whole = norm(&vector);
         crew.subtract(bands, 1.0, &mut vector);
         let is_inside = norm(&vector) <= TOLERANCE * whole;
-        (count * (count + 1) / 2 - right) as u64 + u64::from(!is_inside)
+        let differ = |values: &[f64], made: &dyn Fn(usize) -> f64| {
+            values.iter().enumerate().filter(|(place, value)| value.to_bits() != made(*place).to_bits()).count()
+        };
+        let spoiled =
+            differ(&self.potential, &potential_at) + differ(&self.projectors, &|place| projector_at(self.shape.points(), place));
+        (count * (count + 1) / 2 - right + spoiled) as u64 + u64::from(!is_inside)
     }
+}
+
+fn potential_at(place: usize) -> f64 {
+    0.75 + 0.25 * initial(!place)
+}
+
+/// Of projectors over so many points. Parts of a random number in -1..1 have mean square 1/3: this is nearly of norm 1.
+fn projector_at(points: usize, place: usize) -> f64 {
+    (1.5 / points as f64).sqrt() * initial(1 << 60 | place)
 }
 
 /// Inner products of bands, column by column of the upper triangle, and (bytes, flop).
@@ -298,7 +311,7 @@ mod tests {
     #[test]
     fn a_wrong_bit_is_told_whenever_it_came() {
         let setting = Setting::new(700_000, 2, 2);
-        let (system, count) = System::new(&setting).expect("a small system");
+        let (mut system, count) = System::new(&setting).expect("a small system");
         let column = POINT * system.shape.points();
         for spoiled in [None, Some((0, 0)), Some((0, column + 3)), Some((1, column * (count - 1) + 77)), Some((2, 500))] {
             let mut bands: Vec<f64> = (0..count * column).map(initial).collect();
@@ -314,6 +327,12 @@ mod tests {
                 (0, 0)
             });
             assert_eq!(system.wrong_values(&setting, &bands, 2) > 0, spoiled.is_some(), "{spoiled:?}");
+            if spoiled.is_none() {
+                // Bands that were made with a wrong potential are wrong even when the check makes the same mistake.
+                let right = std::mem::replace(&mut system.potential[5], 0.5);
+                assert!(system.wrong_values(&setting, &bands, 2) > 0);
+                system.potential[5] = right;
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::mapped_file::Pattern;
 use crate::report::{Report, Traffic};
 use crate::thread_team::{self, AfterLimit, Error, Setting, Watch};
 use crate::timed_run::{Checked, Setup, weight};
-use nearfar_core::random_numbers::mix;
+use nearfar_core::random_numbers::{mix, unit};
 
 /// Values evaluated at once: as many chains of dependent operations as hide their latency.
 const GROUP: usize = 16;
@@ -34,7 +34,7 @@ struct Share<'a> {
 
 /// In -1..1, so that no power grows.
 fn number(random: u64) -> f64 {
-    (random >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    2.0 * unit(random) - 1.0
 }
 
 const fn place_in_table(index: usize) -> usize {

@@ -21,9 +21,9 @@ pub struct Repetition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "verified", content = "wrong_values", rename_all = "snake_case")]
 pub enum Verified {
-    /// Read back in full; every value as expected.
+    /// Read back, all of it unless the workload says otherwise; every value as expected.
     Right,
-    /// Read back in full; this many checks failed.
+    /// Read back in the same way; this many checks failed.
     Wrong(u64),
     /// Not read back, as asked.
     Skipped,

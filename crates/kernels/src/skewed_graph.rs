@@ -8,7 +8,7 @@ use std::ops::Range;
 use crate::buffer::Buffer;
 use crate::mapped_file::Pattern;
 use crate::thread_team::{self, Error, Setting};
-use nearfar_core::random_numbers::mix;
+use nearfar_core::random_numbers::{mix, unit};
 
 /// Vertices that together have [`EDGES`] times as many edges, whatever their order.
 pub const GROUP: usize = 64;
@@ -41,7 +41,7 @@ const fn degree(vertex: usize) -> usize {
 fn list(vertices: usize, vertex: usize, first: usize) -> impl Iterator<Item = u32> {
     let next = ((vertex + 1) % vertices) as u32;
     let others = (first + 1..first + degree(vertex)).map(move |edge| {
-        let fraction = (mix(edge as u64) >> 11) as f64 / (1u64 << 53) as f64;
+        let fraction = unit(mix(edge as u64));
         // Squared, so that few vertices are the end of many edges.
         let popular = (fraction * fraction * vertices as f64) as u64;
         (popular * SPREAD % vertices as u64) as u32

@@ -21,6 +21,9 @@ const ITERATIONS: usize = 4;
 /// How far a residual may be off from `b - A x`; values of b are below 1, and rounding leaves some 1e-15.
 const TOLERANCE: f64 = 1e-12;
 
+/// How large the cosine between a residual and the direction of the last step may be; rounding leaves some 1e-13.
+const ORTHOGONAL: f64 = 1e-9;
+
 /// Bytes of an element in one vector.
 const BLOCK_BYTES: u64 = size_of::<Block>() as u64;
 
@@ -183,8 +186,9 @@ impl<'a> Solver<'a> {
         ((elements * 6 * BLOCK_BYTES, elements * UPDATE_FLOP), sum)
     }
 
-    /// Geometric factors that are not as they were made, and residuals that are not `b - A x`, with A x by its definition. Written so
-    /// that a NaN is wrong. What elements give to A x is left in w.
+    /// Geometric factors that are not as they were made, residuals that are not `b - A x`, with A x by its definition, and one more if
+    /// the last step was not as long as it had to be: then the residual is not orthogonal to its direction. Written so that a NaN is wrong.
+    /// What elements give to A x is left in w.
     fn wrong_values(&mut self) -> u64 {
         let (mesh, element) = (self.mesh, &self.element);
         let (x, r, factors) = (blocks(&self.x), blocks(&self.r), self.factors.as_chunks::<POINTS>().0.as_chunks::<FACTORS>().0);
@@ -210,7 +214,10 @@ impl<'a> Solver<'a> {
             };
             numbers.iter().map(|&number| wrong(number)).sum::<u64>()
         });
-        wrong_factors.into_iter().chain(wrong_residuals).sum()
+        let sums = blocks(&self.p).iter().zip(r).enumerate().map(|(number, (p, r))| inner_products(mesh, number, p, r));
+        let [pp, pr, rr] = sums.fold([0.0; 3], |sum, own| std::array::from_fn(|at| sum[at] + own[at]));
+        let is_orthogonal = pr.abs() <= ORTHOGONAL * (pp * rr).sqrt();
+        wrong_factors.into_iter().chain(wrong_residuals).sum::<u64>() + u64::from(!is_orthogonal)
     }
 }
 
@@ -235,6 +242,15 @@ fn product(p: &Block, w: &Block) -> f64 {
         sums.iter_mut().zip(p.iter().zip(w)).for_each(|(sum, (p, w))| *sum += p * w);
     }
     sums.iter().sum()
+}
+
+/// p p, p r and r r over an element's points, each by its weight.
+fn inner_products(mesh: Mesh, element: usize, p: &Block, r: &Block) -> [f64; 3] {
+    let [of_x, of_y, of_z] = [0, 1, 2].map(|axis| mesh.weights(element, axis));
+    p.iter().zip(r).enumerate().fold([0.0; 3], |[pp, pr, rr], (point, (p, r))| {
+        let weight = of_x[point % N] * of_y[point / N % N] * of_z[point / N / N];
+        [pp + weight * p * p, pr + weight * p * r, rr + weight * r * r]
+    })
 }
 
 /// r r over an element's points, each by its weight.
@@ -289,11 +305,13 @@ mod tests {
         fn flip(value: &mut f64, bit: u32) {
             *value = f64::from_bits(value.to_bits() ^ 1 << bit);
         }
-        let spoils: [fn(&mut Solver); 4] = [
+        let spoils: [fn(&mut Solver); 5] = [
             |solver| flip(&mut solver.x[1800], 40),
             |solver| flip(&mut solver.r[1800], 40),
             |solver| flip(&mut solver.factors[9000], 0),
             |solver| solver.r[3000] = f64::NAN,
+            // Only the direction tells that.
+            |solver| solver.p[1800] += 1e-3,
         ];
         for (number, spoil) in spoils.into_iter().enumerate() {
             let (mut solver, _) = solved();

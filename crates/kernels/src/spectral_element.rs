@@ -3,7 +3,7 @@
 //! Numbers of a block stand along x first, so that the inner loops run over lines of eight. Does not know of neighbours: that is
 //! `spectral`.
 
-use nearfar_core::random_numbers::mix;
+use nearfar_core::random_numbers::{mix, unit};
 
 /// Points per edge of an element.
 pub const N: usize = 8;
@@ -26,16 +26,11 @@ const NODES: [f64; N / 2] = [0.209_299_217_902_478_87, 0.591_700_181_433_142_3, 
 const WEIGHTS: [f64; N / 2] =
     [0.412_458_794_658_703_9, 0.341_122_692_483_504_36, 0.210_704_227_143_506_05, 0.035_714_285_714_285_71];
 
-/// A number in 0..1.
-pub fn fraction(random: u64) -> f64 {
-    (random >> 11) as f64 / (1u64 << 53) as f64
-}
-
 /// The geometric factors of a point: a slightly deformed cube, times the point's weight in the integral.
 pub fn factors_at(element: usize, point: usize) -> [f64; FACTORS] {
     let weight = |place: usize| WEIGHTS[if place < N / 2 { N / 2 - 1 - place } else { place - N / 2 }];
     let all = weight(point % N) * weight(point / N % N) * weight(point / (N * N));
-    let random = |factor: usize| fraction(mix(((element * POINTS + point) * FACTORS + factor) as u64)) - 0.5;
+    let random = |factor: usize| unit(mix(((element * POINTS + point) * FACTORS + factor) as u64)) - 0.5;
     let mut factors = [1.0, 0.0, 0.0, 1.0, 0.0, 1.0];
     factors.iter_mut().enumerate().for_each(|(number, factor)| *factor = all * (*factor + 0.3 * random(number)));
     factors
@@ -159,7 +154,7 @@ mod tests {
         }
         let (mut factors, mut u) = ([[0.0; POINTS]; FACTORS], [0.0; POINTS]);
         for point in 0..POINTS {
-            u[point] = fraction(mix(!(point as u64)));
+            u[point] = unit(mix(!(point as u64)));
             factors_at(7, point).iter().zip(&mut factors).for_each(|(factor, block)| block[point] = *factor);
         }
         let (mut fast, mut slow) = ([0.0; POINTS], [0.0; POINTS]);

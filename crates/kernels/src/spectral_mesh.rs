@@ -1,7 +1,7 @@
 //! The mesh of `spectral`: a box of elements, where each is, and which points they share.
 
-use crate::spectral_element::{Block, FACTORS, N, POINTS, along, fraction, moved};
-use nearfar_core::random_numbers::mix;
+use crate::spectral_element::{Block, FACTORS, N, POINTS, along, moved};
+use nearfar_core::random_numbers::{mix, unit};
 
 /// A box of elements, numbered along x first.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ impl Mesh {
             if at.iter().zip(self.edges).any(|(&at, edge)| at == 0 || at == edge * (N - 1)) {
                 return 0.0;
             }
-            fraction(mix(at.iter().fold(0, |number, &at| number << 20 | at as u64))) - 0.5
+            unit(mix(at.iter().fold(0, |number, &at| number << 20 | at as u64))) - 0.5
         })
     }
 

@@ -16,7 +16,7 @@ use crate::su3_matrix::{
 use crate::su3_matrix::{times, unitary};
 use crate::thread_team::{self, AfterLimit, Done, Error, Setting};
 use crate::timed_run::{Setup, digest};
-use nearfar_core::random_numbers::mix;
+use nearfar_core::random_numbers::{mix, unit};
 
 /// Values of a vector and of the four links of a site.
 const VECTOR: usize = 6;
@@ -111,7 +111,7 @@ pub fn traffic(setting: &Setting) -> Traffic {
 }
 
 fn source_at(index: usize) -> f64 {
-    (mix(!(index as u64)) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    2.0 * unit(mix(!(index as u64))) - 1.0
 }
 
 fn vectors(values: &[f64]) -> &[Vectors] {

@@ -10,7 +10,7 @@ use crate::mapped_file::Pattern;
 use crate::report::Report;
 use crate::thread_team::{self, AfterLimit, Error, Setting};
 use crate::timed_run::{Checked, Setup, digest};
-use nearfar_core::random_numbers::{below, mix};
+use nearfar_core::random_numbers::{below, mix, unit};
 
 /// Rows between two looks at the clock: some 10 KiB.
 const BATCH: usize = 64;
@@ -68,11 +68,6 @@ pub fn trisolve(setting: &Setting) -> Result<Report, Error> {
     Ok(ran.report("trisolve", "rows", data_bytes, checked))
 }
 
-/// A number in 0..1.
-fn fraction(random: u64) -> f64 {
-    (random >> 11) as f64 / (1u64 << 53) as f64
-}
-
 const fn column(columns: &[u64], entry: usize) -> usize {
     (columns[entry / 2] >> (entry % 2 * 32)) as u32 as usize
 }
@@ -99,12 +94,12 @@ impl Matrix {
 
     /// Off the diagonal so small that no solution grows.
     fn value_at(&self, entry: usize, diagonal: bool) -> f64 {
-        let fraction = fraction(mix(self.seed << 56 | entry as u64));
+        let fraction = unit(mix(self.seed << 56 | entry as u64));
         if diagonal { 1.0 + fraction } else { -fraction / ENTRIES as f64 }
     }
 
     fn rhs_at(&self, row: usize) -> f64 {
-        1.0 + fraction(mix(self.seed << 56 | 1 << 55 | row as u64))
+        1.0 + unit(mix(self.seed << 56 | 1 << 55 | row as u64))
     }
 
     fn fill(&mut self) {

@@ -30,7 +30,7 @@ impl Zipf {
     /// The rank that `random` (64 random bits) stands for.
     pub fn rank(&self, random: u64) -> usize {
         // 53 bits: what a float holds.
-        let u = (random >> 11) as f64 / (1u64 << 53) as f64;
+        let u = nearfar_core::random_numbers::unit(random);
         let share = u * self.zeta;
         if share < 1.0 || self.ranks == 1 {
             return 0;

@@ -2,7 +2,7 @@
 
 use crate::policy::Unit;
 use crate::policy::replay::{Access, Action};
-use crate::random_numbers::xorshift;
+use crate::random_numbers::{unit, xorshift};
 
 /// Builds traces from simple parts, each appended to what is there.
 #[derive(Clone, Debug)]
@@ -204,7 +204,7 @@ impl Zipf {
     fn scattered(&self, random: u64) -> u64 {
         let count = self.cumulative.len() as u64;
         let total = self.cumulative.last().copied().unwrap_or(1.0);
-        let point = (random >> 11) as f64 / (1u64 << 53) as f64 * total;
+        let point = unit(random) * total;
         let rank = (self.cumulative.partition_point(|&c| c < point) as u64).min(count - 1);
         // A multiplier without common factors permutes the ranks.
         let factor = (count / 2..).find(|&f| gcd(f, count) == 1).unwrap_or(1);

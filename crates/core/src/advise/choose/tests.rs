@@ -29,7 +29,7 @@ fn into(model: &Model<'_>, bytes: f64, fractions: bool) -> Chosen {
 
 fn random(seed: &mut u64) -> f64 {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    (*seed >> 11) as f64 / (1u64 << 53) as f64
+    crate::random_numbers::unit(*seed)
 }
 
 /// Groups of all sorts, some alive only for a part of the run.

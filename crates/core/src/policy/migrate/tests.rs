@@ -53,7 +53,7 @@ impl World {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
-        (self.random >> 11) as f64 / (1u64 << 53) as f64
+        crate::random_numbers::unit(self.random)
     }
 
     fn used(&self) -> usize {
