@@ -59,7 +59,7 @@ pub struct Case {
     /// Its arguments, without sizes, threads and length.
     pub arguments: Vec<String>,
     /// Options of `nearfar run` besides.
-    pub options: &'static [&'static str],
+    pub options: Vec<String>,
     /// Bytes of data.
     pub data_bytes: u64,
     /// Bytes of near memory.
@@ -93,6 +93,8 @@ pub enum Far {
     Directory,
     /// Memory throttled to [`EMULATED_SHARE`] of the bandwidth of DRAM.
     Emulated,
+    /// Nodes of this machine, and near other ones.
+    Nodes,
 }
 
 /// Emulated far has one part in so many of the bandwidth that triad reaches in DRAM: the ratio of the machine IMDT was measured on.

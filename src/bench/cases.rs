@@ -54,7 +54,7 @@ pub fn triad(sizes: Sizes) -> Case {
         title: "triad: repeated sweeps a = b + s*c".to_owned(),
         program: Program::Kernel,
         arguments: vec!["triad".to_owned()],
-        options: &[],
+        options: Vec::new(),
         data_bytes: sizes.data_bytes,
         near_bytes: sizes.near_bytes,
         far: Far::Directory,
@@ -213,7 +213,7 @@ fn placed(case: Case) -> Case {
     Case {
         suite: Suite::Placed,
         title: case.title.replace("fits in near", "placed by size"),
-        options: &["--mode", "flat", "--place", "size:1M..5M"],
+        options: ["--mode", "flat", "--place", "size:1M..5M"].map(str::to_owned).to_vec(),
         ..case
     }
 }

@@ -5,6 +5,7 @@
 use super::case::{Case, Far};
 use super::external::{Outside, Program};
 use super::rival::Rival;
+use crate::cli::bench::Nodes;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -25,6 +26,20 @@ pub struct Places {
     pub outside: Outside,
     /// What emulated far is, once the bandwidth of DRAM is known.
     pub emulated: Option<String>,
+    /// The nodes that near and far are, where they are not a budget and a directory.
+    pub nodes: Option<Nodes>,
+}
+
+impl Places {
+    /// The options `--near` and `--far` of a case.
+    pub fn tiers(&self, case: &Case) -> (String, OsString) {
+        let budget = case.near_bytes.to_string();
+        match (case.far, &self.emulated, &self.nodes) {
+            (Far::Nodes, _, Some(nodes)) => (format!("{}:{budget}", nodes.near), nodes.far.clone().into()),
+            (Far::Emulated, Some(far), _) => (budget, far.into()),
+            _ => (budget, self.far.clone().into()),
+        }
+    }
 }
 
 /// The program to start for `case` under `rival`, and its arguments.
@@ -41,12 +56,9 @@ pub fn command(case: &Case, rival: Rival, places: &Places, threads: usize) -> (P
     if !rival.is_nearfar() {
         return (program, arguments);
     }
-    let far = match (case.far, &places.emulated) {
-        (Far::Emulated, Some(far)) => far.into(),
-        _ => places.far.clone(),
-    };
-    let mut run: Vec<OsString> = vec!["run".into(), "--quiet".into(), "--near".into(), case.near_bytes.to_string().into()];
-    run.extend(["--far".into(), far.into(), "--stats".into(), places.stats.clone().into()]);
+    let (near, far) = places.tiers(case);
+    let mut run: Vec<OsString> = vec!["run".into(), "--quiet".into(), "--near".into(), near.into()];
+    run.extend(["--far".into(), far, "--stats".into(), places.stats.clone().into()]);
     run.extend(rival.grain().into_iter().flat_map(|grain| ["--grain".into(), grain.into()]));
     run.extend(case.options.iter().map(OsString::from));
     run.extend(["--".into(), program.into()]);
@@ -98,6 +110,7 @@ mod tests {
             input: "i".into(),
             outside: Outside::nowhere(),
             emulated: Some("emu:bw=5,lat=10us".to_owned()),
+            nodes: None,
         }
     }
 

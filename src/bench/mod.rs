@@ -70,6 +70,7 @@ const PROGRAM_LIMIT: Duration = Duration::from_secs(180);
 pub fn run(args: BenchArgs) -> Result<ExitCode> {
     match &args.apart {
         Some(BenchCommand::Suite(args)) => return suite::run(args),
+        Some(BenchCommand::Modes(args)) => return suite::run_modes(args),
         Some(BenchCommand::Policies(args)) => return policies::run(args),
         Some(BenchCommand::Replay(args)) => return replay::run(args),
         Some(BenchCommand::Memkind(args)) => return memkind::run(args),

@@ -9,13 +9,15 @@ use super::external::{Outside, Program};
 use super::janitor::Janitor;
 use super::rival::Rival;
 use super::swap::{self, SwapFile};
+use crate::cli::bench::Nodes;
 use crate::launch::helper::{self, Finished};
 use crate::launch::kernel_program::{self, Report};
 use crate::sample::{Outcome, median};
 use anyhow::{Context, Result, bail};
 use nearfar_kernels::report::Repetition;
 use serde::Serialize;
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -98,6 +100,7 @@ impl Runner {
             input: std::env::temp_dir().join(format!("nearfar-bench-{}-input", std::process::id())),
             outside: Outside::find(),
             emulated: None,
+            nodes: None,
         };
         let controller = Controller::find().map_err(|error| format!("{error:#}"));
         let janitor = match &controller {
@@ -134,6 +137,26 @@ impl Runner {
         let far = format!("emu:bw={:.0},lat={EMULATED_LATENCY_US}us", dram_triad / EMULATED_SHARE);
         self.places.emulated = Some(far.clone());
         far
+    }
+
+    /// From now on cases that run between nodes run between these.
+    pub fn set_nodes(&mut self, nodes: Option<Nodes>) {
+        self.places.nodes = nodes;
+    }
+
+    /// This program, ready to be told what to do.
+    pub fn nearfar(&self) -> Command {
+        Command::new(&self.places.nearfar)
+    }
+
+    /// What starts `case` with all its data in DRAM.
+    pub fn plain(&self, case: &Case) -> (PathBuf, Vec<OsString>) {
+        command::command(case, Rival::Dram, &self.places, case.threads.unwrap_or(self.threads))
+    }
+
+    /// The options `--near` and `--far` of `nearfar run` of a case.
+    pub fn tiers(&self, case: &Case) -> (String, OsString) {
+        self.places.tiers(case)
     }
 
     /// Why `case` cannot run under `rival` here; `None` when it can.

@@ -49,6 +49,7 @@ pub struct BenchArgs {
 #[derive(Debug, clap::Subcommand)]
 pub enum BenchCommand {
     Suite(Box<SuiteArgs>),
+    Modes(Box<ModesArgs>),
     Policies(PoliciesArgs),
     Replay(ReplayArgs),
     Memkind(MemkindArgs),
@@ -108,7 +109,7 @@ pub struct SuiteArgs {
     /// Numbers of threads, with commas [default: 1 and all CPUs, with --quick all]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub threads: Vec<usize>,
-    /// What to compare all-DRAM with, with commas [default: all of them, with --quick disk,emulated,swap]
+    /// What to compare all-DRAM with, with commas [default: disk,emulated,swap,mmap, with --quick disk,emulated,swap]
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
     pub systems: Vec<System>,
     /// Data of each work; less when memory or disk is short [default: 512M, with --quick 128M]
@@ -132,8 +133,8 @@ pub struct SuiteArgs {
     /// Measure nothing: say what got better or worse from one suite to another, beyond the spread
     #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], conflicts_with_all = ["resume", "quick", "only", "ratios", "threads", "systems", "data", "runs", "seconds", "json"])]
     pub compare: Vec<PathBuf>,
-    /// Measure nothing: print this suite as a Markdown table, of the works that --only names or of all
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["compare", "resume", "quick", "ratios", "threads", "systems", "data", "runs", "seconds", "json"])]
+    /// Measure nothing: print this suite as a Markdown table, of the works, ratios and systems that --only, --ratios and --systems name
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["compare", "resume", "quick", "threads", "data", "runs", "seconds", "json"])]
     pub figures: Option<PathBuf>,
     /// With --figures: write a chart of it to this file
     #[arg(long, value_name = "FILE", requires = "figures")]
@@ -141,6 +142,18 @@ pub struct SuiteArgs {
     /// List the works
     #[arg(long)]
     pub list: bool,
+    /// What modes run between, when it is not a budget and emulated far.
+    #[arg(skip)]
+    pub nodes: Option<Nodes>,
+}
+
+/// Two memories of this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Nodes {
+    /// As `nearfar run --near` takes it, without a limit: `node:1`.
+    pub near: String,
+    /// As `--far` takes it.
+    pub far: String,
 }
 
 /// What a program runs on.
@@ -158,7 +171,68 @@ pub enum System {
     Swap,
     /// Data in a mapped file, page cache limited by a cgroup
     Mmap,
+    /// nearfar in flat mode with nothing near: far is emulated, or a node (see "nearfar bench modes")
+    AllFar,
+    /// nearfar in cache mode, over the same far
+    Cache,
+    /// nearfar in flat mode: near is filled in the order of allocation, and the rest goes far
+    FlatFirst,
+    /// nearfar in flat mode, by the plan of "nearfar advise" for this near
+    FlatPlan,
+    /// nearfar in hybrid mode: a quarter of near is cache, the rest is filled by the plan
+    Hybrid25,
+    /// The same with half of near
+    Hybrid50,
+    /// The same with three quarters of near
+    Hybrid75,
 }
+
+/// The modes of KNL and of nearfar on works of the suite: all near, all far, cache, flat by the order of allocation and by the advised plan,
+/// hybrid; by routine where a work says its times
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = MODES_NOTES)]
+pub struct ModesArgs {
+    /// Only these works of "nearfar bench suite", with commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "planewave,triad,spectral,hydro,md,join")]
+    pub only: Vec<String>,
+    /// Data by near, with commas
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "2")]
+    pub ratios: Vec<f64>,
+    /// Numbers of threads, with commas [default: all CPUs]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub threads: Vec<usize>,
+    /// Data of each work; less when memory is short
+    #[arg(long, value_name = "SIZE", default_value = "512M")]
+    pub data: String,
+    /// Runs of each point
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), default_value_t = 3)]
+    pub runs: u64,
+    /// Longest seconds of one repetition, or six times those in all-DRAM where that is more
+    #[arg(long, value_name = "S", allow_hyphen_values = true, default_value_t = 10.0)]
+    pub seconds: f64,
+    /// Between memories of this machine: the nodes of near, node:1; all-DRAM is then "all near". Without it: near is a budget of memory,
+    /// far is emulated at an eighth of the bandwidth of DRAM
+    #[arg(long, value_name = "NODES", requires = "far_node")]
+    pub near_node: Option<String>,
+    /// The nodes of far, node:0
+    #[arg(long, value_name = "NODES", requires = "near_node")]
+    pub far_node: Option<String>,
+    /// Save the results here; the page and the plans are written beside them [default: bench-results/modes-TIME.json]
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Go on with results of an interrupted run
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["only", "ratios", "threads", "data", "runs", "seconds", "json", "near_node", "far_node"])]
+    pub resume: Option<PathBuf>,
+}
+
+const MODES_NOTES: &str = "\
+Each work is profiled once, and \"nearfar advise\" makes a plan for each near.
+Results are those of \"nearfar bench suite\": \"nearfar report FILE\" writes the
+page, and \"nearfar bench suite --compare OLD NEW\" compares two.
+
+Examples:
+  nearfar bench modes
+  nearfar bench modes --only planewave --near-node node:1 --far-node node:0";
 
 const SUITE_NOTES: &str = "\
 Results are saved after every run; after Ctrl-C, go on with --resume FILE.

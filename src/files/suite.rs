@@ -2,7 +2,7 @@
 //!
 //! Data that are measured are kept run by run; medians, ratios and verdicts are computed from them wherever they are shown.
 
-pub use crate::cli::bench::System;
+pub use crate::cli::bench::{Nodes, System};
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
@@ -119,6 +119,9 @@ pub struct SuiteSettings {
     pub runs: usize,
     /// Longest seconds of one repetition.
     pub seconds: f64,
+    /// The memories that all of it runs between; absent where near is a budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<Nodes>,
 }
 
 /// One work at one size of data.
@@ -267,6 +270,10 @@ impl Spread {
     }
 }
 
+/// What `bench modes` compares, in the order of the literature.
+pub const MODES: [System; 7] =
+    [System::AllFar, System::Cache, System::FlatFirst, System::FlatPlan, System::Hybrid25, System::Hybrid50, System::Hybrid75];
+
 impl System {
     /// What people call it.
     pub const fn name(self) -> &'static str {
@@ -276,12 +283,40 @@ impl System {
             System::Emulated => "nearfar, emulated far",
             System::Swap => "kernel swap",
             System::Mmap => "mmap of a file",
+            System::AllFar => "all far",
+            System::Cache => "cache",
+            System::FlatFirst => "flat in order",
+            System::FlatPlan => "flat by plan",
+            System::Hybrid25 => "hybrid 25 %",
+            System::Hybrid50 => "hybrid 50 %",
+            System::Hybrid75 => "hybrid 75 %",
         }
     }
 
     /// Whether it runs under `nearfar run`.
     pub const fn is_nearfar(self) -> bool {
-        matches!(self, System::Disk | System::Emulated)
+        !matches!(self, System::Dram | System::Swap | System::Mmap)
+    }
+
+    /// Whether it is one of [`MODES`].
+    pub fn is_mode(self) -> bool {
+        MODES.contains(&self)
+    }
+
+    /// Whether it places objects by a plan.
+    pub const fn has_plan(self) -> bool {
+        matches!(self, System::FlatPlan | System::Hybrid25 | System::Hybrid50 | System::Hybrid75)
+    }
+
+    /// Share of near that is cache; the rest is filled by object.
+    pub const fn cache_share(self) -> f64 {
+        match self {
+            System::Hybrid25 => 0.25,
+            System::Hybrid50 => 0.5,
+            System::Hybrid75 => 0.75,
+            System::AllFar | System::FlatFirst | System::FlatPlan => 0.0,
+            _ => 1.0,
+        }
     }
 }
 

@@ -97,7 +97,7 @@ pub fn digits(share: f64) -> String {
 pub fn tables(file: &SuiteFile) -> String {
     let mut text = String::new();
     for &threads in &file.settings.threads {
-        for &system in &file.settings.systems {
+        for &system in file.settings.systems.iter().filter(|system| !system.is_mode()) {
             // Writing to a String cannot fail.
             let _ = writeln!(
                 text,

@@ -19,23 +19,19 @@ pub fn markdown(file: &SuiteFile, only: &[String]) -> String {
         let cell = |&(system, ratio): &(System, f64)| {
             let Some(point) = work.point(system, threads, ratio) else { return "–".to_owned() };
             let without = if point.obstacle.is_some() { "–" } else { "failed" };
-            work.efficiency(point).map_or(without.to_owned(), |share| cell(&share))
+            let bound = point.bound.as_ref().map_or(String::new(), |bound| format!(" / {}", digits(bound.efficiency)));
+            work.efficiency(point).map_or(without.to_owned(), |share| cell(&share) + &bound)
         };
         let cells: Vec<String> = columns.iter().map(cell).collect();
         text += &format!("| {} | {} |\n", work.title, cells.join(" | "));
     }
     let (machine, settings) = (&file.machine, &file.settings);
+    let runs = if settings.runs == 1 { "1 run".to_owned() } else { format!("{} runs (least .. greatest)", settings.runs) };
     text + &format!(
-        "\nSpeed in % of all-DRAM, medians of {} {} with {threads} threads; data are so many times near (\"2x\"). \"<\": the time limit stopped it. \"failed\": \
-         it ended without a result. {} ({} CPUs), Linux {}, far \
-         {}; nearfar {}.\n",
-        settings.runs,
-        if settings.runs == 1 { "run" } else { "runs" },
-        machine.cpu,
-        machine.cpus,
-        machine.kernel,
-        machine.far,
-        file.nearfar
+        "\nSpeed in % of all-DRAM / the most that far allows, where that is known: medians of {runs} with {threads} threads; data are so many \
+         times near (\"2x\"). \"<\": the time limit stopped it. \"failed\": it ended without a result. {} ({} CPUs), Linux {}, far {}; \
+         nearfar {}.\n",
+        machine.cpu, machine.cpus, machine.kernel, machine.far, file.nearfar
     )
 }
 

@@ -10,15 +10,20 @@ use crate::files::suite::{PointRun, System};
 use crate::sample::{Outcome, median};
 use anyhow::Result;
 use nearfar_kernels::report::Repetition;
+use std::path::Path;
 
 /// More operations than any machine does in the time: the clock ends a repetition.
 const ENDLESS: [&str; 2] = ["--ops", "1000000000000"];
 
 /// What a run is made of.
 #[derive(Clone, Copy, Debug)]
-pub struct Setting {
+pub struct Setting<'a> {
     /// What it runs on.
     pub system: System,
+    /// Whether modes run between nodes.
+    pub between_nodes: bool,
+    /// The plan, for modes that place objects by one.
+    pub plan: Option<&'a Path>,
     /// Threads.
     pub threads: usize,
     /// Bytes of data that are asked for.
@@ -32,7 +37,7 @@ pub struct Setting {
 }
 
 /// The case of one run.
-pub fn case(work: &Work, setting: Setting) -> Case {
+pub fn case(work: &Work, setting: Setting<'_>) -> Case {
     let sizes = Sizes { data_bytes: setting.data_bytes, near_bytes: setting.near_bytes, effort: Effort::Full };
     let mut arguments: Vec<String> = work.arguments.iter().map(|&argument| argument.to_owned()).collect();
     if work.tiled {
@@ -49,7 +54,13 @@ pub fn case(work: &Work, setting: Setting) -> Case {
         title: work.title.to_owned(),
         program: Program::Kernel,
         arguments,
-        far: if setting.system == System::Emulated { Far::Emulated } else { Far::Directory },
+        options: options(setting),
+        far: match setting.system {
+            _ if setting.between_nodes => Far::Nodes,
+            System::Emulated => Far::Emulated,
+            mode if mode.is_mode() => Far::Emulated,
+            _ => Far::Directory,
+        },
         threads: Some(setting.threads),
         rivals: &[],
         metric: Metric::OperationsPerS("operations"),
@@ -62,20 +73,39 @@ pub fn case(work: &Work, setting: Setting) -> Case {
     }
 }
 
+/// Options of `nearfar run` that make a mode.
+fn options(setting: Setting<'_>) -> Vec<String> {
+    let place = match (setting.system, setting.plan) {
+        (system, Some(plan)) if system.has_plan() => format!("plan:{}", plan.display()),
+        (System::AllFar, _) => "calls".to_owned(),
+        (System::FlatFirst, _) => "all".to_owned(),
+        (System::Cache, _) => return vec!["--mode".to_owned(), "cache".to_owned()],
+        // Between nodes near is the fast memory, without a limit.
+        _ => return Vec::new(),
+    };
+    let share = setting.system.cache_share();
+    let mode = if share == 0.0 { "flat".to_owned() } else { format!("hybrid={share}") };
+    // A plan may say that nothing is worth its place.
+    let force = setting.plan.is_some().then(|| "--force".to_owned());
+    ["--mode".to_owned(), mode, "--place".to_owned(), place].into_iter().chain(force).collect()
+}
+
 /// What `system` is called by the runner.
-pub const fn rival(system: System) -> Rival {
+pub const fn rival(system: System, between_nodes: bool) -> Rival {
     match system {
+        // As fast as it can be there: all of it near.
+        System::Dram if between_nodes => Rival::Nearfar,
         System::Dram => Rival::Dram,
-        System::Disk | System::Emulated => Rival::Nearfar,
         System::Swap => Rival::Swap,
         System::Mmap => Rival::AdvisedFile,
+        _ => Rival::Nearfar,
     }
 }
 
 /// Runs it once. `full_work`: operations of a whole repetition, where they are known: they make a limit of a run that was stopped.
-pub fn run(runner: &Runner, work: &Work, setting: Setting, full_work: Option<f64>) -> Result<(PointRun, Facts)> {
+pub fn run(runner: &Runner, work: &Work, setting: Setting<'_>, full_work: Option<f64>) -> Result<(PointRun, Facts)> {
     let case = case(work, setting);
-    let run = runner.run(&case, rival(setting.system), full_work)?;
+    let run = runner.run(&case, rival(setting.system, setting.between_nodes), full_work)?;
     let mut figures = figures(&case, &run);
     if work.tiled {
         // With other tiles it is another computation, which checks itself.
@@ -161,8 +191,10 @@ mod tests {
     use super::*;
     use crate::launch::kernel_program::Report;
 
-    fn setting(system: System) -> Setting {
-        Setting { system, threads: 2, data_bytes: 96 << 20, near_bytes: 32 << 20, repetitions: 2, seconds: 6.0 }
+    fn setting(system: System) -> Setting<'static> {
+        let (data_bytes, near_bytes) = (96 << 20, 32 << 20);
+        let plan = system.has_plan().then_some(Path::new("p"));
+        Setting { system, between_nodes: false, plan, threads: 2, data_bytes, near_bytes, repetitions: 2, seconds: 6.0 }
     }
 
     fn work(name: &str) -> &'static Work {
@@ -176,6 +208,20 @@ mod tests {
         let random = case(work("random"), setting(System::Emulated));
         assert!(random.arguments.contains(&"--ops".to_owned()) && !random.fixed_work && random.far == Far::Emulated);
         assert_eq!((random.length.seconds, random.length.repetitions), (Some(1.5), 2));
+    }
+
+    #[test]
+    fn modes_are_options_of_a_run_over_emulated_far_or_between_nodes() {
+        let options = |system| case(work("triad"), setting(system)).options.join(" ");
+        assert_eq!(options(System::AllFar), "--mode flat --place calls");
+        assert_eq!(options(System::Cache), "--mode cache");
+        assert_eq!(options(System::FlatFirst), "--mode flat --place all");
+        assert_eq!(options(System::FlatPlan), "--mode flat --place plan:p --force");
+        assert_eq!(options(System::Hybrid25), "--mode hybrid=0.25 --place plan:p --force");
+        assert_eq!(options(System::Disk), "");
+        assert_eq!(case(work("triad"), setting(System::Hybrid75)).far, Far::Emulated);
+        let near = Setting { between_nodes: true, ..setting(System::Dram) };
+        assert_eq!((case(work("triad"), near).far, rival(System::Dram, true)), (Far::Nodes, Rival::Nearfar));
     }
 
     #[test]

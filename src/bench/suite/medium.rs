@@ -48,7 +48,8 @@ pub fn bound(limit: Limit, dram: InDram, near: f64, system: System, disk: &DiskR
     let (read, write) = match system {
         System::Emulated => (dram_triad / EMULATED_SHARE, dram_triad / EMULATED_SHARE),
         System::Disk => (disk.read, disk.write),
-        System::Dram | System::Swap | System::Mmap => return None,
+        // Of modes the caller says what is under far.
+        _ => return None,
     };
     if dram.data <= near {
         return Some(PointBound { efficiency: 1.0, because: "all data fit in near".to_owned() });

@@ -7,9 +7,11 @@
 mod works;
 mod targets;
 mod measure;
+mod advised;
 mod medium;
 mod plan;
 mod display;
+mod modes;
 mod compare;
 mod figures;
 mod request;
@@ -17,11 +19,12 @@ mod request;
 use super::case::LEAST_NEAR;
 use super::conditions::Conditions;
 use super::runner::{Runner, WRONG};
-use crate::cli::bench::SuiteArgs;
+use crate::cli::bench::{ModesArgs, Nodes, SuiteArgs};
 use crate::exit::refuse;
 use crate::files::document::Document;
 use crate::files::output::OutputFile;
-use crate::files::suite::{Point, PointRun, Spread, SuiteFile, System, WorkResults};
+use crate::files::suite::{MODES, Point, PointRun, Spread, SuiteFile, System, WorkResults};
+use crate::machine::Machine;
 use crate::report;
 use anyhow::{Context, Result};
 use measure::Setting;
@@ -44,12 +47,42 @@ const LONGEST: f64 = 6.0;
 const SHARE_IN_DRAM: f64 = 0.1;
 /// But there are no more than so many: under a pager each takes many times as long.
 const MOST_REPETITIONS: f64 = 32.0;
+/// A profile is taken of so many repetitions at least.
+const PROFILED_REPETITIONS: usize = 8;
 /// Longest time of a run besides its repetitions: it makes its data and reads them back.
 const BESIDES: Duration = Duration::from_secs(90);
 /// Runs of triad that emulated far is set by.
 const TRIAD_RUNS: usize = 3;
 /// Emulated far is set by triad on arrays of so much.
 const TRIAD_BYTES: u64 = 768 << 20;
+
+/// Runs or goes on with a comparison of modes: a suite with other systems.
+pub fn run_modes(args: &ModesArgs) -> Result<ExitCode> {
+    for (option, nodes) in [("--near-node", &args.near_node), ("--far-node", &args.far_node)] {
+        if let Some(wrong) = nodes.as_ref().filter(|nodes| !nodes.starts_with("node:") || nodes.matches(':').count() > 1) {
+            return Err(refuse(format_args!("{option} {wrong}: write nodes without a limit, as node:1 or node:0,2")));
+        }
+    }
+    let nodes = args.near_node.clone().zip(args.far_node.clone()).map(|(near, far)| Nodes { near, far });
+    run(&SuiteArgs {
+        quick: false,
+        only: args.only.clone(),
+        ratios: args.ratios.clone(),
+        threads: if args.threads.is_empty() { vec![Machine::this().cpus.max(1)] } else { args.threads.clone() },
+        systems: MODES.to_vec(),
+        data: Some(args.data.clone()),
+        runs: Some(args.runs),
+        seconds: Some(args.seconds),
+        far: std::env::temp_dir(),
+        json: args.json.clone(),
+        resume: args.resume.clone(),
+        compare: Vec::new(),
+        figures: None,
+        svg: None,
+        list: false,
+        nodes,
+    })
+}
 
 /// Runs or goes on with a suite, or compares two. Exits with 1 when a program failed in all-DRAM or under nearfar.
 pub fn run(args: &SuiteArgs) -> Result<ExitCode> {
@@ -62,7 +95,10 @@ pub fn run(args: &SuiteArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(path) = &args.figures {
-        let file = read(path)?;
+        let mut file = read(path)?;
+        let settings = &mut file.settings;
+        settings.ratios.retain(|ratio| args.ratios.is_empty() || args.ratios.contains(ratio));
+        settings.systems.retain(|system| args.systems.is_empty() || args.systems.contains(system));
         if let Some(svg) = &args.svg {
             OutputFile::new("--svg", svg.clone())?.write(&figures::svg(&file, &args.only))?;
         }
@@ -70,7 +106,15 @@ pub fn run(args: &SuiteArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let conditions = Conditions::here(&args.far);
-    let machine = machine(&conditions);
+    let mut machine = machine(&conditions);
+    if let [system, ..] = args.systems[..]
+        && system.is_mode()
+    {
+        machine.far = match &args.nodes {
+            Some(nodes) => format!("{}, near {}", nodes.far, nodes.near),
+            None => "emulated at an eighth of the bandwidth of DRAM".to_owned(),
+        };
+    }
     let (file, path, note) = match &args.resume {
         Some(path) => (resumed(path, &machine)?, path.clone(), None),
         None => begun(args, &conditions, machine)?,
@@ -93,8 +137,9 @@ pub fn run(args: &SuiteArgs) -> Result<ExitCode> {
     }
     println!("results   {} after every run; after an interruption: nearfar bench suite --resume {0}\n", path.display());
     let mut suite = Suite { runner, file, path, far: args.far.clone() };
+    suite.runner.set_nodes(suite.file.settings.nodes.clone());
     suite.measure()?;
-    print!("{}", display::tables(&suite.file));
+    print!("{}{}", modes::tables(&suite.file), display::tables(&suite.file));
     page.write(&report::page_about(Document::Suite(Box::new(suite.file.clone()))))?;
     println!("page      {}", page.path().display());
     let faults = suite.faults();
@@ -147,7 +192,9 @@ impl Suite {
 
     /// Finds out what emulated far is to be, unless the file says it.
     fn emulate(&mut self) {
-        if !self.file.settings.systems.contains(&System::Emulated) {
+        let settings = &self.file.settings;
+        let over_emulated = |system: &System| *system == System::Emulated || system.is_mode() && settings.nodes.is_none();
+        if !settings.systems.iter().any(over_emulated) {
             return;
         }
         if self.file.dram_triad > 0.0 {
@@ -169,8 +216,16 @@ impl Suite {
     fn dram_triad(&mut self) -> Result<f64> {
         let triad = WORKS.iter().find(|work| work.name == "triad").context("this nearfar has no triad")?;
         let threads = self.file.settings.threads.iter().copied().max().unwrap_or(1);
-        let (system, near_bytes, repetitions) = (System::Dram, TRIAD_BYTES, 8);
-        let setting = Setting { system, threads, data_bytes: TRIAD_BYTES, near_bytes, repetitions, seconds: 10.0 };
+        let setting = Setting {
+            system: System::Dram,
+            between_nodes: false,
+            plan: None,
+            threads,
+            data_bytes: TRIAD_BYTES,
+            near_bytes: TRIAD_BYTES,
+            repetitions: 8,
+            seconds: 10.0,
+        };
         self.runner.set_limit(longest(setting));
         let runs: Vec<PointRun> =
             (0..TRIAD_RUNS).map(|_| Ok(measure::run(&self.runner, triad, setting, None)?.0)).collect::<Result<_>>()?;
@@ -195,10 +250,15 @@ impl Suite {
             self.try_out(work, step)?;
         }
         let results = &self.file.works[step.work];
-        let setting = setting(results, step);
-        let case = measure::case(work, setting);
-        let obstacle =
-            self.obstacle(step, setting.near_bytes).or_else(|| self.runner.obstacle(&case, measure::rival(step.system)));
+        let setting = self.setting(results, step);
+        let mut obstacle = self.obstacle(step, setting.near_bytes);
+        let plan = match obstacle {
+            None if step.system.has_plan() => self.plan(work, step).map_err(|error| obstacle = Some(format!("{error:#}"))).ok(),
+            _ => None,
+        };
+        let setting = Setting { plan: plan.as_deref(), ..setting };
+        let (case, rival) = (measure::case(work, setting), measure::rival(step.system, setting.between_nodes));
+        let obstacle = obstacle.or_else(|| self.runner.obstacle(&case, rival));
         self.runner.set_limit(longest(setting));
         let results = &self.file.works[step.work];
         let mut run = match obstacle {
@@ -207,7 +267,7 @@ impl Suite {
         };
         let command = match step.system {
             System::Swap | System::Mmap => plan::repeat(work.name, step, &self.file.settings, &self.far),
-            _ => self.runner.command_line(&case, measure::rival(step.system)),
+            _ => self.runner.command_line(&case, rival),
         };
         let results = &mut self.file.works[step.work];
         let index = results.index_of(step.system, step.threads, step.ratio).unwrap_or_else(|| {
@@ -231,7 +291,7 @@ impl Suite {
     fn try_out(&mut self, work: &Work, step: &Step) -> Result<()> {
         let results = &self.file.works[step.work];
         let first = Step { system: System::Dram, ratio: 0.0, ..*step };
-        let trial = Setting { repetitions: 2, seconds: LONGEST_IN_DRAM, ..setting(results, &first) };
+        let trial = Setting { repetitions: 2, seconds: LONGEST_IN_DRAM, ..self.setting(results, &first) };
         self.runner.set_limit(longest(trial));
         let (_, facts) = measure::run(&self.runner, work, trial, None)?;
         let (operations, dram_seconds) = facts.whole.unwrap_or((0.0, f64::INFINITY));
@@ -261,8 +321,29 @@ impl Suite {
         if Spread::of(&dram.runs, |run| run.rate).is_none_or(|rate| rate.stopped) {
             return Some(format!("it gave no figure in all-DRAM: {}", dram.trouble().unwrap_or("it took too long")));
         }
-        (near_bytes < LEAST_NEAR)
-            .then(|| format!("near would be {}; it is at least {}: more --data is needed", Bytes(near_bytes), Bytes(LEAST_NEAR)))
+        let share = step.system.cache_share();
+        // Cache and placed objects need it each.
+        let least = (LEAST_NEAR as f64 / if share == 0.0 { 1.0 } else { share.min(1.0 - share) }) as u64;
+        let least = if share == 1.0 { LEAST_NEAR } else { least };
+        (near_bytes < least)
+            .then(|| format!("near would be {}; it is at least {}: more --data is needed", Bytes(near_bytes), Bytes(least)))
+    }
+
+    /// The plan for the mode and near of a step.
+    fn plan(&self, work: &Work, step: &Step) -> Result<PathBuf> {
+        let results = &self.file.works[step.work];
+        let plain = Setting { system: System::Dram, between_nodes: false, ..self.setting(results, step) };
+        // Short works are repeated until there is something to see.
+        let repetitions = plain.repetitions.max(PROFILED_REPETITIONS);
+        let plain = measure::case(work, Setting { repetitions, ..plain });
+        let case = measure::case(work, self.setting(results, step));
+        let stem = format!("{}-{}-threads", work.name, step.threads);
+        advised::plan(&self.runner, &advised::folder(&self.path), (&stem, step.system), &plain, &case)
+    }
+
+    /// What a step runs.
+    fn setting(&self, results: &WorkResults, step: &Step) -> Setting<'static> {
+        Setting { between_nodes: self.file.settings.nodes.is_some(), ..setting(results, step) }
     }
 
     /// Sets the bounds of all points.
@@ -273,7 +354,7 @@ impl Suite {
     }
 
     fn set_bounds_of(&mut self, work: usize) {
-        let SuiteFile { works, disk, dram_triad, .. } = &mut self.file;
+        let SuiteFile { works, disk, dram_triad, settings, .. } = &mut self.file;
         let results = &mut works[work];
         let Some(limit) = WORKS.iter().find(|own| own.name == results.name).map(|own| own.limit) else { return };
         for index in 0..results.points.len() {
@@ -289,7 +370,13 @@ impl Suite {
                 threads,
             };
             let point = &mut results.points[index];
-            point.bound = medium::bound(limit, in_dram, point.near_bytes as f64, point.system, disk, *dram_triad);
+            let medium = match point.system {
+                System::AllFar => continue,
+                mode if mode.is_mode() && settings.nodes.is_some() => continue,
+                mode if mode.is_mode() => System::Emulated,
+                system => system,
+            };
+            point.bound = medium::bound(limit, in_dram, point.near_bytes as f64, medium, disk, *dram_triad);
         }
     }
 
@@ -314,14 +401,16 @@ impl Suite {
 }
 
 /// When a run is killed: a repetition ends itself at its limit, and is looked at from time to time only.
-fn longest(setting: Setting) -> Duration {
+fn longest(setting: Setting<'_>) -> Duration {
     BESIDES + Duration::from_secs_f64((setting.repetitions + 2) as f64 * setting.seconds)
 }
 
-/// What a step runs.
-fn setting(results: &WorkResults, step: &Step) -> Setting {
+/// What a step runs, where near is a budget.
+fn setting(results: &WorkResults, step: &Step) -> Setting<'static> {
     Setting {
         system: step.system,
+        between_nodes: false,
+        plan: None,
         threads: step.threads,
         data_bytes: results.data_bytes,
         near_bytes: near_bytes(results, step),

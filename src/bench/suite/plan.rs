@@ -68,6 +68,7 @@ mod tests {
             systems: vec![System::Disk, System::Mmap],
             runs: 2,
             seconds: 1.5,
+            nodes: None,
         };
         let reference = Work { reference: true, ..WORKS[0] };
         let steps = steps(&settings, &[Some(&WORKS[0]), None, Some(&reference)]);

@@ -57,6 +57,9 @@ fn nearfar() -> String {
 /// A refusal, also of a file whose settings cannot be.
 pub fn resumed(path: &Path, machine: &SuiteMachine) -> Result<SuiteFile> {
     let mut file = read(path)?;
+    // Modes say what they run between.
+    let modes = file.settings.systems.iter().all(|system| system.is_mode());
+    let machine = &SuiteMachine { far: if modes { file.machine.far.clone() } else { machine.far.clone() }, ..machine.clone() };
     if file.machine != *machine || file.nearfar != nearfar() {
         let (then, now) = (display::origin(&file.nearfar, &file.machine), display::origin(&nearfar(), machine));
         return Err(refuse(format_args!(
@@ -120,15 +123,23 @@ pub fn begun(args: &SuiteArgs, conditions: &Conditions, machine: SuiteMachine) -
         (true, true) => vec![System::Disk, System::Emulated, System::Swap],
         (true, false) => vec![System::Disk, System::Emulated, System::Swap, System::Mmap],
     };
-    let settings =
-        SuiteSettings { data_bytes: data.0, ratios, threads, systems, runs: args.runs.map_or(runs, |n| n as usize), seconds };
+    let settings = SuiteSettings {
+        data_bytes: data.0,
+        ratios,
+        threads,
+        systems,
+        runs: args.runs.map_or(runs, |n| n as usize),
+        seconds,
+        nodes: args.nodes.clone(),
+    };
     check(&settings, cpus)?;
     let started_unix_s = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |age| age.as_secs());
     let path = match &args.json {
         Some(path) => OutputFile::new("--json", path.clone())?.path().to_owned(),
         None => {
             std::fs::create_dir_all(RESULTS).map_err(|error| refuse(format_args!("{RESULTS} cannot be made here: {error}")))?;
-            PathBuf::from(format!("{RESULTS}/suite-{started_unix_s}.json"))
+            let what = if settings.systems.contains(&System::FlatPlan) { "modes" } else { "suite" };
+            PathBuf::from(format!("{RESULTS}/{what}-{started_unix_s}.json"))
         }
     };
     let file = SuiteFile {
@@ -137,7 +148,7 @@ pub fn begun(args: &SuiteArgs, conditions: &Conditions, machine: SuiteMachine) -
         nearfar: nearfar(),
         started_unix_s,
         machine,
-        targets: targets::of(&works, &settings.ratios),
+        targets: if settings.systems.contains(&System::Emulated) { targets::of(&works, &settings.ratios) } else { Vec::new() },
         works: works.iter().map(|work| empty(work, settings.data_bytes)).collect(),
         settings,
         dram_triad: 0.0,

@@ -2,8 +2,9 @@
 //!
 //! Invariant: a stopped run is an upper limit of speed and is never counted as speed that was kept; what is missing is said.
 
-use super::standing::{Standing, standings};
-use crate::files::suite::{Point, SuiteFile, System, WorkResults};
+use super::modes;
+use super::standing::{Conclusion, Standing, nearest_to_asked, share_of_memory, standings};
+use crate::files::suite::{MODES, Point, SuiteFile, System, WorkResults};
 use crate::sample::median;
 use nearfar_core::node::words;
 
@@ -11,36 +12,21 @@ use nearfar_core::node::words;
 pub const KEPT: f64 = 0.7;
 /// A work that keeps less than this suffers.
 const SUFFERS: f64 = 0.5;
-/// The ratio of data to near that the answer is given for, or the nearest to it.
-const ASKED: f64 = 3.0;
-
-/// The answer.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Conclusion {
-    /// In a sentence or two.
-    pub lead: String,
-    /// What has to be known beside it, a sentence each.
-    pub more: Vec<String>,
-    /// Data by near that it is about; 0 without any figure.
-    pub ratio: f64,
-    /// Threads that it is about.
-    pub threads: usize,
-    /// Far that it is about.
-    pub far: Option<System>,
-}
-
 /// What `file` says.
 pub fn conclude(file: &SuiteFile) -> Conclusion {
     let fars: Vec<System> =
         [System::Disk, System::Emulated].into_iter().filter(|far| measured(file, *far).next().is_some()).collect();
+    if fars.is_empty() && MODES.iter().any(|mode| measured(file, *mode).next().is_some()) {
+        let beside = [wrong_data(file).into_iter().collect(), troubles(file)].concat();
+        return modes::conclude(file, beside);
+    }
     let Some(&far) = fars.first() else {
         let lead = "Nothing can be concluded yet: no work has a figure both under nearfar and with all data in DRAM.".to_owned();
         return Conclusion { lead, more: wrong_data(file).into_iter().chain(troubles(file)).collect(), ..Conclusion::default() };
     };
     let threads = measured(file, far).map(|point| point.threads).max().unwrap_or(0);
     let ratios = measured(file, far).filter(|point| point.threads == threads).map(|point| point.ratio);
-    let distance = |ratio: f64| (ratio / ASKED).ln().abs();
-    let ratio = ratios.min_by(|a, b| distance(*a).total_cmp(&distance(*b))).unwrap_or(0.0);
+    let ratio = nearest_to_asked(ratios);
     let ours = standings(file, far, threads, ratio);
     let lead = format!("With {} of the memory, {}", share_of_memory(ratio), lead(far, &ours));
     let mut more: Vec<String> = wrong_data(file).into_iter().collect();
@@ -63,12 +49,6 @@ pub fn conclude(file: &SuiteFile) -> Conclusion {
 fn measured(file: &SuiteFile, system: System) -> impl Iterator<Item = &Point> {
     let of = move |work: &'_ WorkResults, point: &Point| point.system == system && work.efficiency(point).is_some();
     file.works.iter().flat_map(move |work| work.points.iter().filter(move |point| of(work, point)))
-}
-
-fn share_of_memory(ratio: f64) -> String {
-    let known = [(1.5, "two thirds"), (2.0, "half"), (3.0, "a third"), (4.0, "a quarter"), (5.0, "a fifth"), (6.0, "a sixth")];
-    let known = known.into_iter().chain([(8.0, "an eighth"), (10.0, "a tenth")]).find(|(of, _)| (of - ratio).abs() < 0.01);
-    known.map_or_else(|| words::percent(1.0 / ratio), |(_, words)| words.to_owned())
 }
 
 fn where_far_is(far: System) -> &'static str {

@@ -4,6 +4,7 @@
 
 mod standing;
 mod targets;
+mod modes;
 mod conclusion;
 mod view;
 mod tables;

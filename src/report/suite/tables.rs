@@ -2,7 +2,7 @@
 
 use super::standing::shown;
 use super::view::{key, notes, split};
-use crate::files::suite::{Point, Spread, SuiteFile, System, WorkResults};
+use crate::files::suite::{MODES, Point, Spread, SuiteFile, System, WorkResults};
 use crate::ui::html::{self, Cell, heading, table};
 use crate::ui::suite::{StripCell, StripRow, folded, strip};
 use nearfar_core::node::words;
@@ -10,7 +10,7 @@ use nearfar_core::node::words;
 /// A strip for each system under nearfar and number of threads.
 pub fn strips(id: &str, file: &SuiteFile, threads: &[usize], ratios: &[f64]) -> String {
     let mut html = String::new();
-    for system in [System::Disk, System::Emulated] {
+    for system in [System::Disk, System::Emulated].into_iter().chain(MODES) {
         for &threads in threads {
             let here = |work: &WorkResults| work.points.iter().any(|point| point.system == system && point.threads == threads);
             if !file.works.iter().any(here) {
@@ -104,7 +104,28 @@ fn of_work(work: &WorkResults) -> String {
     bounds.dedup();
     bounds.truncate(3);
     let bounds = if bounds.is_empty() { String::new() } else { html::method(&format!("Bound: {}.", bounds.join("; "))) };
-    about + &table(&head, work.points.iter().map(row)) + &bounds
+    about + &table(&head, work.points.iter().map(row)) + &bounds + &routines(work)
+}
+
+/// Seconds of each routine of a work that says them, at every point.
+fn routines(work: &WorkResults) -> String {
+    let mut names: Vec<&String> = work.points.iter().flat_map(|point| &point.runs).flat_map(|run| run.parts.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.is_empty() {
+        return String::new();
+    }
+    let head = ["seconds by routine, on", "threads", "data ÷ near"].into_iter().chain(names.iter().map(|name| name.as_str()));
+    let row = |point: &Point| {
+        let ratio = if point.ratio > 0.0 { point.ratio.to_string() } else { "–".to_owned() };
+        let place = [Cell::text(point.system.name()), Cell::number(point.threads.to_string()), Cell::number(ratio)];
+        let seconds = |name: &&String| {
+            let spread = Spread::of(&point.runs, |run| run.parts.get(*name).copied().unwrap_or(0.0));
+            spread_cell(spread.filter(|spread| spread.median > 0.0), "≥ ", words::digits)
+        };
+        place.into_iter().chain(names.iter().map(seconds)).collect()
+    };
+    table(&head.collect::<Vec<_>>(), work.points.iter().map(row))
 }
 
 fn spread_cell(spread: Option<Spread>, limit: &str, show: fn(f64) -> String) -> Cell {

@@ -2,7 +2,7 @@
 //!
 //! The script only chooses, formats and draws. Names of fields are short, since there are some thousand points.
 
-use crate::files::suite::{Point, PointRun, Spread, SuiteFile, System, WorkResults};
+use crate::files::suite::{MODES, Point, PointRun, Spread, SuiteFile, System, WorkResults};
 use serde::Serialize;
 
 /// A median between the least and the greatest.
@@ -45,6 +45,8 @@ pub struct SystemView {
     pub name: &'static str,
     /// Whether it is nearfar's.
     pub nearfar: bool,
+    /// Whether it is a mode, to be seen beside others.
+    pub mode: bool,
 }
 
 /// A work.
@@ -106,7 +108,7 @@ struct BoundView {
 
 /// Of `file`, with what is chosen first.
 pub fn view(id: &str, file: &SuiteFile, far: Option<System>, threads: usize, ratio: f64) -> View {
-    let all = [System::Dram, System::Disk, System::Emulated, System::Swap, System::Mmap];
+    let all = [System::Dram, System::Disk, System::Emulated, System::Swap, System::Mmap].into_iter().chain(MODES);
     let points = || file.works.iter().flat_map(|work| &work.points);
     let mut counts: Vec<usize> = points().map(|point| point.threads).collect();
     counts.sort_unstable();
@@ -114,11 +116,16 @@ pub fn view(id: &str, file: &SuiteFile, far: Option<System>, threads: usize, rat
     let mut ratios: Vec<f64> = points().map(|point| point.ratio).filter(|ratio| *ratio > 0.0).collect();
     ratios.sort_by(f64::total_cmp);
     ratios.dedup();
-    let systems = all.into_iter().filter(|system| points().any(|point| point.system == *system));
+    let systems = all.filter(|system| points().any(|point| point.system == *system));
     View {
         id: id.to_owned(),
         systems: systems
-            .map(|system| SystemView { key: key(system), name: system.name(), nearfar: system.is_nearfar() })
+            .map(|system| SystemView {
+                key: key(system),
+                name: system.name(),
+                nearfar: system.is_nearfar(),
+                mode: system.is_mode(),
+            })
             .collect(),
         start: Start {
             far: far.map(key),

@@ -14,6 +14,13 @@
     emulated: { mark: "M-4.5,-4.5h9v9h-9z", dash: [9, 4] },
     swap: { mark: "M0,-6L6,0L0,6L-6,0z", dash: [2, 4] },
     mmap: { mark: "M0,-5.5L5.5,4.5L-5.5,4.5z", dash: [9, 3, 2, 3] },
+    all_far: { mark: "M-5.5,-4.5h11L0,5.5z", dash: [2, 4] },
+    cache: { mark: "M-5,0a5,5 0 1,0 10,0a5,5 0 1,0 -10,0z", dash: [] },
+    flat_first: { mark: "M-4.5,-4.5h9v9h-9z", dash: [9, 4] },
+    flat_plan: { mark: "M0,-6L6,0L0,6L-6,0z", dash: [9, 3, 2, 3] },
+    hybrid25: { mark: "M0,-5.5L5.5,4.5L-5.5,4.5z", dash: [5, 4] },
+    hybrid50: { mark: "M-2,-6h4v4h4v4h-4v4h-4v-4h-4v-4h4z", dash: [14, 3] },
+    hybrid75: { mark: "M-6,0l3,-5h6l3,5l-3,5h-6z", dash: [3, 3] },
     bound: { mark: "M-1.5,-8h3v16h-3z", dash: [5, 4] },
   };
   const ROW = 26, AXIS = 30, FONT = "12px system-ui, 'Helvetica Neue', Arial, sans-serif";
@@ -55,7 +62,9 @@
     const at = (work, system, ratio = state.ratio) => index.get(`${work} ${system} ${state.threads} ${system === "dram" ? 0 : ratio}`);
     const middle = (point, unit = state.unit) => point?.[unit]?.[0] ?? null;
     const bound = (point, unit = state.unit) => point?.bound?.[unit] ?? null;
-    const rivals = () => view.systems.map((system) => system.key).filter((key) => key === state.far || (key !== "dram" && !systems[key].nearfar));
+    // Modes are seen side by side; of fars one at a time, beside all rivals.
+    const beside = (key) => key === state.far || (key !== "dram" && (!systems[key].nearfar || (systems[key].mode && systems[state.far]?.mode)));
+    const rivals = () => view.systems.map((system) => system.key).filter(beside);
 
     /** A point in words: value, spread, runs; then its bound and notes. */
     function told(system, point) {
@@ -77,7 +86,7 @@
       return h("fieldset", {}, h("legend", {}, legend), h("div", { class: "pick" }, options.map(radio)));
     }
     part("controls").append(...[
-      choice("far", "Far memory", fars.map((far) => [far.key, far.name.replace("nearfar, ", "")])),
+      choice("far", fars.every((far) => far.mode) ? "Mode" : "Far memory", fars.map((far) => [far.key, far.name.replace("nearfar, ", "")])),
       choice("ratio", "Data ÷ near", view.ratios.map((ratio) => [ratio, `${ratio}`])),
       choice("threads", "Threads", view.threads.map((count) => [count, `${count}`])),
       choice("unit", "Show", Object.entries(UNITS).map(([key, unit]) => [key, unit.pick])),

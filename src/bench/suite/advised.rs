@@ -1,0 +1,57 @@
+//! Plans for modes that place objects: a work is profiled once for each number of threads, and advised for each near.
+//!
+//! Profiles and plans stay beside the results: the commands in them can be repeated, and a suite that goes on uses the same.
+
+use super::super::case::{Case, Far};
+use super::super::runner::Runner;
+use crate::files::suite::System;
+use crate::launch::helper;
+use anyhow::{Context, Result, ensure};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Longest time of a profile or of an advice.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// The directory of plans beside the results in `path`.
+pub fn folder(path: &Path) -> PathBuf {
+    path.with_extension("plans")
+}
+
+/// The plan for `case` (that of the mode, with its near) in `folder`, which is made when it is not there. `plain`: the same work in
+/// all-DRAM, long enough to be profiled. `stem`: a name for work and threads.
+///
+/// # Errors
+/// What failed, and what it said.
+pub fn plan(runner: &Runner, folder: &Path, (stem, system): (&str, System), plain: &Case, case: &Case) -> Result<PathBuf> {
+    let near = case.near_bytes as f64 * (1.0 - system.cache_share());
+    let path = folder.join(format!("{stem}-{:.0}M.toml", near / f64::from(1 << 20)));
+    if path.is_file() {
+        return Ok(path);
+    }
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let profile = folder.join(format!("{stem}.nfprof"));
+    if !profile.is_file() {
+        let (program, arguments) = runner.plain(plain);
+        let mut command = runner.nearfar();
+        // Seconds only: at the usual rate there would be too few looks.
+        command.args(["profile", "--precise", "-q", "-o"]).arg(&profile).arg("--").arg(program).args(arguments);
+        finish(&mut command, "profile")?;
+    }
+    let mut command = runner.nearfar();
+    command.arg("advise").arg(&profile).args(["--near", &format!("{near:.0}"), "-o"]).arg(&path);
+    // Between nodes the far one is known to the advisor.
+    if case.far == Far::Emulated {
+        command.arg("--far").arg(runner.tiers(case).1);
+    }
+    finish(&mut command, "advise")?;
+    ensure!(path.is_file(), "nearfar advise found no object that is worth its place near, or none that a rule can name");
+    Ok(path)
+}
+
+fn finish(command: &mut Command, what: &str) -> Result<()> {
+    let finished = helper::run(command, LIMIT).with_context(|| format!("nearfar {what} cannot be started"))?;
+    ensure!(finished.is_ok(), "nearfar {what}: {}", finished.problem(LIMIT));
+    Ok(())
+}
