@@ -118,7 +118,7 @@ pub const WORKS: &[Work] = &[
     passes(part(work("poly-8192", "Polynomials of degree 8192", SWEEP, &["polynomial", "--degree", "8192"]), 8), 1.0, 0.5),
     // Threads with rows of their own go over the same matrix: how often it must be read depends on how they keep pace.
     work("gemm-plain", "Matrix product, row by row", "every row of the result goes over a whole matrix", &["gemm-plain"]),
-    quick(tiled(part(work("gemm-tiled", "Matrix product in tiles for near", TILES, &["gemm"]), 4))),
+    quick(tiled(work("gemm-tiled", "Matrix product in tiles for near", TILES, &["gemm"]))),
     passes(
         work("lu-columns", "LU column by column", "the rest of the matrix is read and written for each column", &["lu-columns"]),
         8.0,
@@ -126,9 +126,9 @@ pub const WORKS: &[Work] = &[
     ),
     part(
         work("lu-panels", "LU by panels of 64 columns", "the rest of the matrix is read and written after each panel", &["lu"]),
-        8,
+        4,
     ),
-    quick(tiled(part(work("lu-tiled", "LU in tiles for near", TILES, &["lu-tiled"]), 8))),
+    quick(tiled(part(work("lu-tiled", "LU in tiles for near", TILES, &["lu-tiled"]), 4))),
     quick(passes(work("fft", "3-D FFT axis by axis", "passes along memory, across rows and across planes", &["fft"]), 3.0, 1.0)),
     quick(passes(work("fft-blocked", "3-D FFT, blocked", "two passes over tiles of huge pages", &["fft-blocked"]), 2.0, 1.0)),
     quick(work(

@@ -240,15 +240,16 @@ mod tests {
     }
 
     #[test]
-    fn slack_of_a_large_near_does_not_depend_on_what_comes() {
+    fn slack_of_a_large_near_does_not_depend_on_what_comes_while_it_lasts_for_less_than_a_second() {
         for (near, slack) in [(256 << 8, 8 << 8), (16 << 18, 128 << 8)] {
             let mut aside = Headroom::default();
             for step in 1..1000 {
-                let pages = if step < 500 { 1 } else { BLOCK };
+                let pages = if step < 500 { 64 } else { BLOCK };
                 aside.took(pages);
                 aside.freed(pages);
                 aside.look(step * 1_000_000, near, FAR, 0);
-                assert_eq!(aside.slack(), slack);
+                // The mean needs a moment.
+                assert!(step < 20 || aside.slack() == slack, "{step}: {}", aside.slack());
             }
         }
     }
@@ -324,19 +325,23 @@ mod tests {
         fn bounds_hold_whatever_comes(
             near in 0u64..1 << 24,
             rate in 0u64..1 << 37,
-            events in proptest::collection::vec((0u8..4, 0u64..100_000), 0..200),
+            events in proptest::collection::vec((0u8..5, 0u64..100_000), 0..200),
         ) {
             let mut aside = Headroom::default();
-            let mut now = 0;
+            let (mut now, mut freed) = (0, 0);
             for (kind, amount) in events {
                 match kind {
                     0 => aside.took(amount),
                     1 => aside.used(amount, amount * 1000),
                     2 => aside.wasted(amount),
+                    3 => {
+                        aside.freed(amount);
+                        freed += amount;
+                    }
                     _ => {
                         now += amount * 100;
                         aside.look(now, near, rate, amount);
-                        prop_assert!(aside.slack() >= (near / 32).min(64 * BLOCK));
+                        prop_assert!(freed > 0 || aside.slack() == 0);
                         prop_assert!(aside.slack() <= slack_pages(near));
                         let limit = aside.staging_limit();
                         let most = staged_pages(near, rate);
