@@ -8,7 +8,7 @@ import atexit, json, os, shutil, signal, subprocess, tempfile, threading, time
 BYTES, REPETITIONS, SECONDS = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
 THREADS = os.environ.get("OMP_NUM_THREADS", "2")
 # Open MPI: a single process needs no network, and a container may have none.
-os.environ.update(OMPI_MCA_btl="self", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+os.environ.update(OMPI_MCA_btl="self", OMPI_MCA_ess_singleton_isolated="1", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 started = time.perf_counter()
 done, begun, children, folders = [], None, [], []
 # Held by whoever books a repetition and, perhaps, ends the program.

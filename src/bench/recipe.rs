@@ -33,7 +33,8 @@ pub struct Recipe {
     pub wanted: f64,
     /// `published`: what others reached.
     pub published: Option<&'static str>,
-    text: &'static str,
+    /// The whole file.
+    pub text: &'static str,
 }
 
 /// All of them, those first of which the least is wanted. (A test reads every file: none is left out.)

@@ -1,4 +1,4 @@
-# title: LAMMPS, molten salt by PPPM
+# title: LAMMPS, PPPM
 # counts: atom-steps
 # apt: lammps
 # program: lmp

@@ -1,4 +1,4 @@
-# title: Qiskit Aer, quantum Fourier transform
+# title: Qiskit Aer, QFT
 # counts: gates
 # pip: numpy==2.4.6
 # pip: scipy==1.17.1
