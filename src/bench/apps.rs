@@ -8,6 +8,7 @@ use super::recipe::Recipe;
 use crate::exit::refuse;
 use crate::machine::is_root;
 use anyhow::{Context, Result, ensure};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -40,15 +41,16 @@ pub fn missing_program(recipe: &Recipe) -> Option<&'static str> {
 /// There is no virtual environment, and none can be made.
 pub fn install(recipes: &[&Recipe]) -> Result<()> {
     let lacking = recipes.iter().filter(|recipe| missing_program(recipe).is_some());
-    install_programs(&once(lacking.flat_map(|recipe| recipe.apt.iter().copied())));
-    let pins = once(recipes.iter().flat_map(|recipe| recipe.pip.iter().copied()));
+    install_programs(&each(lacking.flat_map(|recipe| &recipe.apt)));
+    let pins = each(recipes.iter().flat_map(|recipe| &recipe.pip));
     if pins.is_empty() {
         return Ok(());
     }
     let folder =
         folder().ok_or_else(|| refuse("--install: there is no HOME to install under; set NEARFAR_APPS to a directory"))?;
     println!("installing {} into {}; this may take minutes", pins.join(", "), folder.display());
-    if python().is_none() {
+    // Debian's Python leaves half an environment where it lacks python3-venv.
+    if !folder.join("bin/pip").is_file() {
         let made = ends_well(Command::new("python3").args(["-m", "venv"]).arg(&folder));
         ensure!(made, "no virtual environment (on Debian: apt-get install python3-venv); what Python said is above");
     }
@@ -84,15 +86,9 @@ fn install_programs(packages: &[&str]) {
     }
 }
 
-/// Each once, in order.
-fn once<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut all: Vec<&str> = Vec::new();
-    names.for_each(|name| {
-        if !all.contains(&name) {
-            all.push(name)
-        }
-    });
-    all
+/// In order, each once.
+fn each<'a>(names: impl Iterator<Item = &'a &'static str>) -> Vec<&'static str> {
+    Vec::from_iter(names.copied().collect::<BTreeSet<_>>())
 }
 
 fn ends_well(command: &mut Command) -> bool {

@@ -31,6 +31,7 @@ const STRIDED: &str = include_str!("../../../tests/truth/strided.c");
 const VECTORS: &str = include_str!("../../../tests/truth/vectors.cpp");
 const FIELDS: &str = include_str!("../../../tests/truth/fields.f90");
 const ARRAYS: &str = include_str!("../../../tests/truth/arrays.py");
+const MELT: &str = include_str!("../../../tests/verify/melt.in");
 
 /// All of them.
 pub const PROGRAMS: [Program; 13] = [
@@ -114,24 +115,6 @@ pub fn output_of(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// 186 624 atoms.
-const MELT: &str = "\
-units lj
-atom_style atomic
-lattice fcc 0.8442
-region box block 0 36 0 36 0 36
-create_box 1 box
-create_atoms 1 box
-mass 1 1.0
-velocity all create 3.0 87287 loop geom
-pair_style lj/cut 2.5
-pair_coeff 1 1 1.0 1.0 2.5
-neighbor 0.3 bin
-neigh_modify every 5 delay 0 check no
-fix 1 all nve
-thermo 10
-";
-
 /// How a program is started that always does the same.
 pub struct Started {
     pub command: Vec<OsString>,
@@ -155,9 +138,9 @@ impl Started {
         std::fs::write(&input, format!("{MELT}{}", "run 10\n".repeat(tens_of_steps)))?;
         let command = ["lmp".into(), "-in".into(), input.into(), "-log".into(), "none".into(), "-nocite".into()].to_vec();
         // A single process needs no network, and a container may have none.
-        let environment =
-            ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMP_NUM_THREADS"].map(|name| (name, "1".to_owned()));
-        let environment = environment.into_iter().chain([("OMPI_MCA_btl", "self".to_owned())]).collect();
+        let one =
+            ["OMP_NUM_THREADS", "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"].map(|name| (name, "1".to_owned()));
+        let environment = one.into_iter().chain([("OMPI_MCA_btl", "self".to_owned())]).collect();
         Ok(Self { command, environment })
     }
 
