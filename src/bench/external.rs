@@ -64,14 +64,10 @@ impl Outside {
 
     /// A line for each of `recipes`: whether it can be run, and what it needs.
     pub fn list(&self, recipes: &[&Recipe]) -> String {
-        let line = |recipe: &&Recipe| match self.missing(recipe) {
-            Some(why) => format!("{:36} missing  {why}\n", recipe.title),
-            None => {
-                format!("{:36} here     {}\n", recipe.title, [&recipe.pip[..], &recipe.apt].concat().join(" "))
-                    .trim_end()
-                    .to_owned()
-                    + "\n"
-            }
+        let line = |recipe: &&Recipe| {
+            let needs = || format!("here     {}", [&recipe.pip[..], &recipe.apt].concat().join(" "));
+            let state = self.missing(recipe).map_or_else(needs, |why| format!("missing  {why}"));
+            format!("{:36} {}\n", recipe.title, state.trim_end())
         };
         recipes.iter().map(line).collect()
     }
@@ -110,6 +106,10 @@ mod tests {
         let program = Recipe { programs: vec!["/bin/sh", "no-such"], apt: vec!["a", "b"], ..Recipe::default() };
         let why = Outside::nowhere().missing(&program).expect("missing");
         assert_eq!(why, "there is no no-such (apt-get install --no-install-recommends a b)");
-        assert_eq!(Outside::nowhere().missing(&Recipe { programs: vec!["/bin/sh", "sh"], ..Recipe::default() }), None);
+        let here = Recipe { title: "Shell", programs: vec!["/bin/sh", "sh"], apt: vec!["dash"], ..Recipe::default() };
+        assert_eq!(Outside::nowhere().missing(&here), None);
+        let list = Outside::nowhere().list(&[&here, &python]);
+        let words: Vec<Vec<&str>> = list.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!((&words[0][..], &words[1][..3]), (&["Shell", "here", "dash"][..], &["missing", "python3", "has"][..]));
     }
 }
