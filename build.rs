@@ -19,7 +19,18 @@ fn change() -> Option<u64> {
     Some(hasher.finish() >> 40)
 }
 
-fn main() {
+/// A table of names and texts of the recipes of `bench apps`: a new file there is a new app.
+fn recipes() -> std::io::Result<()> {
+    let here = std::env::current_dir()?.join("src/bench/recipes");
+    let mut files = std::fs::read_dir(here)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "py"));
+    files.sort();
+    let rows = files.iter().map(|path| format!("({:?}, include_str!({path:?})),\n", path.file_stem().unwrap_or_default()));
+    let out = std::env::var("OUT_DIR").map_err(std::io::Error::other)?;
+    std::fs::write(std::path::Path::new(&out).join("recipes.rs"), format!("&[{}]", rows.collect::<String>()))
+}
+
+fn main() -> std::io::Result<()> {
     let described = match (git(&["describe", "--always", "--abbrev=10", "--exclude=*"]), change()) {
         (Some(commit), Some(change)) => format!("{commit}, changed: {change:06x}"),
         (Some(commit), None) => commit,
@@ -34,4 +45,5 @@ fn main() {
     if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]).filter(|path| std::path::Path::new(path).exists()) {
         println!("cargo::rerun-if-changed={log}");
     }
+    recipes()
 }

@@ -5,6 +5,7 @@
 use super::case::{Case, Effort, Far, LEAST_NEAR, Length, Limit, Metric, Sizes};
 use super::external::Program;
 use super::goal::{Baseline, Goal};
+use super::recipe;
 use super::rival::Rival;
 use crate::cli::bench::Suite;
 
@@ -236,7 +237,7 @@ fn fits_numpy(sizes: Sizes) -> Case {
     let interpreter = 24 << 20;
     Case {
         title: "fits in near, numpy LU".to_owned(),
-        program: Program::NumpyLu,
+        program: Program::Recipe(recipe::named("numpy_lu")),
         arguments: Vec::new(),
         data_bytes: whole_mib(fits(sizes).saturating_sub(interpreter)),
         metric: Metric::FlopPerS,
@@ -248,11 +249,10 @@ fn fits_numpy(sizes: Sizes) -> Case {
 fn fits_lammps(sizes: Sizes) -> Case {
     Case {
         title: "fits in near, LAMMPS melt".to_owned(),
-        program: Program::Lammps,
-        arguments: Vec::new(),
+        program: Program::Recipe(recipe::named("lammps")),
         metric: Metric::OperationsPerS("atom-steps"),
         length: Length { repetitions: if sizes.effort == Effort::Full { 4 } else { 2 }, seconds: None, runs: usize::MAX },
-        ..fits_triad(sizes)
+        ..fits_numpy(sizes)
     }
 }
 

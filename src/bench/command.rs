@@ -20,8 +20,6 @@ pub struct Places {
     pub far: PathBuf,
     /// Where `nearfar run` writes its counters.
     pub stats: PathBuf,
-    /// Where the input of a program lies, where it wants a file.
-    pub input: PathBuf,
     /// Programs that are not ours.
     pub outside: Outside,
     /// What emulated far is, once the bandwidth of DRAM is known.
@@ -44,13 +42,13 @@ impl Places {
 
 /// The program to start for `case` under `rival`, and its arguments.
 pub fn command(case: &Case, rival: Rival, places: &Places, threads: usize) -> (PathBuf, Vec<OsString>) {
-    let (program, arguments) = match places.outside.path(case.program) {
-        None => (places.kernel.clone(), kernel_arguments(case, rival, places, threads)),
-        // What is not here is an obstacle, told before this is called.
-        Some(path) => {
+    let (program, arguments) = match case.program {
+        Program::Kernel => (places.kernel.clone(), kernel_arguments(case, rival, places, threads)),
+        Program::Recipe(recipe) => {
             let length = case.length_under(rival);
-            let arguments = case.program.arguments(case.data_bytes, (length.repetitions, length.seconds), &places.input);
-            (path.unwrap_or(Path::new("not-found")).to_owned(), arguments)
+            // What is not here is an obstacle, told before this is called.
+            let python = places.outside.python().unwrap_or(Path::new("not-found")).to_owned();
+            (python, recipe.arguments(case.data_bytes, length.repetitions, length.seconds))
         }
     };
     if !rival.is_nearfar() {
@@ -107,7 +105,6 @@ mod tests {
             nearfar: "n".into(),
             far: "/far".into(),
             stats: "s".into(),
-            input: "i".into(),
             outside: Outside::nowhere(),
             emulated: Some("emu:bw=5,lat=10us".to_owned()),
             nodes: None,
@@ -127,9 +124,10 @@ mod tests {
             assert!(!line(&case, Rival::Dram).contains("emu"));
         }
         let fits = cases(Suite::Fits, SIZES);
-        let lammps = fits.iter().find(|case| case.program == Program::Lammps).expect("a case");
-        assert_eq!(line(lammps, Rival::Dram), "lmp -in i -log none -nocite");
-        assert!(line(lammps, Rival::Nearfar).ends_with(" --stats s -- lmp -in i -log none -nocite"));
+        let lammps = fits.iter().find(|case| case.title.contains("LAMMPS")).expect("a case");
+        assert!(line(lammps, Rival::Dram).starts_with("python3 -c "));
+        assert!(line(lammps, Rival::Nearfar).contains(" --stats s -- python3 -c "));
+        assert!(line(lammps, Rival::Nearfar).ends_with(&format!("\n {} 4 0", lammps.data_bytes)));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use super::case::{Case, Effort, Length, Limit, Metric, Sizes};
 use super::cases::{gemm, runnable, triad};
 use super::external::Program;
 use super::goal::{Baseline, Goal};
+use super::recipe::{self, Recipe};
 use super::rival::{GRAINS, Rival};
-use super::scripts::Script;
 use crate::cli::bench::Suite;
 
 const RIVALS: &[Rival] =
@@ -22,8 +22,7 @@ pub fn grain_cases(sizes: Sizes) -> Vec<Case> {
     let sweep = |title, arguments: &[&str]| work(sizes, title, arguments, Metric::BytesPerS);
     let timed = |title, arguments: &[&str], noun| endless(work(sizes, title, arguments, Metric::OperationsPerS(noun)));
     let fixed = |title, arguments: &[&str], noun| work(sizes, title, arguments, Metric::OperationsPerS(noun));
-    let script = |title, script, noun| real(sizes, title, script, noun);
-    vec![
+    let ours = [
         sweep("triad", &["triad"]),
         sweep("reverse", &["reverse"]),
         fixed("strided, a line of every 8 KiB", &["strided", "--stride", "8192"], "pages"),
@@ -38,11 +37,8 @@ pub fn grain_cases(sizes: Sizes) -> Vec<Case> {
         timed("B-tree look-ups and scans", &["btree"], "look-ups"),
         fixed("sort", &["sort"], "keys"),
         fixed("hash join", &["join"], "rows"),
-        script("numpy FFT", Script::Fft, "points"),
-        script("PARDISO", Script::Pardiso, "points"),
-        script("DuckDB", Script::Duckdb, "rows"),
-        script("SQLite", Script::Sqlite, "rows"),
-    ]
+    ];
+    ours.into_iter().chain(["fft", "pardiso", "duckdb", "sqlite"].map(|name| real(sizes, recipe::named(name)))).collect()
 }
 
 /// At least 95 % of the best fixed grain, and of what the kernel does by itself.
@@ -90,14 +86,14 @@ fn power_of_two(case: Case, sizes: Sizes) -> Case {
     Case { data_bytes, near_bytes, ..case }
 }
 
-fn real(sizes: Sizes, title: &str, script: Script, noun: &'static str) -> Case {
-    let case = work(sizes, title, &[], Metric::OperationsPerS(noun));
+fn real(sizes: Sizes, recipe: &'static Recipe) -> Case {
+    let case = work(sizes, recipe.title, &[], Metric::OperationsPerS(recipe.counts));
     let rivals = if sizes.effort == Effort::Smoke { FEW } else { WITHOUT_FILE };
     // Databases take minutes per GiB to fill where near is too small.
     let part = if sizes.effort == Effort::Full { 4 } else { 2 };
     let near_bytes = runnable(sizes.near_bytes / part + INTERPRETER);
     let data_bytes = sizes.data_bytes / part;
-    Case { program: Program::Script(script), rivals, goals: goals(rivals), data_bytes, near_bytes, ..case }
+    Case { program: Program::Recipe(recipe), rivals, goals: goals(rivals), data_bytes, near_bytes, ..case }
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ mod cgroup;
 mod swap;
 mod rival;
 mod goal;
+mod recipe;
 mod apps;
-mod scripts;
 mod external;
 mod case;
 mod cases;
@@ -53,6 +53,7 @@ use app_cases::app_cases;
 use case::{Far, Length};
 use cases::cases;
 use clap::ValueEnum;
+use external::Outside;
 use grain_cases::grain_cases;
 use latency::Latency;
 use metadata::Metadata;
@@ -77,8 +78,9 @@ pub fn run(args: BenchArgs) -> Result<ExitCode> {
         Some(BenchCommand::Profile(args)) => return profile::run(args),
         None => {}
     }
-    if args.install && !args.suites.contains(&Suite::Apps) {
-        return Err(refuse("--install is for apps: nearfar bench apps --install"));
+    if (args.install || args.list) && !args.suites.contains(&Suite::Apps) {
+        let option = if args.list { "--list" } else { "--install" };
+        return Err(refuse(format!("{option} is for apps: nearfar bench apps {option}")));
     }
     let conditions = Conditions::here(&args.far);
     let effort = match (args.smoke, args.quick) {
@@ -109,8 +111,13 @@ pub fn run(args: BenchArgs) -> Result<ExitCode> {
         Some(_) => suites.into_iter().filter(|suite| all.iter().any(|case| case.suite == *suite)).collect(),
         None => suites,
     };
+    let recipes: Vec<_> = all.iter().filter_map(|case| case.program.recipe()).collect();
+    if args.list {
+        print!("{}", Outside::find().list(&recipes));
+        return Ok(ExitCode::SUCCESS);
+    }
     if args.install {
-        apps::install()?;
+        apps::install(&recipes)?;
     }
     let threads = args.threads.unwrap_or(conditions.machine.cpus).max(1);
     let runner = Runner::new(&args.far, threads, PROGRAM_LIMIT, swap_bytes(&all))?;

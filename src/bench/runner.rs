@@ -97,7 +97,6 @@ impl Runner {
             nearfar,
             far: far.to_owned(),
             stats: std::env::temp_dir().join(format!("nearfar-bench-{}-stats.json", std::process::id())),
-            input: std::env::temp_dir().join(format!("nearfar-bench-{}-input", std::process::id())),
             outside: Outside::find(),
             emulated: None,
             nodes: None,
@@ -161,7 +160,7 @@ impl Runner {
 
     /// Why `case` cannot run under `rival` here; `None` when it can.
     pub fn obstacle(&self, case: &Case, rival: Rival) -> Option<String> {
-        if let Some(Err(why)) = self.places.outside.path(case.program) {
+        if let Some(why) = case.program.recipe().and_then(|recipe| self.places.outside.missing(recipe)) {
             return Some(why);
         }
         if case.far == Far::Emulated && self.places.emulated.is_none() {
@@ -179,10 +178,6 @@ impl Runner {
     pub fn run(&self, case: &Case, rival: Rival, full_work: Option<f64>) -> Result<Run> {
         let threads = case.threads.unwrap_or(self.threads);
         let (program, arguments) = command::command(case, rival, &self.places, threads);
-        let input = case.program.input(case.data_bytes, case.length_under(rival).repetitions);
-        if let Some(text) = &input {
-            std::fs::write(&self.places.input, text).with_context(|| format!("cannot write {}", self.places.input.display()))?;
-        }
         let group = match &self.controller {
             Ok(controller) => Some(controller.create(rival.is_limited().then_some(case.near_bytes))?),
             Err(_) => None,
@@ -197,11 +192,7 @@ impl Runner {
         if let (None, Some(group)) = (finished.status, &group) {
             group.kill_all();
         }
-        if input.is_some() {
-            // A name of this process's own: nobody else's is removed, and one left over does no harm.
-            let _ = std::fs::remove_file(&self.places.input);
-        }
-        let report = case.program.report(&finished.stdout);
+        let report: Option<Report> = serde_json::from_str(finished.stdout.trim()).ok();
         let stats = rival.is_nearfar().then(|| self.take_stats()).flatten();
         let peak_bytes = group.as_ref().and_then(|group| group.peak_bytes());
         let mut outcome = judge(case, &finished, report.as_ref(), full_work);
@@ -251,8 +242,8 @@ pub fn quoted(word: &str) -> String {
 /// What a run is worth.
 fn judge(case: &Case, finished: &Finished, report: Option<&Report>, full_work: Option<f64>) -> Outcome {
     let Some(status) = finished.status else {
-        // A script ends itself at its limit: one that had to be killed had not begun to work.
-        let began = !matches!(case.program, Program::Script(_));
+        // A recipe ends itself at its limit: one that had to be killed had not begun to work.
+        let began = case.program == Program::Kernel;
         return match full_work.filter(|_| case.fixed_work && began) {
             Some(work) => Outcome::Below(work / finished.seconds),
             None => Outcome::Failed(format!("killed after {:.0} s", finished.seconds)),

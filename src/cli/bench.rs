@@ -37,9 +37,13 @@ pub struct BenchArgs {
     /// Only workloads with this text in their title, of the suites that are named or of all, grain and apps included
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
-    /// For apps: install the Python programs first, into a directory of their own (~/.cache/nearfar/apps, or $NEARFAR_APPS; about 1.5 GB)
+    /// For apps: install what is missing first: Python packages into a directory of their own (~/.cache/nearfar/apps, or $NEARFAR_APPS; about
+    /// 1.8 GB), and as root on Debian or Ubuntu programs with apt-get; others are told the command
     #[arg(long)]
     pub install: bool,
+    /// For apps: list them, what each needs and what is missing; measure nothing
+    #[arg(long, conflicts_with = "install")]
+    pub list: bool,
     /// Save the results here [default: bench-results/bench-TIME.json]
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -81,8 +85,8 @@ pub enum Suite {
     /// Every fixed grain beside the learned one, on all kinds of workloads and on real programs: does learning cost anything? Left out by
     /// default, since it takes hours.
     Grain,
-    /// Real programs (MKL, PARDISO, DuckDB, SQLite, numpy, PySCF, LAMMPS) with near memory for a third of their data: how much of
-    /// all-DRAM is left, and where did the time go? Left out by default.
+    /// Real programs (MKL, PARDISO, numpy, DuckDB, Polars, SQLite, Redis, PySCF, Quantum ESPRESSO, LAMMPS, GROMACS, Qiskit Aer; see
+    /// --list) with near memory for a third of their data: how much of all-DRAM is left, and where did the time go? Left out by default.
     Apps,
     /// Single faults, without I/O and from the disk: what does the pager add to the device?
     Latency,

@@ -46,8 +46,8 @@ int main(void) {
 /// Measures what is there; says what is not.
 pub fn measure(dir: &Path, pairs: u32, precise: bool, options: &[String], wanted: impl Fn(&str) -> bool) -> Result<Vec<Cost>> {
     let triad = || Started::compiled("triad", TRIAD, &[], dir);
-    let lammps = || Started::lammps(3, 2, dir);
-    let lu = || Started::numpy_lu(dir);
+    let lammps = || Started::lammps(3, dir);
+    let lu = || Started::numpy_lu();
     let programs: [(&'static str, &dyn Fn() -> Result<Started>); 3] = [("triad", &triad), ("lammps", &lammps), ("numpy-lu", &lu)];
     let precisely = precise.then(|| "--precise".to_owned());
     let options: Vec<String> = precisely.into_iter().chain(options.iter().cloned()).collect();

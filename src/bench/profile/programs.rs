@@ -1,12 +1,12 @@
 //! The programs whose traffic is known, and how they are built. Their sources are part of the command.
 
-use crate::bench::external::{self, Outside};
+use crate::bench::recipe;
 use crate::files::nfprof;
 use anyhow::{Context, Result, ensure};
 use nearfar_core::profile::summary::Summary;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// A program.
 pub struct Program {
@@ -31,6 +31,7 @@ const STRIDED: &str = include_str!("../../../tests/truth/strided.c");
 const VECTORS: &str = include_str!("../../../tests/truth/vectors.cpp");
 const FIELDS: &str = include_str!("../../../tests/truth/fields.f90");
 const ARRAYS: &str = include_str!("../../../tests/truth/arrays.py");
+const MELT: &str = include_str!("../../../tests/verify/melt.in");
 
 /// All of them.
 pub const PROGRAMS: [Program; 13] = [
@@ -130,26 +131,24 @@ impl Started {
         Ok(Self { command, environment: Vec::new() })
     }
 
-    /// LAMMPS, for seconds.
-    pub fn lammps(repetitions: usize, threads: usize, dir: &Path) -> Result<Self> {
-        let program = external::Program::Lammps;
-        let path = Outside::find().path(program).context("lmp")?.map_err(anyhow::Error::msg)?.into();
-        let started = Self::outside(program, path, (96 << 20, repetitions), dir)?;
-        Ok(Self { environment: program.environment(threads), ..started })
+    /// A Lennard-Jones melt by LAMMPS, for seconds; without a recipe around it, since one process is profiled.
+    pub fn lammps(tens_of_steps: usize, dir: &Path) -> Result<Self> {
+        output_of(Command::new("lmp").arg("-help").stdin(Stdio::null())).context("lmp")?;
+        let input = dir.join("input");
+        std::fs::write(&input, format!("{MELT}{}", "run 10\n".repeat(tens_of_steps)))?;
+        let command = ["lmp".into(), "-in".into(), input.into(), "-log".into(), "none".into(), "-nocite".into()].to_vec();
+        // A single process needs no network, and a container may have none.
+        let one =
+            ["OMP_NUM_THREADS", "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"].map(|name| (name, "1".to_owned()));
+        let environment = one.into_iter().chain([("OMPI_MCA_btl", "self".to_owned())]).collect();
+        Ok(Self { command, environment })
     }
 
     /// Solving equations with numpy, for seconds.
-    pub fn numpy_lu(dir: &Path) -> Result<Self> {
-        Self::outside(external::Program::NumpyLu, numpy()?.into(), (300 << 20, 3), dir)
-    }
-
-    /// With so many bytes of data and so many repetitions.
-    fn outside(program: external::Program, path: OsString, (bytes, repetitions): (u64, usize), dir: &Path) -> Result<Self> {
-        let input = dir.join("input");
-        std::fs::write(&input, program.input(bytes, repetitions).unwrap_or_default())?;
-        let mut command = vec![path];
-        command.extend(program.arguments(bytes, (repetitions, None), &input));
-        Ok(Self { command, environment: program.environment(2) })
+    pub fn numpy_lu() -> Result<Self> {
+        let arguments = recipe::named("numpy_lu").arguments(300 << 20, 3, None);
+        let environment = ["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"].map(|name| (name, "2".to_owned())).to_vec();
+        Ok(Self { command: [numpy()?.into()].into_iter().chain(arguments).collect(), environment })
     }
 }
 

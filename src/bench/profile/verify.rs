@@ -50,7 +50,7 @@ fn jobs(dir: &Path, wanted: &impl Fn(&str) -> bool) -> Vec<(&'static str, Result
         let command = vec![numpy()?.into(), file.into(), "150".into(), "64".into()];
         Ok(Started { command, environment: Vec::new() })
     };
-    let lammps = || Started::lammps(4, 1, dir);
+    let lammps = || Started::lammps(4, dir);
     let all: [(_, &dyn Fn() -> Result<Started>, _); 4] =
         [("wave", &wave, "160M"), ("phases", &phases, "224M"), ("arrays", &arrays, "192M"), ("lammps", &lammps, "64M")];
     let chosen = all.into_iter().filter(|(name, ..)| wanted(name));

@@ -1,3 +1,11 @@
+# title: PySCF, in core
+# counts: integrals
+# pip: numpy==2.4.6
+# pip: scipy==1.17.1
+# pip: pyscf==2.14.0
+# module: pyscf
+# wanted: 0.75
+
 import numpy as np
 from pyscf import gto, scf
 

@@ -1,3 +1,9 @@
+# title: DuckDB
+# counts: rows
+# pip: duckdb==2.0.1
+# module: duckdb
+# wanted: 0.60
+
 import duckdb
 
 n = max(BYTES // 150, 1000)

@@ -1,3 +1,10 @@
+# title: numpy FFT
+# counts: points
+# pip: numpy==2.4.6
+# module: numpy
+# wanted: 0.70
+# published: IMDT 40 %
+
 import numpy as np
 import zlib
 

@@ -1,3 +1,12 @@
+# title: MKL FFT
+# counts: points
+# pip: numpy==2.4.6
+# pip: mkl==2026.2.0
+# pip: mkl_fft==2.3.2
+# module: mkl_fft
+# wanted: 0.50
+# published: IMDT 40 %
+
 import mkl_fft, zlib
 import numpy as np
 

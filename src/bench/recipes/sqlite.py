@@ -1,3 +1,8 @@
+# title: SQLite
+# counts: rows
+# module: sqlite3
+# wanted: 0.60
+
 import sqlite3
 
 # A row of the table, its entry in the index, and its share of the other table.

@@ -1,3 +1,13 @@
+# title: MKL PARDISO
+# counts: points
+# pip: numpy==2.4.6
+# pip: scipy==1.17.1
+# pip: mkl==2026.2.0
+# pip: pypardiso==0.4.7
+# module: pypardiso
+# wanted: 0.50
+# published: IMDT 120-140 %
+
 import numpy as np
 import scipy.sparse as sparse
 import pypardiso

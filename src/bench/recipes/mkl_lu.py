@@ -1,3 +1,12 @@
+# title: MKL LU
+# counts: flop
+# pip: numpy==2.4.6
+# pip: mkl==2026.2.0
+# pip: mkl_fft==2.3.2
+# module: mkl_fft
+# wanted: 0.75
+# published: IMDT 30-60 %
+
 import ctypes, glob
 import numpy as np
 
