@@ -1,4 +1,4 @@
-// Fills so much memory, then waits for a command, without touching the memory before it has ended: idle_holder BYTES COMMAND...
+// Fills so much memory, then waits for a command, without touching the memory before it has ended: idle_holder fork|vfork BYTES COMMAND...
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,12 +6,13 @@
 #include <unistd.h>
 
 int main(int argc, char **argv) {
-    size_t bytes = strtoul(argv[1], NULL, 10);
+    size_t bytes = strtoul(argv[2], NULL, 10);
     unsigned char *held = malloc(bytes);
     memset(held, 7, bytes);
-    pid_t child = fork();
+    (void)argc;
+    pid_t child = strcmp(argv[1], "vfork") ? fork() : vfork();
     if (child == 0) {
-        execvp(argv[2], argv + 2);
+        execvp(argv[3], argv + 3);
         _exit(127);
     }
     int status;

@@ -10,7 +10,8 @@ use nearfar_sys::{credentials, process};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::Ordering;
 
-/// A passive process above this part of the budget is asked to page when others starve, so it needs a thread.
+/// A passive process above this part of the budget is asked to page when others starve, so it needs a thread; also while it is alone:
+/// of a child by vfork it learns nothing, and it may wait for that child when it starves.
 const WATCHED_SHARE: u64 = 16;
 const PASSIVE_LOOK_MS: i32 = 50;
 /// Longest wait of one call for memory to become free, where the kernel pages.
@@ -41,9 +42,7 @@ impl Memory {
             return;
         }
         let large = inner.slot.charged_pages() * PAGE as u64 > inner.job.settings().near_bytes / WATCHED_SHARE;
-        let shared_job = inner.job.processes() > 1;
-        let needed = inner.is_active() || (large && shared_job);
-        if !needed {
+        if !inner.is_active() && !large {
             return;
         }
         match inner.have_thread() {
