@@ -30,8 +30,29 @@ pub fn markdown(file: &SuiteFile, only: &[String]) -> String {
     text + &format!(
         "\nSpeed in % of all-DRAM / the most that far allows, where that is known: medians of {runs} with {threads} threads; data are so many \
          times near (\"2x\"). \"<\": the time limit stopped it. \"failed\": it ended without a result. {} ({} CPUs), Linux {}, far {}; \
-         nearfar {}.\n",
-        machine.cpu, machine.cpus, machine.kernel, machine.far, file.nearfar
+         nearfar {}.{}\n",
+        machine.cpu,
+        machine.cpus,
+        machine.kernel,
+        machine.far,
+        file.nearfar,
+        targets(file)
+    )
+}
+
+/// " Of 62 targets ...", of all works.
+fn targets(file: &SuiteFile) -> String {
+    let verdicts = file.verdicts();
+    let count = |met| verdicts.iter().filter(|verdict| verdict.met == met).count();
+    if verdicts.is_empty() {
+        return String::new();
+    }
+    format!(
+        " Of {} targets of the suite {} are met, {} missed, {} open.",
+        verdicts.len(),
+        count(Some(true)),
+        count(Some(false)),
+        count(None)
     )
 }
 
