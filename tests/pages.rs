@@ -134,6 +134,23 @@ fn a_suite_reads_well_and_answers_to_what_is_chosen() {
     assert_eq!(values["drawn"], json!([true, true]));
 }
 
+/// The same figures, said of modes: they stand beside each other.
+#[test]
+fn modes_read_well_beside_each_other() {
+    needs!("chromium");
+    let scratch = Scratch::new();
+    let renamed = [("disk", "cache"), ("emulated", "flat_by_plan"), ("swap", "hybrid25"), ("mmap", "all_far")];
+    let modes = renamed
+        .iter()
+        .fold(suite_sample::json(), |text, (system, mode)| text.replace(&format!("\"{system}\""), &format!("\"{mode}\"")));
+    let page = report(&scratch, &[&file(&scratch, "modes.json", &modes)], &[]);
+    assert!(page.contains("With a third of the memory near, ") && page.contains("in the middle of the works they keep"));
+    let values = reads_well(&scratch, "modes", &page);
+    for words in ["cache: ", "flat by plan: ", "hybrid 25 %: ", "all far: "] {
+        assert!(values["tip"].as_str().is_some_and(|tip| tip.contains(words)), "{words}: {values}");
+    }
+}
+
 #[test]
 fn a_suite_without_scripts_has_its_answer_and_tables() {
     needs!("chromium");

@@ -29,10 +29,11 @@ pub struct Places {
 }
 
 impl Places {
-    /// The options `--near` and `--far` of a case.
+    /// The options `--near` and `--far` of a case; between nodes 0 bytes are no limit.
     pub fn tiers(&self, case: &Case) -> (String, OsString) {
         let budget = case.near_bytes.to_string();
         match (case.far, &self.emulated, &self.nodes) {
+            (Far::Nodes, _, Some(nodes)) if case.near_bytes == 0 => (nodes.near.clone(), nodes.far.clone().into()),
             (Far::Nodes, _, Some(nodes)) => (format!("{}:{budget}", nodes.near), nodes.far.clone().into()),
             (Far::Emulated, Some(far), _) => (budget, far.into()),
             _ => (budget, self.far.clone().into()),

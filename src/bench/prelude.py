@@ -18,7 +18,7 @@ books = threading.RLock()
 @atexit.register
 def clear():
     with books:
-        for child in children:
+        for child in list(children):
             child.kill()
             child.wait()
         for folder in folders:

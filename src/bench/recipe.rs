@@ -73,6 +73,9 @@ impl Recipe {
                 _ => return Err(format!("{name}: no such key: {key}")),
             }
         }
+        if !(0.0..=1.0).contains(&recipe.wanted) {
+            return Err(format!("{name}: not a share from 0 to 1: {}", recipe.wanted));
+        }
         let missing =
             [("title", recipe.title.is_empty()), ("counts", recipe.counts.is_empty()), ("wanted", recipe.wanted == 0.0)];
         match missing.into_iter().find(|(_, is_missing)| *is_missing) {
@@ -97,11 +100,13 @@ mod tests {
         let mut pins: Vec<&str> = Vec::new();
         for (name, text) in FILES {
             let recipe = Recipe::parse(name, text).expect("a recipe");
-            assert!(recipe.wanted <= 1.0 && !recipe.programs.is_empty() | !recipe.modules.is_empty(), "{name}");
+            assert!(!recipe.programs.is_empty() | !recipe.modules.is_empty(), "{name}");
             assert!(recipe.apt.is_empty() == recipe.programs.is_empty(), "{name}: what is missing must have a package");
             assert!(text.contains("\nrun(work, "), "{name}");
             pins.extend(&recipe.pip);
         }
+        let titles: std::collections::BTreeSet<&str> = all().iter().map(|recipe| recipe.title).collect();
+        assert_eq!(titles.len(), FILES.len(), "titles tell cases apart");
         assert!(all().len() == FILES.len() && FILES.len() >= 15, "{}", FILES.len());
         pins.sort_unstable();
         pins.dedup();
@@ -119,6 +124,7 @@ mod tests {
             ("# title: A\n# colour: red\n", "a: no such key: colour"),
             ("# title: A\n# wanted: much\n", "a: not a share: much"),
             ("# title: A\n# wanted: 0.5\n", "a: no counts"),
+            ("# wanted: 7\n", "a: not a share from 0 to 1: 7"),
             ("# Hello\n", "a: not \"# key: value\": Hello"),
         ] {
             assert_eq!(Recipe::parse("a", text), Err(why.to_owned()));

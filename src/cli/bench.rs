@@ -175,19 +175,26 @@ pub enum System {
     Swap,
     /// Data in a mapped file, page cache limited by a cgroup
     Mmap,
-    /// nearfar in flat mode with nothing near: far is emulated, or a node (see "nearfar bench modes")
+    /// nearfar in flat mode with nothing near but the least cache: far is emulated, or a node.
+    #[value(skip)]
     AllFar,
-    /// nearfar in cache mode, over the same far
+    /// nearfar in cache mode, over the same far.
+    #[value(skip)]
     Cache,
-    /// nearfar in flat mode: near is filled in the order of allocation, and the rest goes far
-    FlatFirst,
-    /// nearfar in flat mode, by the plan of "nearfar advise" for this near
-    FlatPlan,
-    /// nearfar in hybrid mode: a quarter of near is cache, the rest is filled by the plan
+    /// nearfar in flat mode: near is filled in the order of allocation, and the rest goes far.
+    #[value(skip)]
+    FlatInOrder,
+    /// nearfar in flat mode, by the plan of `nearfar advise` for this near.
+    #[value(skip)]
+    FlatByPlan,
+    /// nearfar in hybrid mode: a quarter of near is cache, the rest is filled by the plan.
+    #[value(skip)]
     Hybrid25,
-    /// The same with half of near
+    /// The same with half of near.
+    #[value(skip)]
     Hybrid50,
-    /// The same with three quarters of near
+    /// The same with three quarters of near.
+    #[value(skip)]
     Hybrid75,
 }
 
@@ -205,9 +212,9 @@ pub struct ModesArgs {
     /// Numbers of threads, with commas [default: all CPUs]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub threads: Vec<usize>,
-    /// Data of each work; less when memory is short
-    #[arg(long, value_name = "SIZE", default_value = "512M")]
-    pub data: String,
+    /// Data of each work [default: 512M, less when memory is short]
+    #[arg(long, value_name = "SIZE")]
+    pub data: Option<String>,
     /// Runs of each point
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), default_value_t = 3)]
     pub runs: u64,

@@ -271,8 +271,15 @@ impl Spread {
 }
 
 /// What `bench modes` compares, in the order of the literature.
-pub const MODES: [System; 7] =
-    [System::AllFar, System::Cache, System::FlatFirst, System::FlatPlan, System::Hybrid25, System::Hybrid50, System::Hybrid75];
+pub const MODES: [System; 7] = [
+    System::AllFar,
+    System::Cache,
+    System::FlatInOrder,
+    System::FlatByPlan,
+    System::Hybrid25,
+    System::Hybrid50,
+    System::Hybrid75,
+];
 
 impl System {
     /// What people call it.
@@ -285,8 +292,8 @@ impl System {
             System::Mmap => "mmap of a file",
             System::AllFar => "all far",
             System::Cache => "cache",
-            System::FlatFirst => "flat in order",
-            System::FlatPlan => "flat by plan",
+            System::FlatInOrder => "flat in order",
+            System::FlatByPlan => "flat by plan",
             System::Hybrid25 => "hybrid 25 %",
             System::Hybrid50 => "hybrid 50 %",
             System::Hybrid75 => "hybrid 75 %",
@@ -305,7 +312,7 @@ impl System {
 
     /// Whether it places objects by a plan.
     pub const fn has_plan(self) -> bool {
-        matches!(self, System::FlatPlan | System::Hybrid25 | System::Hybrid50 | System::Hybrid75)
+        matches!(self, System::FlatByPlan | System::Hybrid25 | System::Hybrid50 | System::Hybrid75)
     }
 
     /// Share of near that is cache; the rest is filled by object.
@@ -314,7 +321,7 @@ impl System {
             System::Hybrid25 => 0.25,
             System::Hybrid50 => 0.5,
             System::Hybrid75 => 0.75,
-            System::AllFar | System::FlatFirst | System::FlatPlan => 0.0,
+            System::AllFar | System::FlatInOrder | System::FlatByPlan => 0.0,
             _ => 1.0,
         }
     }

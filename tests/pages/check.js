@@ -135,7 +135,7 @@
     pick("unit", "GB/s"); await drawn(); values.rate = cell(); look("GB/s");
     pick("unit", "Seconds"); await drawn(); values.seconds = cell(); look("seconds");
     pick("unit", "Speed kept"); pick("threads", "1"); values.one_thread = cell();
-    pick("far", "emulated far"); values.emulated = cell();
+    pick("far", root.textContent.includes("emulated far") ? "emulated far" : "flat by plan"); values.emulated = cell();
     pick("ratio", "8"); values.heading = root.querySelector(".dots h3").textContent;
     values.before = root.querySelector(".work h3").textContent;
     const name = [...root.querySelectorAll(".names button")].find((one) => one.textContent === "lu");

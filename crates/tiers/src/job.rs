@@ -13,6 +13,7 @@ use nearfar_core::faults::Faults;
 use nearfar_core::placement::Placement;
 use nearfar_core::stats::{COUNTER_COUNT, COUNTERS, Combine, Counter, FINGERPRINT, Snapshot};
 use nearfar_sys::errno::Errno;
+use nearfar_sys::event::now_ns;
 use nearfar_sys::process;
 use nearfar_sys::shared::Shared;
 use std::ffi::CStr;
@@ -24,6 +25,8 @@ const MAGIC: u64 = u64::from_le_bytes(*b"nearfar6") ^ FINGERPRINT ^ (size_of::<H
 /// Processes that can be under one job at a time.
 pub const SLOT_COUNT: usize = ACCOUNTS;
 const PATH_BYTES: usize = 1024;
+/// A pager that waits for frames looks every 20 ms.
+const SILENT_NS: u64 = 2_000_000_000;
 
 /// Environment variable with the path of the job segment.
 pub const ENV_JOB: &str = "NEARFAR_JOB";
@@ -356,16 +359,20 @@ impl Job {
         self.header().ledger.alive()
     }
 
-    /// Says that the process of `slot` cannot get its share (`true`) or no longer starves.
+    /// Says that the process of `slot` cannot get its share, or goes round in less (`true`), or no longer starves.
     pub fn set_starving(&self, slot: &Slot, starving: bool) {
         if let Some(index) = self.slots().iter().position(|other| std::ptr::eq(other, slot)) {
             self.header().ledger.set_starving(index, starving);
         }
     }
 
-    /// True when some process cannot get its share: those above theirs shrink.
+    /// True when some process cannot get its share: those above theirs shrink. Not for one that is stopped, or executes a program
+    /// without us: it can neither take what it is given nor take its word back.
     pub fn is_starving(&self) -> bool {
-        self.header().ledger.is_starving()
+        let ledger = &self.header().ledger;
+        let now = now_ns();
+        let counts = |(index, slot): (usize, &Slot)| ledger.starves(index) && slot.health().still_ns(now) < SILENT_NS;
+        ledger.is_starving() && self.slots().iter().enumerate().any(counts)
     }
 
     /// Pages that are each living process's due: the budget divided evenly.

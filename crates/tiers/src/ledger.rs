@@ -283,6 +283,12 @@ impl Ledger {
         }
     }
 
+    /// True when process `index` starves.
+    pub fn starves(&self, index: usize) -> bool {
+        let (word, mask) = bit(index);
+        self.starving[word].load(Ordering::Relaxed) & mask != 0
+    }
+
     /// True when somebody starves.
     pub fn is_starving(&self) -> bool {
         self.starving.iter().any(|word| word.load(Ordering::Relaxed) != 0)

@@ -139,7 +139,8 @@ impl Started {
         let command = ["lmp".into(), "-in".into(), input.into(), "-log".into(), "none".into(), "-nocite".into()].to_vec();
         // A single process needs no network, and a container may have none.
         let one =
-            ["OMP_NUM_THREADS", "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"].map(|name| (name, "1".to_owned()));
+            ["OMP_NUM_THREADS", "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_ess_singleton_isolated"]
+                .map(|name| (name, "1".to_owned()));
         let environment = one.into_iter().chain([("OMPI_MCA_btl", "self".to_owned())]).collect();
         Ok(Self { command, environment })
     }

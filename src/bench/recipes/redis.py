@@ -10,9 +10,11 @@ VALUE, BATCH, REQUESTS = 1000, 200, 100_000
 # With its key, its entry in the table and what the allocator rounds up a value takes 1150 bytes.
 keys = max(BYTES // 1150, BATCH)
 path = folder() + "/socket"
-start("redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--appendonly", "no", stdout=subprocess.DEVNULL)
+redis = start("redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--appendonly", "no", stdout=subprocess.DEVNULL)
 server = socket.socket(socket.AF_UNIX)
 while server.connect_ex(path):
+    if redis.poll() is not None:
+        sys.exit(f"redis-server ended with {redis.returncode}")
     time.sleep(0.01)
 answers = server.makefile("rb")
 times_set = bytearray(keys)

@@ -2,7 +2,7 @@
 //!
 //! Profiles and plans stay beside the results: the commands in them can be repeated, and a suite that goes on uses the same.
 
-use super::super::case::{Case, Far};
+use super::super::case::{Case, Far, LEAST_NEAR};
 use super::super::runner::Runner;
 use crate::files::suite::System;
 use crate::launch::helper;
@@ -19,25 +19,47 @@ pub fn folder(path: &Path) -> PathBuf {
     path.with_extension("plans")
 }
 
-/// The plan for `case` (that of the mode, with its near) in `folder`, which is made when it is not there. `plain`: the same work in
-/// all-DRAM, long enough to be profiled. `stem`: a name for work and threads.
+/// Forgets the profiles and plans of another run in `folder`: they are of other data, another nearfar, another far.
+pub fn forget(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.extension().is_some_and(|extension| extension == "toml" || extension == "nfprof") {
+            // One that stays is written over or used again: no figure is lost.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// The plan for `case` (that of the mode, with its near) in `folder`, which is made when it is not there; `None` where the advisor finds
+/// nothing worth a rule. `plain`: the same work in all-DRAM, long enough to be profiled. `stem`: a name for work and threads.
 ///
 /// # Errors
 /// What failed, and what it said.
-pub fn plan(runner: &Runner, folder: &Path, (stem, system): (&str, System), plain: &Case, case: &Case) -> Result<PathBuf> {
-    let near = case.near_bytes as f64 * (1.0 - system.cache_share());
+pub fn plan(
+    runner: &Runner,
+    folder: &Path,
+    (stem, system): (&str, System),
+    plain: &Case,
+    case: &Case,
+) -> Result<Option<PathBuf>> {
+    let share = system.cache_share();
+    let flat = case.near_bytes as f64 * (1.0 - share);
+    // The advisor takes the cache of flat mode off what it is given; in hybrid mode the cache is apart.
+    let near = if share == 0.0 { flat } else { flat + (flat / 64.0).max(LEAST_NEAR as f64) };
     let path = folder.join(format!("{stem}-{:.0}M.toml", near / f64::from(1 << 20)));
     if path.is_file() {
-        return Ok(path);
+        return Ok(Some(path));
     }
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let profile = folder.join(format!("{stem}.nfprof"));
     if !profile.is_file() {
         let (program, arguments) = runner.plain(plain);
+        let part = profile.with_extension("part.nfprof");
         let mut command = runner.nearfar();
         // Seconds only: at the usual rate there would be too few looks.
-        command.args(["profile", "--precise", "-q", "-o"]).arg(&profile).arg("--").arg(program).args(arguments);
+        command.args(["profile", "--precise", "-q", "-o"]).arg(&part).arg("--").arg(program).args(arguments);
         finish(&mut command, "profile")?;
+        std::fs::rename(&part, &profile).with_context(|| format!("cannot write {}", profile.display()))?;
     }
     let mut command = runner.nearfar();
     command.arg("advise").arg(&profile).args(["--near", &format!("{near:.0}"), "-o"]).arg(&path);
@@ -46,8 +68,7 @@ pub fn plan(runner: &Runner, folder: &Path, (stem, system): (&str, System), plai
         command.arg("--far").arg(runner.tiers(case).1);
     }
     finish(&mut command, "advise")?;
-    ensure!(path.is_file(), "nearfar advise found no object that is worth its place near, or none that a rule can name");
-    Ok(path)
+    Ok(path.is_file().then_some(path))
 }
 
 fn finish(command: &mut Command, what: &str) -> Result<()> {

@@ -4,7 +4,7 @@ use super::display::digits;
 use crate::files::suite::{Spread, SuiteFile, System, WorkResults};
 use crate::ui::chart::bars::{self, Bar};
 
-/// Data by near that the picture shows.
+/// Data by near that the picture shows, if it was measured; else the first.
 const SHOWN: f64 = 2.0;
 
 /// A Markdown table of the works that are named, or of all; below it, what was measured where.
@@ -62,12 +62,14 @@ fn cell(share: &Spread) -> String {
     format!("{}{}{}", if share.stopped { "< " } else { "" }, digits(share.median), spread.unwrap_or_default())
 }
 
-/// A bar for each system and work that is named, or for all, with data twice near.
+/// A bar for each system and work that is named, or for all, at one size of near.
 pub fn svg(file: &SuiteFile, only: &[String]) -> String {
     let threads = most_threads(file);
+    let ratios = &file.settings.ratios;
+    let shown = ratios.iter().copied().find(|&ratio| ratio == SHOWN).or(ratios.first().copied()).unwrap_or(SHOWN);
     let group = |work: &WorkResults| {
         let bar = |&system: &System| {
-            let share = share(work, system, threads, SHOWN);
+            let share = share(work, system, threads, shown);
             Bar {
                 name: system.name().to_owned(),
                 share: share.map(|share| share.median),
@@ -77,7 +79,7 @@ pub fn svg(file: &SuiteFile, only: &[String]) -> String {
         (work.title.clone(), file.settings.systems.iter().map(bar).collect())
     };
     let groups: Vec<(String, Vec<Bar>)> = works(file, only).map(group).collect();
-    bars::draw("Speed as a share of all-DRAM, with near memory for half of the data", &groups)
+    bars::draw(&format!("Speed as a share of all-DRAM, data {shown} times near"), &groups)
 }
 
 fn most_threads(file: &SuiteFile) -> usize {

@@ -38,7 +38,9 @@ pub struct Setting<'a> {
 
 /// The case of one run.
 pub fn case(work: &Work, setting: Setting<'_>) -> Case {
-    let sizes = Sizes { data_bytes: setting.data_bytes, near_bytes: setting.near_bytes, effort: Effort::Full };
+    // All near between nodes: the fast memory has no limit.
+    let near_bytes = if setting.between_nodes && setting.system == System::Dram { 0 } else { setting.near_bytes };
+    let sizes = Sizes { data_bytes: setting.data_bytes, near_bytes, effort: Effort::Full };
     let mut arguments: Vec<String> = work.arguments.iter().map(|&argument| argument.to_owned()).collect();
     if work.tiled {
         arguments.extend(["--near".to_owned(), setting.near_bytes.to_string()]);
@@ -78,9 +80,8 @@ fn options(setting: Setting<'_>) -> Vec<String> {
     let place = match (setting.system, setting.plan) {
         (system, Some(plan)) if system.has_plan() => format!("plan:{}", plan.display()),
         (System::AllFar, _) => "calls".to_owned(),
-        (System::FlatFirst, _) => "all".to_owned(),
+        (System::FlatInOrder, _) => "all".to_owned(),
         (System::Cache, _) => return vec!["--mode".to_owned(), "cache".to_owned()],
-        // Between nodes near is the fast memory, without a limit.
         _ => return Vec::new(),
     };
     let share = setting.system.cache_share();
@@ -215,8 +216,8 @@ mod tests {
         let options = |system| case(work("triad"), setting(system)).options.join(" ");
         assert_eq!(options(System::AllFar), "--mode flat --place calls");
         assert_eq!(options(System::Cache), "--mode cache");
-        assert_eq!(options(System::FlatFirst), "--mode flat --place all");
-        assert_eq!(options(System::FlatPlan), "--mode flat --place plan:p --force");
+        assert_eq!(options(System::FlatInOrder), "--mode flat --place all");
+        assert_eq!(options(System::FlatByPlan), "--mode flat --place plan:p --force");
         assert_eq!(options(System::Hybrid25), "--mode hybrid=0.25 --place plan:p --force");
         assert_eq!(options(System::Disk), "");
         assert_eq!(case(work("triad"), setting(System::Hybrid75)).far, Far::Emulated);

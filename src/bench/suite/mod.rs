@@ -31,7 +31,7 @@ use measure::Setting;
 use medium::InDram;
 use nearfar_core::units::Bytes;
 use plan::Step;
-use request::{begun, machine, read, resumed};
+use request::{begun, check_nodes, machine, read, resumed};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -58,19 +58,21 @@ const TRIAD_BYTES: u64 = 768 << 20;
 
 /// Runs or goes on with a comparison of modes: a suite with other systems.
 pub fn run_modes(args: &ModesArgs) -> Result<ExitCode> {
-    for (option, nodes) in [("--near-node", &args.near_node), ("--far-node", &args.far_node)] {
-        if let Some(wrong) = nodes.as_ref().filter(|nodes| !nodes.starts_with("node:") || nodes.matches(':').count() > 1) {
-            return Err(refuse(format_args!("{option} {wrong}: write nodes without a limit, as node:1 or node:0,2")));
+    let nodes = args.near_node.clone().zip(args.far_node.clone()).map(|(near, far)| Nodes { near, far });
+    if let Some(nodes) = &nodes {
+        check_nodes("--near-node", &nodes.near)?;
+        check_nodes("--far-node", &nodes.far)?;
+        if nodes.near == nodes.far {
+            return Err(refuse(format_args!("near and far are both {}: name two memories", nodes.near)));
         }
     }
-    let nodes = args.near_node.clone().zip(args.far_node.clone()).map(|(near, far)| Nodes { near, far });
     run(&SuiteArgs {
         quick: false,
         only: args.only.clone(),
         ratios: args.ratios.clone(),
         threads: if args.threads.is_empty() { vec![Machine::this().cpus.max(1)] } else { args.threads.clone() },
         systems: MODES.to_vec(),
-        data: Some(args.data.clone()),
+        data: args.data.clone(),
         runs: Some(args.runs),
         seconds: Some(args.seconds),
         far: std::env::temp_dir(),
@@ -97,6 +99,18 @@ pub fn run(args: &SuiteArgs) -> Result<ExitCode> {
     if let Some(path) = &args.figures {
         let mut file = read(path)?;
         let settings = &mut file.settings;
+        let lacks = args.ratios.iter().find(|ratio| !settings.ratios.contains(ratio)).map(|ratio| format!("--ratios {ratio}"));
+        let lacks = lacks.or_else(|| {
+            let system = args.systems.iter().find(|system| !settings.systems.contains(system))?;
+            Some(format!("--systems: {}", system.name()))
+        });
+        let lacks = lacks.or_else(|| {
+            let name = args.only.iter().find(|name| !file.works.iter().any(|work| work.name == **name))?;
+            Some(format!("--only {name}"))
+        });
+        if let Some(lacks) = lacks {
+            return Err(refuse(format_args!("{lacks}: {} does not have it", path.display())));
+        }
         settings.ratios.retain(|ratio| args.ratios.is_empty() || args.ratios.contains(ratio));
         settings.systems.retain(|system| args.systems.is_empty() || args.systems.contains(system));
         if let Some(svg) = &args.svg {
@@ -105,11 +119,13 @@ pub fn run(args: &SuiteArgs) -> Result<ExitCode> {
         print!("{}", figures::markdown(&file, &args.only));
         return Ok(ExitCode::SUCCESS);
     }
-    let conditions = Conditions::here(&args.far);
+    let mut conditions = Conditions::here(&args.far);
     let mut machine = machine(&conditions);
     if let [system, ..] = args.systems[..]
         && system.is_mode()
     {
+        // No disk is used.
+        conditions.far_available_bytes = u64::MAX;
         machine.far = match &args.nodes {
             Some(nodes) => format!("{}, near {}", nodes.far, nodes.near),
             None => "emulated at an eighth of the bandwidth of DRAM".to_owned(),
@@ -135,7 +151,11 @@ pub fn run(args: &SuiteArgs) -> Result<ExitCode> {
     for note in note.iter().chain(&conditions.disturbance()) {
         println!("note      {note}");
     }
-    println!("results   {} after every run; after an interruption: nearfar bench suite --resume {0}\n", path.display());
+    let command = if plan::has_modes(&file.settings) { "modes" } else { "suite" };
+    println!("results   {} after every run; after an interruption: nearfar bench {command} --resume {0}\n", path.display());
+    if args.resume.is_none() {
+        advised::forget(&advised::folder(&path));
+    }
     let mut suite = Suite { runner, file, path, far: args.far.clone() };
     suite.runner.set_nodes(suite.file.settings.nodes.clone());
     suite.measure()?;
@@ -252,20 +272,31 @@ impl Suite {
         let results = &self.file.works[step.work];
         let setting = self.setting(results, step);
         let mut obstacle = self.obstacle(step, setting.near_bytes);
-        let plan = match obstacle {
-            None if step.system.has_plan() => self.plan(work, step).map_err(|error| obstacle = Some(format!("{error:#}"))).ok(),
-            _ => None,
-        };
+        let (mut plan, mut broken) = (None, None);
+        if obstacle.is_none() && step.system.has_plan() {
+            match self.plan(work, step) {
+                Ok(Some(path)) => plan = Some(path),
+                Ok(None) => {
+                    obstacle =
+                        Some("nearfar advise found no object worth its place near, or none that a rule can name".to_owned())
+                }
+                Err(error) => broken = Some(format!("{error:#}")),
+            }
+        }
         let setting = Setting { plan: plan.as_deref(), ..setting };
         let (case, rival) = (measure::case(work, setting), measure::rival(step.system, setting.between_nodes));
         let obstacle = obstacle.or_else(|| self.runner.obstacle(&case, rival));
         self.runner.set_limit(longest(setting));
         let results = &self.file.works[step.work];
-        let mut run = match obstacle {
-            Some(_) => None,
-            None => Some(measure::run(&self.runner, work, setting, Some(results.operations).filter(|&known| known > 0.0))?.0),
+        let mut run = match (&obstacle, broken) {
+            (Some(_), _) => None,
+            (None, Some(why)) => Some(PointRun { failed: Some(why), ..PointRun::default() }),
+            (None, None) => {
+                Some(measure::run(&self.runner, work, setting, Some(results.operations).filter(|&known| known > 0.0))?.0)
+            }
         };
         let command = match step.system {
+            _ if obstacle.is_some() => String::new(),
             System::Swap | System::Mmap => plan::repeat(work.name, step, &self.file.settings, &self.far),
             _ => self.runner.command_line(&case, rival),
         };
@@ -322,15 +353,23 @@ impl Suite {
             return Some(format!("it gave no figure in all-DRAM: {}", dram.trouble().unwrap_or("it took too long")));
         }
         let share = step.system.cache_share();
-        // Cache and placed objects need it each.
-        let least = (LEAST_NEAR as f64 / if share == 0.0 { 1.0 } else { share.min(1.0 - share) }) as u64;
-        let least = if share == 1.0 { LEAST_NEAR } else { least };
+        let between_nodes = self.file.settings.nodes.is_some();
+        if between_nodes && share > 0.0 && share < 1.0 {
+            return Some("between nodes there is no hybrid mode".to_owned());
+        }
+        // Cache and placed objects need it each, and flat mode has a small cache.
+        let least = match share {
+            _ if between_nodes => 0,
+            0.0 => 2 * LEAST_NEAR,
+            share if share < 1.0 => (LEAST_NEAR as f64 / share.min(1.0 - share)) as u64,
+            _ => LEAST_NEAR,
+        };
         (near_bytes < least)
             .then(|| format!("near would be {}; it is at least {}: more --data is needed", Bytes(near_bytes), Bytes(least)))
     }
 
     /// The plan for the mode and near of a step.
-    fn plan(&self, work: &Work, step: &Step) -> Result<PathBuf> {
+    fn plan(&self, work: &Work, step: &Step) -> Result<Option<PathBuf>> {
         let results = &self.file.works[step.work];
         let plain = Setting { system: System::Dram, between_nodes: false, ..self.setting(results, step) };
         // Short works are repeated until there is something to see.

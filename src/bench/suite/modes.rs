@@ -1,6 +1,7 @@
 //! Modes as text: what each keeps of the speed with all data near, and what each routine takes in it.
 
 use super::display::percent;
+use super::plan::has_modes;
 use crate::files::suite::{MODES, Point, PointRun, Spread, SuiteFile, System, WorkResults};
 use crate::ui::table::{align_right, framed};
 use std::fmt::Write;
@@ -9,7 +10,7 @@ use std::fmt::Write;
 pub fn tables(file: &SuiteFile) -> String {
     let settings = &file.settings;
     let mut text = String::new();
-    if !settings.systems.iter().any(|system| system.is_mode()) {
+    if !has_modes(settings) {
         return text;
     }
     for (&threads, &ratio) in
@@ -27,7 +28,11 @@ pub fn tables(file: &SuiteFile) -> String {
         let _ = writeln!(text, "\n{heading}: speed as a share of that with all data near\n{table}");
         for work in &file.works {
             if let Some(table) = routines(work, threads, ratio) {
-                let _ = writeln!(text, "\n{}, {heading}: seconds by routine\n{table}", work.name);
+                let _ = writeln!(
+                    text,
+                    "\n{}, {heading}: seconds by routine, of the last repetition; and of a repetition in the middle\n{table}",
+                    work.name
+                );
             }
         }
     }
@@ -80,7 +85,7 @@ mod tests {
             ..PointRun::default()
         };
         let point = |system, ratio, rate| Point { runs: vec![run(rate), run(rate)], ..Point::new(system, 2, ratio) };
-        let points = vec![point(System::Dram, 0.0, 4.0), point(System::FlatPlan, 2.0, 3.0), point(System::AllFar, 2.0, 1.0)];
+        let points = vec![point(System::Dram, 0.0, 4.0), point(System::FlatByPlan, 2.0, 3.0), point(System::AllFar, 2.0, 1.0)];
         let work = WorkResults { name: "planewave".to_owned(), points, ..WorkResults::default() };
         let plain = WorkResults { name: "triad".to_owned(), ..WorkResults::default() };
         let settings = SuiteSettings { ratios: vec![2.0], threads: vec![2], systems: MODES.to_vec(), ..SuiteSettings::default() };

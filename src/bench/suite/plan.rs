@@ -20,6 +20,11 @@ pub struct Step {
     pub ratio: f64,
 }
 
+/// Whether these are settings of a comparison of modes.
+pub fn has_modes(settings: &SuiteSettings) -> bool {
+    settings.systems.iter().any(|system| system.is_mode())
+}
+
 /// Of each work in a suite, what it is; `None` for one of another nearfar, which is not run.
 pub fn works(results: &[WorkResults]) -> Vec<Option<&'static Work>> {
     results.iter().map(|work| WORKS.iter().find(|own| own.name == work.name)).collect()

@@ -3,7 +3,7 @@
 use super::super::conditions::Conditions;
 use super::super::settings::settle_data;
 use super::works::{WORKS, Work};
-use super::{display, targets};
+use super::{display, plan, targets};
 use crate::cli::bench::SuiteArgs;
 use crate::exit::refuse;
 use crate::files::document::{self, Document};
@@ -51,6 +51,25 @@ fn nearfar() -> String {
     format!("{} ({})", env!("CARGO_PKG_VERSION"), env!("NEARFAR_COMMIT"))
 }
 
+/// Whether `text` names nodes of this machine, without a limit: near's is each point's own.
+///
+/// # Errors
+/// A refusal when it does not.
+pub fn check_nodes(option: &str, text: &str) -> Result<()> {
+    let numbers = text.strip_prefix("node:").map(|list| list.split([',', '-']).collect::<Vec<_>>()).unwrap_or_default();
+    let is_number = |number: &&str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    if numbers.is_empty() || !numbers.iter().all(is_number) {
+        return Err(refuse(format_args!("{option} {text}: write nodes without a limit, as node:1 or node:0,2")));
+    }
+    let is_here = |number: &&&str| Path::new(&format!("/sys/devices/system/node/node{number}")).exists();
+    match numbers.iter().find(|number| !is_here(number)) {
+        Some(number) => Err(refuse(format_args!(
+            "{option} {text}: this machine has no node {number}; nearfar doctor shows those that it has"
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// A suite that goes on, where it was begun on this machine by this nearfar. What stood in the way of a point may be gone.
 ///
 /// # Errors
@@ -58,7 +77,7 @@ fn nearfar() -> String {
 pub fn resumed(path: &Path, machine: &SuiteMachine) -> Result<SuiteFile> {
     let mut file = read(path)?;
     // Modes say what they run between.
-    let modes = file.settings.systems.iter().all(|system| system.is_mode());
+    let modes = plan::has_modes(&file.settings);
     let machine = &SuiteMachine { far: if modes { file.machine.far.clone() } else { machine.far.clone() }, ..machine.clone() };
     if file.machine != *machine || file.nearfar != nearfar() {
         let (then, now) = (display::origin(&file.nearfar, &file.machine), display::origin(&nearfar(), machine));
@@ -138,7 +157,7 @@ pub fn begun(args: &SuiteArgs, conditions: &Conditions, machine: SuiteMachine) -
         Some(path) => OutputFile::new("--json", path.clone())?.path().to_owned(),
         None => {
             std::fs::create_dir_all(RESULTS).map_err(|error| refuse(format_args!("{RESULTS} cannot be made here: {error}")))?;
-            let what = if settings.systems.contains(&System::FlatPlan) { "modes" } else { "suite" };
+            let what = if plan::has_modes(&settings) { "modes" } else { "suite" };
             PathBuf::from(format!("{RESULTS}/{what}-{started_unix_s}.json"))
         }
     };

@@ -14,14 +14,14 @@ const BLOCK: u64 = BLOCK_PAGES as u64;
 /// Limbo and free frames together aim at this part of near: long enough to rescue, short enough to cost few hits. It is 128 MiB at the
 /// most, and of a near below 256 MiB up to 8 MiB while frames are taken fast.
 const SLACK_SHARE: u64 = 32;
-/// Pages of slack that even the smallest near has: a few faults' worth of single pages.
+/// Pages of slack that even the smallest near has while frames are needed: a few faults' worth of single pages.
 const LEAST_SLACK: u64 = 64;
 /// Slack lasts so long at the rate at which frames are taken: an eviction with its write takes a few ms.
 const SLACK_MS: f64 = 4.0;
 /// and it has room for so many times what is taken at once: else streams, which take blocks, would wait for frames, take fewer, and
 /// seem to need less.
 const UNITS: f64 = 4.0;
-/// Nothing more is set aside than lasts so long at the rate at which limbo gave frames.
+/// Slack is at most what limbo would give in so long, at the highest rate lately: when it has given nothing for some seconds, none is kept.
 const LASTING_MS: f64 = 1000.0;
 /// What is taken at once is averaged over about so many times.
 const TAKES: f64 = 64.0;
@@ -168,6 +168,11 @@ impl Headroom {
         self.since_ns = now_ns;
     }
 
+    /// Whether limbo gives frames now, at a rate of a block in a second at the least: what comes in drives out what was there.
+    pub fn lives_on_limbo(&self) -> bool {
+        self.freed.mean * 1000.0 >= BLOCK as f64
+    }
+
     /// Pages of limbo and free frames that eviction aims at.
     pub fn slack(&self) -> u64 {
         let most = slack_pages(self.near);
@@ -271,6 +276,21 @@ mod tests {
         // They are more than near; then they are less again.
         assert_eq!(after(500..520, BLOCK), slack_pages(near));
         assert_eq!(after(520..5000, 0), 0);
+    }
+
+    #[test]
+    fn who_lives_on_limbo_says_so_while_it_does() {
+        let mut aside = Headroom::default();
+        let mut lives = |steps: std::ops::Range<u64>, freed: u64| {
+            for step in steps {
+                aside.freed(freed);
+                aside.look(step * 1_000_000, NEAR, FAR, 0);
+            }
+            aside.lives_on_limbo()
+        };
+        assert!(!lives(1..100, 0));
+        assert!(lives(100..200, 1), "four blocks in two seconds");
+        assert!(!lives(200..300, 0), "not for long after");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::Ordering;
 
 /// A passive process above this part of the budget is asked to page when others starve, so it needs a thread; also while it is alone:
-/// of a child by vfork it learns nothing, and it may wait for that child when it starves.
+/// of a child by vfork it learns nothing, and it may wait for that child when it starves. Smaller ones are not worth a thread each.
 const WATCHED_SHARE: u64 = 16;
 const PASSIVE_LOOK_MS: i32 = 50;
 /// Longest wait of one call for memory to become free, where the kernel pages.

@@ -375,7 +375,6 @@ impl Pager {
     /// Ends a clean hold: its pages are in far (or nowhere, when zero) from now on, its frames free.
     pub(super) fn end_limbo(&mut self, id: HoldId) {
         let pages = self.hold(id).populated.count();
-        self.aside.freed(pages as u64);
         let phase = self.hold(id).phase;
         self.count_phase(phase, pages, false);
         let hold = self.end_hold(id);

@@ -72,7 +72,7 @@ impl Pager {
             return Some((addr, true));
         }
         if let Some(id) = self.oldest(|pager| &mut pager.limbo_huge) {
-            self.end_limbo(id);
+            self.use_limbo(id);
         } else if self.convert_to_huge() {
             return self.fresh_huge().map(|addr| (addr, true));
         } else if demand && let Some(id) = self.oldest(|pager| &mut pager.staged) {
@@ -89,6 +89,13 @@ impl Pager {
                 return Some(id);
             }
         }
+    }
+
+    /// Ends a clean hold whose frames are needed for what the program asks for.
+    fn use_limbo(&mut self, id: HoldId) {
+        let pages = self.hold(id).populated.count();
+        self.aside.freed(pages as u64);
+        self.end_limbo(id);
     }
 
     /// Ends the oldest clean hold, so that its frames are free. False when there is none.
@@ -127,7 +134,7 @@ impl Pager {
         let wanted = BLOCK_PAGES.saturating_sub(self.uncharged_room() as usize);
         while self.frames.free_pages().1 < wanted {
             let Some(id) = self.oldest(|pager| &mut pager.limbo_small) else { return false };
-            self.end_limbo(id);
+            self.use_limbo(id);
         }
         let released = self.frames.release(wanted);
         self.uncharge(released);
@@ -141,11 +148,11 @@ impl Pager {
         if let Some(addr) = self.fresh_huge() {
             self.frames.break_huge(addr);
         } else if let Some(id) = self.oldest(|pager| &mut pager.limbo_small) {
-            self.end_limbo(id);
+            self.use_limbo(id);
         } else if let Some(addr) = self.frames.take_huge() {
             self.frames.break_huge(addr);
         } else if let Some(id) = self.oldest(|pager| &mut pager.limbo_huge) {
-            self.end_limbo(id);
+            self.use_limbo(id);
             if let Some(addr) = self.frames.take_huge() {
                 self.frames.break_huge(addr);
             }
@@ -255,7 +262,9 @@ impl Pager {
         let wished: usize = self.wishes.iter().take(8).map(|run| run.count as usize).sum();
         let wished = wished.min(self.staging_limit().saturating_sub(self.staged_pages + self.reading_ahead));
         let asked = self.starved.len() * BLOCK_PAGES + wished;
-        let aim = self.aside.slack() as usize + asked.min(self.capacity as usize / 8) + self.tables_want();
+        // Also with next to nothing, somebody who waits needs a page.
+        let asked = asked.min(self.capacity as usize / 8).max(usize::from(!self.starved.is_empty()));
+        let aim = self.aside.slack() as usize + asked + self.tables_want();
         let (mut pinned, mut done) = (0, 0);
         let start = now_ns();
         let postponed = std::mem::take(&mut self.postponed);
@@ -350,7 +359,7 @@ impl Pager {
     /// for ever, and a few MiB are not enough for any work.
     fn is_squeezed(&self) -> bool {
         let due = self.slot.charged_pages() + BLOCK_PAGES as u64 <= self.job.fair_share_pages();
-        due && self.uncharged_room() < BLOCK_PAGES as u64 && self.aside.slack() > 0
+        due && self.uncharged_room() < BLOCK_PAGES as u64 && self.aside.lives_on_limbo()
     }
 
     /// When threads wait and nothing is under way that could free a frame: tells the others, as when room is owed that only they
