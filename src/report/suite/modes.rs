@@ -12,10 +12,13 @@ pub fn conclude(file: &SuiteFile, beside: Vec<String>) -> Conclusion {
     let ratio = nearest_to_asked(points().map(|point| point.ratio));
     let of_modes = MODES.map(|mode| (mode, standings(file, mode, threads, ratio)));
     let shares = |works: &[Standing<'_>]| works.iter().filter_map(ended).map(|speed| speed.median).collect::<Vec<_>>();
-    let middles: Vec<String> = of_modes
-        .iter()
-        .filter_map(|(mode, works)| Some(format!("{} {}", mode.name(), words::percent(median(&shares(works))?))))
-        .collect();
+    let middle = |(mode, works): &(System, Vec<Standing<'_>>)| {
+        let shares = shares(works);
+        // Of other works it is another middle.
+        let fewer = if shares.len() < works.len() { format!(" (of {})", shares.len()) } else { String::new() };
+        Some(format!("{} {}{fewer}", mode.name(), words::percent(median(&shares)?)))
+    };
+    let middles: Vec<String> = of_modes.iter().filter_map(middle).collect();
     let lead = format!(
         "With {} of the memory near, {}; in the middle of the works they keep of the speed with all data near: {}.",
         share_of_memory(ratio),
