@@ -14,20 +14,10 @@ use std::time::Duration;
 /// Longest time of a profile or of an advice.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// The directory of plans beside the results in `path`.
-pub fn folder(path: &Path) -> PathBuf {
-    path.with_extension("plans")
-}
-
-/// Forgets the profiles and plans of another run in `folder`: they are of other data, another nearfar, another far.
-pub fn forget(folder: &Path) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for path in entries.flatten().map(|entry| entry.path()) {
-        if path.extension().is_some_and(|extension| extension == "toml" || extension == "nfprof") {
-            // One that stays is written over or used again: no figure is lost.
-            let _ = std::fs::remove_file(path);
-        }
-    }
+/// The directory of plans beside the results in `path`. Each run has its own, by when it began: plans of another one are of other data,
+/// another nearfar, another far.
+pub fn folder(path: &Path, started_unix_s: u64) -> PathBuf {
+    path.with_extension(format!("plans-{started_unix_s}"))
 }
 
 /// The plan for `case` (that of the mode, with its near) in `folder`, which is made when it is not there; `None` where the advisor finds

@@ -153,9 +153,6 @@ pub fn run(args: &SuiteArgs) -> Result<ExitCode> {
     }
     let command = if plan::has_modes(&file.settings) { "modes" } else { "suite" };
     println!("results   {} after every run; after an interruption: nearfar bench {command} --resume {0}\n", path.display());
-    if args.resume.is_none() {
-        advised::forget(&advised::folder(&path));
-    }
     let mut suite = Suite { runner, file, path, far: args.far.clone() };
     suite.runner.set_nodes(suite.file.settings.nodes.clone());
     suite.measure()?;
@@ -377,7 +374,7 @@ impl Suite {
         let plain = measure::case(work, Setting { repetitions, ..plain });
         let case = measure::case(work, self.setting(results, step));
         let stem = format!("{}-{}-threads", work.name, step.threads);
-        advised::plan(&self.runner, &advised::folder(&self.path), (&stem, step.system), &plain, &case)
+        advised::plan(&self.runner, &advised::folder(&self.path, self.file.started_unix_s), (&stem, step.system), &plain, &case)
     }
 
     /// What a step runs.
