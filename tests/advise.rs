@@ -291,8 +291,9 @@ fn predictions_are_verified_by_routine() {
     assert!(moved.0 > 1.5 * at_once.0 && (computed.0 / beside.0 - 1.0).abs() < 0.01, "{text}");
     // Other programs make both slower, each run as they happen to; what far adds makes one of them several times slower.
     println!("seconds measured, far and near: sum {} {}, think {} {}", moved.1, at_once.1, computed.1, beside.1);
-    assert!(at_once.1 > 0.0 && beside.1 > 0.0 && computed.1 > 0.0, "{text}");
-    assert!(moved.1 / at_once.1 > 1.5 * computed.1 / beside.1, "{text}");
+    // All near, the arrays take a tenth of a second: on a busy machine no sample may fall into it.
+    assert!(moved.1 > 0.0 && beside.1 > 0.0 && computed.1 > 0.0, "{text}");
+    assert!(moved.1 * beside.1 > 1.5 * computed.1 * at_once.1, "{text}");
     assert!(text.contains("by routine: seconds predicted and measured, error") && text.contains(". other"), "{text}");
     nearfar(&["report", "v.json", "-o", "v.html"]);
     let page = fs::read_to_string(scratch.work().join("v.html")).expect("a page");
