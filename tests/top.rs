@@ -1,7 +1,8 @@
 //! `nearfar top`: what it shows of jobs that run, and that it leaves the terminal as it was.
 
-use crate::util::{Scratch, nearfar_bin, program_file, python, send_signal};
+use crate::util::{Scratch, compile, nearfar_bin, program_file, python, send_signal};
 use serde_json::Value;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A job that touches three times its near memory at random for a minute, ended at the end.
+/// A job, ended at the end.
 struct Job {
     child: Child,
     _scratch: Scratch,
@@ -22,12 +23,16 @@ struct Job {
 const NEAR: u64 = 64 << 20;
 
 impl Job {
+    /// Touches three times its near memory at random for a minute.
     fn start() -> Self {
+        let random = ["random", "--bytes", "192M", "--threads", "2", "--ops", "1000000000", "--sweeps", "1", "--seconds", "60"];
+        Self::of(&nearfar_bin().with_file_name("nearfar-kernel"), &random)
+    }
+
+    fn of(program: &Path, args: &[&str]) -> Self {
         let scratch = Scratch::new();
-        let kernel = nearfar_bin().with_file_name("nearfar-kernel");
         let mut command = Command::new(nearfar_bin());
-        command.args(["run", "--near", "64M", "--quiet", "--far"]).arg(scratch.far()).arg("--").arg(kernel);
-        command.args(["random", "--bytes", "192M", "--threads", "2", "--ops", "1000000000", "--sweeps", "1", "--seconds", "60"]);
+        command.args(["run", "--near", "64M", "--quiet", "--far"]).arg(scratch.far()).arg("--").arg(program).args(args);
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null()).spawn().expect("nearfar runs");
         Self { child, _scratch: scratch }
     }
@@ -81,6 +86,31 @@ fn a_job_that_runs() {
     assert!(table.contains(&pid) && table.contains("/64.0M") && of_program.stderr.is_empty(), "{table}");
     let all = text(&top(&["--once", "--interval", "0.1"]).stdout);
     assert!(all.lines().any(|line| line.split_whitespace().next() == Some(&pid)), "{all}");
+}
+
+#[test]
+fn the_object_that_is_waited_for_is_named() {
+    let _machine = crate::util::shared_machine();
+    let job = Job::of(&compile("swept_and_kept.c"), &[]);
+    // From the second look on both are known.
+    let value = job.paged();
+    let objects = value["jobs"][0]["objects"].as_array().expect("a list");
+    let of = |function: &str| {
+        let is_it = |object: &&Value| object["name"].as_str().is_some_and(|name| name.starts_with(function));
+        objects.iter().find(is_it).unwrap_or_else(|| panic!("{function}: {value:#}"))
+    };
+    let (swept, kept) = (of("make_swept"), of("make_kept"));
+    assert!(swept["name"].as_str().is_some_and(|name| name.contains("swept_and_kept.c:")), "{swept:#}");
+    let number = |object: &Value, field: &str| object[field].as_f64().unwrap_or_else(|| panic!("{field}: {object:#}"));
+    let bytes = |object: &Value| number(object, "bytes") / f64::from(1 << 20);
+    assert!((160.0..161.0).contains(&bytes(swept)) && (4.0..5.0).contains(&bytes(kept)), "{value:#}");
+    // All misses are in the two, and no more of them can be near than near has.
+    let all = number(&value["jobs"][0]["rates"], "misses_per_s");
+    let (of_swept, of_kept) = (number(swept, "misses_per_s"), number(kept, "misses_per_s"));
+    assert!(of_swept > 0.0 && ((of_swept + of_kept) / all - 1.0).abs() < 0.1, "{value:#}");
+    assert!(number(swept, "wait_share") > 0.0 && (0.01..0.41).contains(&number(swept, "near_share")), "{value:#}");
+    let waits: Vec<f64> = objects.iter().map(|object| number(object, "wait_share")).collect();
+    assert!(waits.is_sorted_by(|a, b| a >= b), "{value:#}");
 }
 
 /// Others' tests may run jobs: what there is then is no concern of this one.

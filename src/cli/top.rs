@@ -37,6 +37,8 @@ Columns:
   GRAIN   most reads that threads waited for brought so much, or less
   BUSY%   time in which far had something to do (wide screens)
   DEPTH   reads and writes under way while it had (wide screens)
+  HEAT    of the selected job's large objects: share of the misses that were in
+          each. What is always near has none, however much it is used.
 A dash: nothing of the kind happened, or it cannot be known.
 
 Keys: q ends, arrows select a job, s sorts by the next column, r turns the

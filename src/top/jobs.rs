@@ -1,6 +1,7 @@
 //! All jobs of this machine that the caller may see, as they come and go.
 
 use crate::exit::refuse;
+use crate::top::inspection::Inspection;
 use crate::top::program::Program;
 use crate::top::watched::Watched;
 use nearfar_host::jobs::{Holder, holders};
@@ -22,6 +23,7 @@ pub struct Jobs {
     root: Root,
     views: HashMap<u64, View>,
     only: Option<u64>,
+    inspection: Inspection,
 }
 
 /// What `view` shows, without processes that have ended and are not buried yet: another may have their number.
@@ -34,7 +36,8 @@ fn read(view: &View) -> io::Result<Seen> {
 impl Jobs {
     /// Those that `root` shows.
     pub fn new(root: Root) -> Self {
-        Self { list: Vec::new(), unreadable: Vec::new(), root, views: HashMap::new(), only: None }
+        let (views, inspection) = (HashMap::new(), Inspection::default());
+        Self { list: Vec::new(), unreadable: Vec::new(), root, views, only: None, inspection }
     }
 
     /// Looks once.
@@ -82,7 +85,11 @@ impl Jobs {
         for job in self.list.iter_mut().filter(|job| job.ended_ns.is_none()) {
             let name = |pid: u32| self.root.text(&format!("/proc/{pid}/comm")).unwrap_or_default();
             job.names = job.seen.members.iter().map(|member| name(member.pid)).collect();
+            job.objects.iter_mut().for_each(|object| self.inspection.complete(&self.root, object));
         }
+        let lives =
+            |process| self.list.iter().flat_map(|job| &job.seen.members).any(|member| (member.pid, member.start) == process);
+        self.inspection.forget(lives);
         self.list.retain(|job| job.ended_ns.is_none_or(|ended| now_ns.saturating_sub(ended) < STAYS_NS));
     }
 

@@ -2,6 +2,7 @@
 
 use crate::run::run_file::Values;
 use crate::top::jobs::Jobs;
+use crate::top::objects::Hot;
 use crate::top::rates::{Paging, Rates};
 use crate::top::watched::Watched;
 use nearfar_core::policy::fetch_grain::Grain;
@@ -37,6 +38,7 @@ struct Job<'a> {
     rates: Option<&'a Rates>,
     counters: Values<'a>,
     processes: Vec<Process<'a>>,
+    objects: &'a [Hot],
 }
 
 #[derive(Serialize)]
@@ -75,6 +77,7 @@ impl<'a> From<&'a Watched> for Job<'a> {
             rates: job.rates.as_ref(),
             counters: Values(&job.seen.counters),
             processes: (0..job.members.len()).map(process).collect(),
+            objects: &job.objects,
         }
     }
 }
@@ -107,6 +110,7 @@ mod tests {
     fn value() -> Value {
         let mut jobs = Jobs::new(Root::captured("").expect("a capture"));
         jobs.list = vec![busy(1, "./stream")];
+        jobs.list[0].objects = vec![Hot { pid: 4711, bytes: 1 << 30, name: "solve (app.c:7)".into(), ..Hot::default() }];
         jobs.unreadable = vec![(9, "why".into())];
         serde_json::from_str(&document(&jobs, "n1", Duration::from_secs(1)).expect("JSON")).expect("JSON")
     }
@@ -123,6 +127,7 @@ mod tests {
         assert_eq!((&job["rates"]["hit_share"], &job["rates"]["grains_per_s"][1]), (&0.75.into(), &1234.0.into()));
         assert_eq!((&job["paging"], &job["grain"], &job["ended"]), (&"pager".into(), &"auto".into(), &false.into()));
         assert_eq!(job["counters"]["faults_demand"], 1234);
+        assert_eq!((&job["objects"][0]["name"], &job["objects"][0]["bytes"]), (&"solve (app.c:7)".into(), &(1 << 30).into()));
         assert_eq!(value["unreadable"][0]["pid"], 9);
     }
 
@@ -134,7 +139,7 @@ mod tests {
         let part = rest.split_once("\n## ").map_or(rest, |(part, _)| part);
         let value = value();
         let job = &value["jobs"][0];
-        for object in [&value, job, &job["rates"], &job["processes"][0], &value["unreadable"][0]] {
+        for object in [&value, job, &job["rates"], &job["processes"][0], &job["objects"][0], &value["unreadable"][0]] {
             for name in object.as_object().expect("an object").keys() {
                 assert!(part.contains(&format!("\"{name}\":")), "docs/reference/formats.md does not tell of {name}");
             }

@@ -4,6 +4,8 @@
 
 mod rates;
 mod program;
+mod objects;
+mod inspection;
 mod watched;
 mod jobs;
 mod figures;

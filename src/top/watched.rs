@@ -1,5 +1,6 @@
 //! A job that is watched: what it was last seen to be, the rates since, and their past.
 
+use crate::top::objects::{self, Hot};
 use crate::top::program::Program;
 use crate::top::rates::{Paging, Rates, Totals, of_process};
 use nearfar_core::tier::FarSpec;
@@ -28,6 +29,8 @@ pub struct Watched {
     pub members: Vec<Option<Rates>>,
     /// What each of them is called.
     pub names: Vec<String>,
+    /// Its large objects, those that were waited for most first.
+    pub objects: Vec<Hot>,
     /// The last looks, the latest at the end.
     pub history: VecDeque<Rates>,
     /// When it was found to have ended, ns.
@@ -40,8 +43,8 @@ impl Watched {
     /// A job that was seen for the first time, at `at_ns`; its command is this process, which started then.
     pub fn new(id: u64, (command, command_start): (u32, u64), program: Program, seen: Seen, at_ns: u64) -> Self {
         let (totals, members) = (Totals::from(&seen.counters), vec![None; seen.members.len()]);
-        let (names, history, ended_ns) = (Vec::new(), VecDeque::new(), None);
-        Self { id, command, command_start, program, seen, rates: None, members, names, history, ended_ns, totals, at_ns }
+        let (names, objects, history, ended_ns) = (Vec::new(), Vec::new(), VecDeque::new(), None);
+        Self { id, command, command_start, program, seen, rates: None, members, names, objects, history, ended_ns, totals, at_ns }
     }
 
     /// It has been seen again.
@@ -54,6 +57,7 @@ impl Watched {
             Some(Rates::of(&of_process(&before.counters, &member.counters), seconds, paging))
         };
         self.members = seen.members.iter().map(of_member).collect();
+        self.objects = objects::between(&self.seen, &seen, seconds);
         if self.history.len() == HISTORY {
             self.history.pop_front();
         }
@@ -119,7 +123,7 @@ pub mod tests {
     pub fn member(pid: u32, counters: &[(Counter, u64)]) -> Member {
         let mut snapshot = Snapshot::default();
         counters.iter().for_each(|&(counter, value)| snapshot.set(counter, value));
-        Member { pid, start: 1, near_used_bytes: 799 << 20, counters: snapshot }
+        Member { pid, start: 1, near_used_bytes: 799 << 20, counters: snapshot, objects: Vec::new() }
     }
 
     /// A job of these processes with a budget of 800 MiB.

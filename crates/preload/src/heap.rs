@@ -84,17 +84,17 @@ impl Managed {
     }
 
     #[cold]
-    fn large(&self, size: usize, align: usize) -> (*mut c_void, bool) {
-        match self.with(|memory| memory.alloc(size.max(1), align)) {
+    fn large(&self, size: usize, align: usize, caller: usize) -> (*mut c_void, bool) {
+        match self.with(|memory| memory.alloc(size.max(1), align, caller)) {
             Some((addr, zeroed)) => (addr as *mut c_void, zeroed),
             None => (no_memory(), false),
         }
     }
 
     #[inline]
-    fn malloc(&self, size: usize) -> *mut c_void {
+    fn malloc(&self, size: usize, caller: usize) -> *mut c_void {
         if size >= self.min_size {
-            if size > LARGEST { no_memory() } else { self.large(size, PAGE).0 }
+            if size > LARGEST { no_memory() } else { self.large(size, PAGE, caller).0 }
         } else if self.heap_all {
             or_no_memory(small_heap::malloc(size))
         } else {
@@ -103,12 +103,12 @@ impl Managed {
     }
 
     /// `align` is a power of two.
-    fn aligned(&self, align: usize, size: usize) -> *mut c_void {
+    fn aligned(&self, align: usize, size: usize, caller: usize) -> *mut c_void {
         if size > LARGEST || align > LARGEST {
             return no_memory();
         }
         if size >= self.min_size || align > LARGEST_SMALL_ALIGN {
-            self.large(size, align.max(PAGE)).0
+            self.large(size, align.max(PAGE), caller).0
         } else if self.heap_all {
             or_no_memory(small_heap::memalign(align, size))
         } else {
@@ -162,13 +162,13 @@ impl Managed {
 
     /// # Safety
     /// `block` is a live block; unless the result is null it is not used afterwards. `size` is not 0.
-    unsafe fn realloc(&self, block: *mut c_void, size: usize) -> *mut c_void {
+    unsafe fn realloc(&self, block: *mut c_void, size: usize, caller: usize) -> *mut c_void {
         let owner = self.owner(block);
         match owner {
             // An arena block grows and shrinks without copying; it goes back to the small heap only when it has become
             // much smaller, so that a size wavering around the limit does not copy each time.
             Owner::Arena if size >= self.min_size / 2 => {
-                return match self.with(|memory| memory.resize(block.addr(), size)) {
+                return match self.with(|memory| memory.resize(block.addr(), size, caller)) {
                     Some(addr) => addr as *mut c_void,
                     None => no_memory(),
                 };
@@ -179,7 +179,7 @@ impl Managed {
             Owner::Libc if size < self.min_size => return unsafe { libc_heap::realloc(block, size) },
             _ => {}
         }
-        let new = self.malloc(size);
+        let new = self.malloc(size, caller);
         // SAFETY: passed on to the caller: a live block, which it gives up, and a new one.
         unsafe { moved(block, self.usable_size(&owner, block), new, size, |block| self.free(&owner, block)) }
     }
@@ -222,7 +222,7 @@ pub fn malloc(size: usize, caller: usize) -> *mut c_void {
 pub fn elsewhere(size: usize, caller: usize) -> *mut c_void {
     match managed_heap() {
         Some(managed) if is_library(managed, size, caller) => count_library(libc_heap::malloc(size), true),
-        Some(managed) => managed.malloc(size),
+        Some(managed) => managed.malloc(size, caller),
         None => recorded::begun(libc_heap::malloc(size), size, caller),
     }
 }
@@ -250,7 +250,7 @@ pub fn elsewhere_zeroed(count: usize, size: usize, caller: usize) -> *mut c_void
     }
     let Some(bytes) = count.checked_mul(size).filter(|&bytes| bytes <= LARGEST) else { return no_memory() };
     if bytes >= managed.min_size {
-        let (block, zeroed) = managed.large(bytes, PAGE);
+        let (block, zeroed) = managed.large(bytes, PAGE, caller);
         if !block.is_null() && !zeroed {
             // SAFETY: a fresh block of at least so many bytes.
             unsafe { block.cast::<u8>().write_bytes(0, bytes) };
@@ -360,7 +360,7 @@ pub unsafe fn realloc(block: *mut c_void, size: usize, caller: usize) -> *mut c_
         };
     }
     // SAFETY: passed on to the caller.
-    unsafe { managed.realloc(block, size) }
+    unsafe { managed.realloc(block, size, caller) }
 }
 
 /// reallocarray(3).
@@ -390,7 +390,7 @@ pub fn memalign(align: usize, size: usize, caller: usize) -> *mut c_void {
 pub fn elsewhere_aligned(align: usize, size: usize, caller: usize) -> *mut c_void {
     let Some(managed) = managed_heap() else { return recorded::begun(libc_heap::memalign(align, size), size, caller) };
     match align.checked_next_power_of_two() {
-        Some(align) => managed.aligned(align, size),
+        Some(align) => managed.aligned(align, size, caller),
         None => {
             errno::set(Errno::EINVAL);
             null_mut()

@@ -59,6 +59,11 @@ impl FileNames {
         Self { spaces, ..Self::default() }
     }
 
+    /// For one process that runs, number 0.
+    pub fn of_modules(modules: Vec<Module>) -> Self {
+        Self { spaces: vec![Space { modules, ..Space::default() }], ..Self::default() }
+    }
+
     /// Files that could not be used, for people.
     pub fn problems(&self) -> Vec<String> {
         let images = self.images.borrow();

@@ -5,9 +5,11 @@
 //! by whoever next finds it dead. The segment is reached by path (`/proc/PID/fd/N` of the command), so that programs that
 //! close all descriptors keep it. Nothing here allocates.
 
+pub mod objects;
 pub mod view;
 
 use crate::health::{Health, Stalled};
+use crate::job::objects::Objects;
 use crate::ledger::{ACCOUNTS, Account, Accounts, Ledger};
 use nearfar_core::faults::Faults;
 use nearfar_core::placement::Placement;
@@ -162,6 +164,7 @@ pub struct Slot {
     account: Account,
     health: Health,
     counters: [AtomicU64; COUNTER_COUNT],
+    objects: Objects,
 }
 
 impl Accounts for [Slot] {
@@ -194,6 +197,11 @@ impl Slot {
     /// What this process tells of its pager.
     pub fn health(&self) -> &Health {
         &self.health
+    }
+
+    /// The large objects of this process.
+    pub fn objects(&self) -> &Objects {
+        &self.objects
     }
 
     /// Pages of near that this process has charged.
@@ -275,6 +283,7 @@ impl Job {
         })?;
         let slot = self.slots().get(index)?;
         slot.health.rest();
+        slot.objects.clear();
         Some(slot)
     }
 

@@ -43,7 +43,7 @@ fn verify(addr: usize, len: usize, thread: usize, round: usize) {
 }
 
 fn churn(memory: Memory, thread: usize) {
-    let (mut block, zeroed) = memory.alloc(EACH, PAGE).expect("address space");
+    let (mut block, zeroed) = memory.alloc(EACH, PAGE, 0).expect("address space");
     // SAFETY: a block of our own.
     assert!(!zeroed || words(EACH).all(|index| unsafe { word(block, index).read() } == 0), "fresh memory is not zero");
     for round in 0..ROUNDS {
@@ -64,9 +64,9 @@ fn churn(memory: Memory, thread: usize) {
         }
         verify(block, EACH, thread, round);
         // Longer and back again: the content follows.
-        block = memory.resize(block, EACH + (2 << 20)).expect("address space");
+        block = memory.resize(block, EACH + (2 << 20), 0).expect("address space");
         verify(block, EACH, thread, round);
-        block = memory.resize(block, EACH).expect("shrinks in place");
+        block = memory.resize(block, EACH, 0).expect("shrinks in place");
     }
     verify(block, EACH, thread, ROUNDS - 1);
     assert!(memory.free(block));

@@ -14,6 +14,11 @@ const LABEL: usize = NAME + 11;
 /// A process, and what it did.
 const MEMBER: &str = "    PID   NEAR  HIT%  MISS/s  IN MB/s  OUT MB/s  WAIT%  PROCESS";
 
+/// A large object, and how often it was waited for.
+const OBJECT: &str = "    SIZE  NEAR%  MISS/s  WAIT%  HEAT      OBJECT, BY WHO ALLOCATED IT";
+/// Letters of a bar of heat, and those before it.
+const HEAT: (usize, usize) = (8, 32);
+
 /// A line and whether it is drawn in the colour of charts behind its label.
 pub struct Row {
     /// The text.
@@ -43,8 +48,14 @@ pub fn rows(job: &Watched, width: usize, height: usize) -> Vec<Row> {
     rows.extend(grain(job).map(Row::from));
     rows.push(so_far(job).into());
     rows.extend(note(job).map(Row::from));
+    let several = job.members.len() > 1;
     let left = height.saturating_sub(rows.len() + 1);
-    if job.members.len() > 1 && left > 0 {
+    if !job.objects.is_empty() && left > usize::from(several) {
+        rows.push(OBJECT.to_owned().into());
+        rows.extend(objects(job, if several { left / 2 } else { left }));
+    }
+    let left = height.saturating_sub(rows.len() + 1);
+    if several && left > 0 {
         rows.push(MEMBER.to_owned().into());
         rows.extend(members(job, left).into_iter().map(Row::from));
     }
@@ -133,6 +144,28 @@ fn note(job: &Watched) -> Option<String> {
     Some(format!("{:<NAME$}{why}", "note"))
 }
 
+/// The large objects, those that were waited for most first. Heat is the share of all misses.
+fn objects(job: &Watched, most: usize) -> Vec<Row> {
+    let all = job.rates.as_ref().and_then(|rates| rates.misses_per_s).unwrap_or(0.0);
+    job.objects
+        .iter()
+        .take(most)
+        .map(|object| {
+            let heat = bar(if all > 0.0 { object.misses_per_s / all } else { 0.0 }, HEAT.0);
+            let whose = if job.members.len() > 1 { format!(" of {}", object.pid) } else { String::new() };
+            let text = format!(
+                "{:>8} {:>6} {:>7} {:>6}  {heat}  {}{whose}",
+                bytes(object.bytes),
+                or_dash(object.near_share, percent),
+                count(object.misses_per_s),
+                percent(object.wait_share),
+                object.name,
+            );
+            Row { text, chart_from: Some(HEAT.1) }
+        })
+        .collect()
+}
+
 /// The processes, those that wait most first.
 fn members(job: &Watched, most: usize) -> Vec<String> {
     let wait = |at: usize| job.members[at].as_ref().and_then(|rates| rates.wait_share).unwrap_or(-1.0);
@@ -165,6 +198,7 @@ fn member(job: &Watched, at: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::top::objects::Hot;
     use crate::top::watched::tests::{busy, member, seen};
 
     fn text(job: &Watched, width: usize, height: usize) -> String {
@@ -189,6 +223,31 @@ mod tests {
         assert!(!text.contains('…') && text.lines().all(|line| line.chars().count() <= 78), "{text}");
         assert_eq!(title(&job, 0, 78), " 4711: ./stream --size 4G ");
         assert_eq!(rows(&job, 78, 3).len(), 3);
+    }
+
+    #[test]
+    fn hot_objects() {
+        let mut job = busy(1, "./stream");
+        let hot = |misses_per_s: f64, name: &str| Hot {
+            pid: 4711,
+            bytes: 2 << 30,
+            near_share: Some(0.25),
+            misses_per_s,
+            wait_share: misses_per_s / 1000.0,
+            name: name.into(),
+            ..Hot::default()
+        };
+        job.objects = vec![hot(617.0, "solve (app.c:7)"), hot(0.0, "static arrays of app")];
+        let text = self::text(&job, 78, 18);
+        for part in [OBJECT, "    2.0G   25.0     617   61.7  ████░░░░  solve (app.c:7)", "░░░░░░░░  static arrays of app"]
+        {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+        assert!(self::text(&job, 78, 10).lines().all(|line| !line.contains("SIZE")), "no room for one");
+        job.seen.members.push(member(12, &[]));
+        job.members.push(None);
+        let text = self::text(&job, 78, 18);
+        assert!(text.contains("solve (app.c:7) of 4711") && text.contains(MEMBER), "{text}");
     }
 
     #[test]

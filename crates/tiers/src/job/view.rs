@@ -4,6 +4,7 @@
 //! written anything there and may cut it short at any time. Nothing of the job is changed. What is past is read before the slots of
 //! the processes: one that is buried in between is in neither, so sums can be too low for a moment, and never too high.
 
+use super::objects::{Object, Objects};
 use super::{Header, MAGIC, PATH_BYTES, Settings, Slot};
 use crate::ledger::{Account, Ledger};
 use nearfar_core::addr::PAGE;
@@ -63,6 +64,8 @@ pub struct Member {
     pub near_used_bytes: u64,
     /// Its counters.
     pub counters: Snapshot,
+    /// Its large objects.
+    pub objects: Vec<Object>,
 }
 
 fn word(bytes: &[u8], at: usize) -> u64 {
@@ -174,7 +177,8 @@ impl View {
             seen.counters.combine(&counters, true);
             // After an exec a process may have two slots for a moment.
             seen.members.retain(|other| other.pid != pid);
-            seen.members.push(Member { pid, start, near_used_bytes: pages * PAGE as u64, counters });
+            let objects = Objects::in_bytes(&slot[offset_of!(Slot, objects)..][..size_of::<Objects>()]);
+            seen.members.push(Member { pid, start, near_used_bytes: pages * PAGE as u64, counters, objects });
         }
         seen.members.sort_by_key(|member| (member.start, member.pid));
         Ok(seen)
@@ -185,6 +189,7 @@ impl View {
 mod tests {
     use super::*;
     use crate::job::Job;
+    use nearfar_core::addr::Extent;
     use nearfar_core::stats::Counter;
     use std::path::PathBuf;
 
@@ -203,6 +208,7 @@ mod tests {
         assert!(job.try_charge(slot, 90));
         slot.add(Counter::FaultsDemand, 3);
         slot.set(Counter::FarUsed, 5);
+        slot.objects().begin(Extent::new(1 << 30, 1 << 20), 77);
         let seen = view.read().expect("read");
         assert_eq!((seen.near_bytes, seen.near_used_bytes, seen.far_dir.as_str()), (100 * 4096, 90 * 4096, "/var/tmp"));
         assert_eq!((seen.grain_pages, seen.emulated, seen.kernel_paging), (16, Some((7, 0)), false));
@@ -210,6 +216,7 @@ mod tests {
         let [member] = seen.members.as_slice() else { panic!("one process: {seen:?}") };
         assert_eq!((member.pid, member.near_used_bytes), (std::process::id(), 90 * 4096));
         assert_eq!((seen.counters.get(Counter::FaultsDemand), seen.counters.get(Counter::FarUsed)), (3, 5));
+        assert_eq!(member.objects, [Object { start: 1 << 30, bytes: 1 << 20, site: 77, ..Object::default() }]);
         job.bury_own_past();
         let seen = view.read().expect("read");
         assert_eq!((seen.members.len(), seen.counters.get(Counter::FaultsDemand), seen.near_used_bytes), (0, 3, 0));

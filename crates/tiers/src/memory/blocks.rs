@@ -13,14 +13,17 @@ const BLOCK_ATTR: Attr = Attr { prot: RW, arena: true, committed: true };
 
 impl Memory {
     /// A block of at least `size` bytes aligned to `align` (a power of two), and whether it reads as zeros. `None`: no memory.
-    pub fn alloc(&self, size: usize, align: usize) -> Option<(usize, bool)> {
+    /// The call that allocates it returns to `site`.
+    pub fn alloc(&self, size: usize, align: usize, site: usize) -> Option<(usize, bool)> {
         self.hold_back();
         let mut inner = self.enter();
-        if let Some(range) = inner.arena.take_cached(size, align) {
-            return Some((range.start, false));
-        }
-        let range = self.new_block(&mut inner, size, (size, align), 0)?;
-        Some((range.start, true))
+        let cached = inner.arena.take_cached(size, align);
+        let range = match cached {
+            Some(range) => range,
+            None => self.new_block(&mut inner, size, (size, align), 0)?,
+        };
+        inner.slot.objects().begin(range, site);
+        Some((range.start, cached.is_none()))
     }
 
     /// A block of fresh memory where `room.0` bytes are free, aligned to `room.1`, for the content of `moving` bytes that are free then.
@@ -72,6 +75,7 @@ impl Memory {
     pub fn free(&self, addr: usize) -> bool {
         let mut inner = self.enter();
         let Some(range) = inner.arena.block(addr) else { return false };
+        inner.slot.objects().end(range);
         if inner.regions().uniform(range) != Some(BLOCK_ATTR) {
             // The program has put something else in it: nobody else gets that.
             inner.arena.forget_block(addr);
@@ -90,12 +94,14 @@ impl Memory {
     }
 
     /// Resizes the block at `addr` in place or by moving its pages (no copying); `None`: no memory, the block is unchanged.
-    pub fn resize(&self, addr: usize, size: usize) -> Option<usize> {
+    /// The call that does it returns to `site`.
+    pub fn resize(&self, addr: usize, size: usize, site: usize) -> Option<usize> {
         let (old, new) = {
             let mut inner = self.enter();
             let old = inner.arena.block(addr)?;
             if size <= old.len() {
                 if let Some(tail) = inner.arena.shrink_block(addr, size) {
+                    inner.slot.objects().resized(old, Extent { end: tail.start, ..old }, site);
                     Self::close_block(&mut inner, tail);
                 }
                 return Some(addr);
@@ -104,6 +110,7 @@ impl Memory {
                 let tail = Extent { start: old.end, end: grown.end };
                 let opened = self.open_block(&mut inner, tail, Claim::of(tail.len()));
                 if opened.is_ok() {
+                    inner.slot.objects().resized(old, grown, site);
                     return Some(addr);
                 }
                 if let Some(tail) = inner.arena.shrink_block(addr, old.len())
@@ -120,12 +127,13 @@ impl Memory {
             (old, self.new_block(&mut inner, size, (ahead, BLOCK), old.len())?)
         };
         self.transfer(old, new.start, old.len());
-        self.free_moved(old);
+        self.free_moved(old, new, site);
         Some(new.start)
     }
 
-    fn free_moved(&self, old: Extent) {
+    fn free_moved(&self, old: Extent, new: Extent, site: usize) {
         let mut inner = self.enter();
+        inner.slot.objects().resized(old, new, site);
         let ended = inner.arena.end_block(old.start);
         for range in ended {
             Self::close_block(&mut inner, range);

@@ -342,7 +342,11 @@ impl Inner {
             Some(slot) => slot,
             None => crate::pager::stop("too many processes under one nearfar run (1024); start fewer, or several runs"),
         };
-        self.slot = slot;
+        let (parent, own) = (std::mem::replace(&mut self.slot, slot), self.arena.blocks());
+        // The parent goes on while this is read: what it has allocated since is not here.
+        slot.objects().inherit(parent.objects(), |range| {
+            !own.contains(range.start) || self.arena.block(range.start).is_some_and(|block| block == range)
+        });
         self.charge_inherited();
         let before = self.forking_thread;
         self.loans().after_fork(before);

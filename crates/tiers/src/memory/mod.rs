@@ -140,6 +140,7 @@ impl Memory {
             let attr = crate::region::Attr { prot: nearfar_sys::map::RW, arena: false, committed: true };
             let range = Extent::new(addr, len);
             self.manage(&mut inner, range, attr);
+            inner.slot.objects().begin(range, addr);
             // Whoever ran before us may have used it.
             if let Some(pager) = &mut inner.pager {
                 pager.take_in_present(range);

@@ -190,6 +190,7 @@ impl Pager {
             Some(id) => {
                 self.hold(id).wanted = true;
                 self.count(Counter::FaultsDemand, 1);
+                self.slot.objects().missed(fault.addr);
                 self.wish(fetch.ahead);
                 self.show_ahead(fetch.show);
             }
@@ -205,6 +206,7 @@ impl Pager {
                 self.hold(id).wanted = true;
                 self.waits_for_far(fault.addr);
                 self.count(Counter::FaultsLate, 1);
+                self.slot.objects().missed(fault.addr);
                 if prefetch && first_time {
                     let fetch = self.decide(fault, Found::Late, now);
                     self.wish(fetch.ahead);
@@ -257,12 +259,16 @@ impl Pager {
             return;
         }
         let now = now_ns();
-        let (mut stall, mut far) = (0, 0);
+        let (mut stall, mut far, slot) = (0, 0, self.slot);
         self.waits.retain(|wait| {
             let inside = range.contains(wait.addr);
             if inside {
-                stall += now - wait.since_ns;
-                far += if wait.far { now - wait.since_ns } else { 0 };
+                let waited = now - wait.since_ns;
+                stall += waited;
+                if wait.far {
+                    far += waited;
+                    slot.objects().waited(wait.addr, waited);
+                }
             }
             !inside
         });
