@@ -74,12 +74,13 @@ docs: build
 # Works in the README's table and picture: eight kinds of access.
 SHOWN := triad,poly-1024,gemm-tiled,lu-tiled,fft,md,cholesky,random
 
-# The table and the picture in docs/results, from the suite there.
+# The table, the picture and the page in docs/results, from the suite there.
 figures: build
 	for file in README.md docs/results/README.md; do \
 	    grep -q '^<!-- figures -->$$' $$file && grep -q '^<!-- end of figures -->$$' $$file || { echo "$$file lacks the marks of the figures" >&2; exit 1; }; done
 	$(NEARFAR) bench suite --figures docs/results/suite.json >target/figures-results.md
 	$(NEARFAR) bench suite --figures docs/results/suite.json --only $(SHOWN) --ratios 2 --svg docs/results/suite.svg >target/figures-readme.md
+	$(NEARFAR) report docs/results/suite.json -o docs/results/suite.html
 	sed -i -e '/^<!-- figures -->$$/,/^<!-- end of figures -->$$/{//!d}' -e '/^<!-- figures -->$$/r target/figures-results.md' docs/results/README.md
 	sed -i -e '/^<!-- figures -->$$/,/^<!-- end of figures -->$$/{//!d}' -e '/^<!-- figures -->$$/r target/figures-readme.md' README.md
 

@@ -293,7 +293,7 @@ fn predictions_are_verified_by_routine() {
     println!("seconds measured, far and near: sum {} {}, think {} {}", moved.1, at_once.1, computed.1, beside.1);
     // All near, the arrays take a tenth of a second: on a busy machine no sample may fall into it.
     assert!(moved.1 > 0.0 && beside.1 > 0.0 && computed.1 > 0.0, "{text}");
-    assert!(moved.1 * beside.1 > 1.5 * computed.1 * at_once.1, "{text}");
+    assert!(moved.1 * beside.1 > 1.5 * computed.1 * at_once.1.max(0.01), "{text}");
     assert!(text.contains("by routine: seconds predicted and measured, error") && text.contains(". other"), "{text}");
     nearfar(&["report", "v.json", "-o", "v.html"]);
     let page = fs::read_to_string(scratch.work().join("v.html")).expect("a page");

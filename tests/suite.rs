@@ -100,6 +100,38 @@ fn without_a_name_results_and_page_get_a_directory() {
 }
 
 #[test]
+fn modes_stand_beside_all_near() {
+    let _machine = crate::util::machine();
+    let scratch = Scratch::new();
+    let mut command = Command::new(nearfar_bin());
+    command.args(["bench", "modes", "--only", "md", "--data", "72M", "--runs", "1", "--seconds", "1", "--json", "modes.json"]);
+    let (output, text) = ended(command.current_dir(&scratch.0).stdin(Stdio::null()));
+    assert!(output.status.success() && text.contains("speed as a share of that with all data near"), "{text}");
+    let file = saved(&scratch.0.join("modes.json"));
+    let points = file["works"][0]["points"].as_array().expect("points");
+    let systems: Vec<&str> = points.iter().filter_map(|point| point["system"].as_str()).collect();
+    let modes = ["dram", "all_far", "cache", "flat_in_order", "flat_by_plan", "hybrid25", "hybrid50", "hybrid75"];
+    assert_eq!(systems, modes, "{text}");
+    for point in points {
+        let run = &point["runs"][0];
+        let reasons = ["no object worth its place near", "more --data is needed"];
+        if point["obstacle"].as_str().is_some_and(|why| reasons.iter().any(|reason| why.contains(reason))) {
+            assert!(point["system"].as_str().is_some_and(|system| system.starts_with("hybrid")), "{point}");
+            continue;
+        }
+        assert!(point["obstacle"].is_null() && run["failed"].is_null() && run["seconds"].as_f64() > Some(0.0), "{point}");
+        let checksum = &run["checksum"];
+        assert!(run["stopped"] == true || *checksum == points[0]["runs"][0]["checksum"], "the same data in each mode: {point}");
+    }
+    // What was planned by can be looked at.
+    let plans = crate::util::names_in(&scratch.0).into_iter().find(|name| name.starts_with("modes.plans-")).expect("a directory");
+    let kept = crate::util::names_in(&scratch.0.join(plans));
+    assert!(kept.iter().any(|name| name.ends_with(".nfprof")), "{kept:?}");
+    let page = std::fs::read_to_string(scratch.0.join("modes.html")).expect("a page");
+    assert!(page.starts_with("<!DOCTYPE html>"));
+}
+
+#[test]
 fn what_cannot_be_is_refused_and_nothing_is_left() {
     let scratch = Scratch::new();
     let path = scratch.0.join("other.json");
@@ -129,6 +161,18 @@ fn what_cannot_be_is_refused_and_nothing_is_left() {
     ] {
         let mut command = Command::new(nearfar_bin());
         command.args(["bench", "suite"]).args(arguments).current_dir(&scratch.0).stdin(Stdio::null());
+        let (output, text) = ended(&mut command);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
+        assert!(text.contains(told), "{arguments:?}: {text}");
+    }
+    for (arguments, told) in [
+        (&["--near-node", "node:0"][..], "--far-node"),
+        (&["--near-node", "node:0", "--far-node", "node:0"], "name two memories"),
+        (&["--near-node", "node:0", "--far-node", "node:63"], "--far-node"),
+        (&["--near-node", "400M", "--far-node", "node:0"], "--near-node"),
+    ] {
+        let mut command = Command::new(nearfar_bin());
+        command.args(["bench", "modes"]).args(arguments).current_dir(&scratch.0).stdin(Stdio::null());
         let (output, text) = ended(&mut command);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
         assert!(text.contains(told), "{arguments:?}: {text}");

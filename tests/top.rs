@@ -91,26 +91,30 @@ fn a_job_that_runs() {
 #[test]
 fn the_object_that_is_waited_for_is_named() {
     let _machine = crate::util::shared_machine();
-    let job = Job::of(&compile("swept_and_kept.c"), &[]);
-    // From the second look on both are known.
-    let value = job.paged();
-    let objects = value["jobs"][0]["objects"].as_array().expect("a list");
-    let of = |function: &str| {
-        let is_it = |object: &&Value| object["name"].as_str().is_some_and(|name| name.starts_with(function));
-        objects.iter().find(is_it).unwrap_or_else(|| panic!("{function}: {value:#}"))
+    let job = Job::of(&compile("swept_and_left.c"), &[]);
+    let find = |value: &Value, function: &str| {
+        let objects = value["jobs"][0]["objects"].as_array().expect("a list");
+        objects.iter().find(|object| object["name"].as_str().is_some_and(|name| name.starts_with(function))).cloned()
     };
-    let (swept, kept) = (of("make_swept"), of("make_kept"));
-    assert!(swept["name"].as_str().is_some_and(|name| name.contains("swept_and_kept.c:")), "{swept:#}");
+    let begin = Instant::now();
+    let (value, swept, left) = loop {
+        let value = job.paged();
+        // It may be seen while it still makes the first.
+        if let (Some(swept), Some(left)) = (find(&value, "make_swept"), find(&value, "make_left")) {
+            break (value, swept, left);
+        }
+        assert!(begin.elapsed() < Duration::from_secs(50), "{value:#}");
+    };
+    assert!(swept["name"].as_str().is_some_and(|name| name.contains("swept_and_left.c:")), "{swept:#}");
     let number = |object: &Value, field: &str| object[field].as_f64().unwrap_or_else(|| panic!("{field}: {object:#}"));
     let bytes = |object: &Value| number(object, "bytes") / f64::from(1 << 20);
-    assert!((160.0..161.0).contains(&bytes(swept)) && (4.0..5.0).contains(&bytes(kept)), "{value:#}");
-    // All misses are in the two, and no more of them can be near than near has.
+    assert!((160.0..161.0).contains(&bytes(&swept)) && (8.0..9.0).contains(&bytes(&left)), "{value:#}");
     let all = number(&value["jobs"][0]["rates"], "misses_per_s");
-    let (of_swept, of_kept) = (number(swept, "misses_per_s"), number(kept, "misses_per_s"));
-    assert!(of_swept > 0.0 && ((of_swept + of_kept) / all - 1.0).abs() < 0.1, "{value:#}");
-    assert!(number(swept, "wait_share") > 0.0 && (0.01..0.41).contains(&number(swept, "near_share")), "{value:#}");
-    let waits: Vec<f64> = objects.iter().map(|object| number(object, "wait_share")).collect();
-    assert!(waits.is_sorted_by(|a, b| a >= b), "{value:#}");
+    assert!(number(&swept, "misses_per_s") > 0.9 * all && number(&swept, "wait_share") > 0.0, "{value:#}");
+    assert_eq!((number(&left, "misses_per_s"), number(&left, "wait_share")), (0.0, 0.0), "{value:#}");
+    // A look at its pages takes a moment, in which what is near changes.
+    assert!((0.01..0.6).contains(&number(&swept, "near_share")), "{value:#}");
+    assert_eq!(value["jobs"][0]["objects"][0], swept, "what is waited for comes first");
 }
 
 /// Others' tests may run jobs: what there is then is no concern of this one.

@@ -37,8 +37,11 @@ Columns:
   GRAIN   most reads that threads waited for brought so much, or less
   BUSY%   time in which far had something to do (wide screens)
   DEPTH   reads and writes under way while it had (wide screens)
-  HEAT    of the selected job's large objects: share of the misses that were in
-          each. What is always near has none, however much it is used.
+Below stand the large objects of the selected job, from 1 MiB on:
+  NEAR%   share of its pages in the program's view; not those that were never
+          touched, nor those that nearfar has near but out of view
+  HEAT    its share of the job's misses; what is always near has none, however
+          much it is used
 A dash: nothing of the kind happened, or it cannot be known.
 
 Keys: q ends, arrows select a job, s sorts by the next column, r turns the

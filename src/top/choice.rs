@@ -46,6 +46,12 @@ impl Choice {
         ordered.iter().position(|job| Some(job.id) == self.selected).unwrap_or(0)
     }
 
+    /// The number of that job.
+    pub fn selected(&self, jobs: &[Watched]) -> Option<u64> {
+        let ordered = self.ordered(jobs);
+        ordered.get(self.place(&ordered)).map(|job| job.id)
+    }
+
     /// Somebody pressed `key` before these jobs.
     pub fn press(&mut self, key: Key, jobs: &[Watched]) -> Wish {
         let ordered = self.ordered(jobs);

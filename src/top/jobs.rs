@@ -85,12 +85,18 @@ impl Jobs {
         for job in self.list.iter_mut().filter(|job| job.ended_ns.is_none()) {
             let name = |pid: u32| self.root.text(&format!("/proc/{pid}/comm")).unwrap_or_default();
             job.names = job.seen.members.iter().map(|member| name(member.pid)).collect();
-            job.objects.iter_mut().for_each(|object| self.inspection.complete(&self.root, object));
         }
         let lives =
             |process| self.list.iter().flat_map(|job| &job.seen.members).any(|member| (member.pid, member.start) == process);
         self.inspection.forget(lives);
         self.list.retain(|job| job.ended_ns.is_none_or(|ended| now_ns.saturating_sub(ended) < STAYS_NS));
+    }
+
+    /// Finds out what can be known of the objects of job `id`, unless that was done since the last look.
+    pub fn inspect(&mut self, id: u64) {
+        let objects = self.list.iter_mut().filter(|job| job.id == id).flat_map(|job| &mut job.objects);
+        let unknown = objects.filter(|object| object.name.is_none());
+        unknown.for_each(|object| self.inspection.complete(&self.root, object));
     }
 
     /// From now on only the job of process `pid`.

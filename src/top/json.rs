@@ -2,7 +2,7 @@
 
 use crate::run::run_file::Values;
 use crate::top::jobs::Jobs;
-use crate::top::objects::Hot;
+use crate::top::objects::ObjectRates;
 use crate::top::rates::{Paging, Rates};
 use crate::top::watched::Watched;
 use nearfar_core::policy::fetch_grain::Grain;
@@ -38,7 +38,7 @@ struct Job<'a> {
     rates: Option<&'a Rates>,
     counters: Values<'a>,
     processes: Vec<Process<'a>>,
-    objects: &'a [Hot],
+    objects: &'a [ObjectRates],
 }
 
 #[derive(Serialize)]
@@ -110,7 +110,8 @@ mod tests {
     fn value() -> Value {
         let mut jobs = Jobs::new(Root::captured("").expect("a capture"));
         jobs.list = vec![busy(1, "./stream")];
-        jobs.list[0].objects = vec![Hot { pid: 4711, bytes: 1 << 30, name: "solve (app.c:7)".into(), ..Hot::default() }];
+        jobs.list[0].objects =
+            vec![ObjectRates { pid: 4711, bytes: 1 << 30, name: Some("solve (app.c:7)".into()), ..ObjectRates::default() }];
         jobs.unreadable = vec![(9, "why".into())];
         serde_json::from_str(&document(&jobs, "n1", Duration::from_secs(1)).expect("JSON")).expect("JSON")
     }

@@ -32,6 +32,9 @@ pub fn show(mut jobs: Jobs, interval: Duration) -> anyhow::Result<ExitCode> {
         if !choice.paused {
             shown_ns = now_ns();
         }
+        if let Some(id) = choice.selected(&jobs.list) {
+            jobs.inspect(id);
+        }
         let drawn = screen.draw(|frame| draw(frame, &jobs, &choice, Look { colour, interval, now_ns: shown_ns }));
         let left = interval.saturating_sub(Duration::from_nanos(now_ns().saturating_sub(last)));
         let wait = if choice.paused { REDRAW } else { left.min(REDRAW) };

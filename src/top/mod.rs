@@ -42,6 +42,7 @@ pub fn run(args: TopArgs) -> anyhow::Result<ExitCode> {
     std::thread::sleep(args.interval);
     jobs.look(now_ns());
     let text = if args.json {
+        jobs.list.iter().map(|job| job.id).collect::<Vec<_>>().into_iter().for_each(|id| jobs.inspect(id));
         let host = Root::this().text("/proc/sys/kernel/hostname").unwrap_or_else(|| "localhost".to_owned());
         json::document(&jobs, &host, args.interval)?
     } else {

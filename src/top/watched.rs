@@ -1,6 +1,6 @@
 //! A job that is watched: what it was last seen to be, the rates since, and their past.
 
-use crate::top::objects::{self, Hot};
+use crate::top::objects::{self, ObjectRates};
 use crate::top::program::Program;
 use crate::top::rates::{Paging, Rates, Totals, of_process};
 use nearfar_core::tier::FarSpec;
@@ -30,7 +30,7 @@ pub struct Watched {
     /// What each of them is called.
     pub names: Vec<String>,
     /// Its large objects, those that were waited for most first.
-    pub objects: Vec<Hot>,
+    pub objects: Vec<ObjectRates>,
     /// The last looks, the latest at the end.
     pub history: VecDeque<Rates>,
     /// When it was found to have ended, ns.
@@ -57,7 +57,7 @@ impl Watched {
             Some(Rates::of(&of_process(&before.counters, &member.counters), seconds, paging))
         };
         self.members = seen.members.iter().map(of_member).collect();
-        self.objects = objects::between(&self.seen, &seen, seconds);
+        self.objects = objects::between(&self.seen, &seen, seconds, paging);
         if self.history.len() == HISTORY {
             self.history.pop_front();
         }

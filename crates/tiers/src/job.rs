@@ -283,7 +283,6 @@ impl Job {
         })?;
         let slot = self.slots().get(index)?;
         slot.health.rest();
-        slot.objects.clear();
         Some(slot)
     }
 
@@ -323,6 +322,7 @@ impl Job {
                     Combine::Gauge => 0,
                 };
             }
+            self.slots()[index].objects.clear();
             header.past_processes.fetch_add(1, Ordering::Relaxed);
         });
     }

@@ -2,6 +2,7 @@
 
 use crate::top::columns::GRAIN_NAMES;
 use crate::top::figures::{bar, bytes, count, cut, megabytes, or_dash, percent, spark};
+use crate::top::objects::ObjectRates;
 use crate::top::rates::{Paging, Rates};
 use crate::top::watched::Watched;
 use nearfar_core::stats::Counter;
@@ -144,26 +145,25 @@ fn note(job: &Watched) -> Option<String> {
     Some(format!("{:<NAME$}{why}", "note"))
 }
 
-/// The large objects, those that were waited for most first. Heat is the share of all misses.
+/// The large objects, those that were waited for most first, and what is in none of them. Heat is the share of all misses.
 fn objects(job: &Watched, most: usize) -> Vec<Row> {
-    let all = job.rates.as_ref().and_then(|rates| rates.misses_per_s).unwrap_or(0.0);
-    job.objects
-        .iter()
-        .take(most)
-        .map(|object| {
-            let heat = bar(if all > 0.0 { object.misses_per_s / all } else { 0.0 }, HEAT.0);
-            let whose = if job.members.len() > 1 { format!(" of {}", object.pid) } else { String::new() };
-            let text = format!(
-                "{:>8} {:>6} {:>7} {:>6}  {heat}  {}{whose}",
-                bytes(object.bytes),
-                or_dash(object.near_share, percent),
-                count(object.misses_per_s),
-                percent(object.wait_share),
-                object.name,
-            );
-            Row { text, chart_from: Some(HEAT.1) }
-        })
-        .collect()
+    let all = job.rates.as_ref().and_then(|rates| rates.misses_per_s).filter(|_| job.paging() == Paging::Pager);
+    let in_objects: f64 = job.objects.iter().filter_map(|object| object.misses_per_s).sum();
+    let elsewhere = all.map(|all| all - in_objects).filter(|rest| *rest > 0.005 * all.unwrap_or(0.0));
+    let row = |size: String, near: Option<f64>, misses: Option<f64>, wait: Option<f64>, name: String| {
+        let share = misses.zip(all).map_or(0.0, |(misses, all)| if all > 0.0 { misses / all } else { 0.0 });
+        let (near, misses, wait) = (or_dash(near, percent), or_dash(misses, count), or_dash(wait, percent));
+        let text = format!("{size:>8} {near:>6} {misses:>7} {wait:>6}  {}  {name}", bar(share, HEAT.0));
+        Row { text, chart_from: Some(HEAT.1) }
+    };
+    let object = |object: &ObjectRates| {
+        let whose = if job.members.len() > 1 { format!("{}: ", object.pid) } else { String::new() };
+        let name = whose + object.name.as_deref().unwrap_or("...");
+        row(bytes(object.bytes), object.near_share, object.misses_per_s, object.wait_share, name)
+    };
+    let shown = most.saturating_sub(usize::from(elsewhere.is_some()));
+    let rest = elsewhere.map(|rest| row("-".into(), None, Some(rest), None, "elsewhere: small blocks, mappings".into()));
+    job.objects.iter().take(shown).map(object).chain(rest).take(most).collect()
 }
 
 /// The processes, those that wait most first.
@@ -198,7 +198,6 @@ fn member(job: &Watched, at: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::top::objects::Hot;
     use crate::top::watched::tests::{busy, member, seen};
 
     fn text(job: &Watched, width: usize, height: usize) -> String {
@@ -228,26 +227,33 @@ mod tests {
     #[test]
     fn hot_objects() {
         let mut job = busy(1, "./stream");
-        let hot = |misses_per_s: f64, name: &str| Hot {
+        let of = |misses: f64, name: &str| ObjectRates {
             pid: 4711,
             bytes: 2 << 30,
             near_share: Some(0.25),
-            misses_per_s,
-            wait_share: misses_per_s / 1000.0,
-            name: name.into(),
-            ..Hot::default()
+            misses_per_s: Some(misses),
+            wait_share: Some(misses / 1000.0),
+            name: Some(name.into()),
+            ..ObjectRates::default()
         };
-        job.objects = vec![hot(617.0, "solve (app.c:7)"), hot(0.0, "static arrays of app")];
+        job.objects = vec![of(617.0, "solve (app.c:7)"), of(0.0, "static arrays of app")];
         let text = self::text(&job, 78, 18);
-        for part in [OBJECT, "    2.0G   25.0     617   61.7  ████░░░░  solve (app.c:7)", "░░░░░░░░  static arrays of app"]
-        {
+        for part in [
+            OBJECT,
+            "    2.0G   25.0     617   61.7  ████░░░░  solve (app.c:7)",
+            "░░░░░░░░  static arrays of app",
+            "     617      -  ████░░░░  elsewhere",
+        ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
         assert!(self::text(&job, 78, 10).lines().all(|line| !line.contains("SIZE")), "no room for one");
         job.seen.members.push(member(12, &[]));
         job.members.push(None);
         let text = self::text(&job, 78, 18);
-        assert!(text.contains("solve (app.c:7) of 4711") && text.contains(MEMBER), "{text}");
+        assert!(text.contains("4711: solve (app.c:7)") && text.contains(MEMBER), "{text}");
+        // Where nobody counts them there is nothing elsewhere.
+        job.seen.kernel_paging = true;
+        assert!(!self::text(&job, 78, 18).contains("elsewhere"));
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub const LINES: [&str; 20] = [
     "BUSY%        time in which far had something to do (screens from 105 columns)",
     "DEPTH        reads and writes under way while it had",
     "PROCS, FAR   processes that nearfar manages; the far tier",
-    "HEAT         an object's share of the misses; what is always near has none",
+    "HEAT, NEAR%  an object's share of the misses; those of its pages in view",
     "A dash: nothing of the kind happened, or it cannot be known.",
     "Charts: one look each, the latest at the right; the highest bar is the",
     "highest value since top was started (100 % for hits).",

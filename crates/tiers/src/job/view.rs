@@ -216,11 +216,12 @@ mod tests {
         let [member] = seen.members.as_slice() else { panic!("one process: {seen:?}") };
         assert_eq!((member.pid, member.near_used_bytes), (std::process::id(), 90 * 4096));
         assert_eq!((seen.counters.get(Counter::FaultsDemand), seen.counters.get(Counter::FarUsed)), (3, 5));
-        assert_eq!(member.objects, [Object { start: 1 << 30, bytes: 1 << 20, site: 77, ..Object::default() }]);
+        assert_eq!(member.objects, [Object { start: 1 << 30, bytes: 1 << 20, site: 77, number: 1, ..Object::default() }]);
         job.bury_own_past();
         let seen = view.read().expect("read");
         assert_eq!((seen.members.len(), seen.counters.get(Counter::FaultsDemand), seen.near_used_bytes), (0, 3, 0));
         assert_eq!(seen.counters.get(Counter::FarUsed), 0, "a gauge ends with its process");
+        assert_eq!(slot.objects().list(), []);
         assert_eq!(seen.counters, job.snapshot().0);
     }
 

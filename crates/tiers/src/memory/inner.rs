@@ -2,6 +2,7 @@
 
 use super::Memory;
 use crate::arena::{Arena, Shape};
+use crate::job::objects::Object;
 use crate::job::{Job, Slot};
 use crate::loans::Loans;
 use crate::mapped::{Chores, Keeper, Mapped};
@@ -48,6 +49,8 @@ pub struct Inner {
     // Where calls with structures are caught, once the handler is in place.
     pub(super) caught_code: Option<Vec<Extent>>,
     pub(super) forking_thread: u32,
+    // The large objects, from before a fork until the next: the parent's slot changes while the child begins.
+    pub(super) forked_objects: Vec<Object>,
     // Whose this is, once it is anybody's.
     pub(super) memory: Option<Memory>,
     // The process that has descriptors and threads for this memory. Others may share it (CLONE_VM).
@@ -96,6 +99,7 @@ impl Inner {
             loans: Loans::default(),
             caught_code: None,
             forking_thread: 0,
+            forked_objects: Vec::new(),
             memory: None,
             owner: process::pid(),
             released: Vec::new(),
@@ -342,11 +346,12 @@ impl Inner {
             Some(slot) => slot,
             None => crate::pager::stop("too many processes under one nearfar run (1024); start fewer, or several runs"),
         };
-        let (parent, own) = (std::mem::replace(&mut self.slot, slot), self.arena.blocks());
-        // The parent goes on while this is read: what it has allocated since is not here.
-        slot.objects().inherit(parent.objects(), |range| {
-            !own.contains(range.start) || self.arena.block(range.start).is_some_and(|block| block == range)
-        });
+        self.slot = slot;
+        // What the kernel has left out of the child is not among them.
+        let is_here = |range: &Extent| !self.kept_back.iter().any(|gone| gone.overlaps(range));
+        for object in std::mem::take(&mut self.forked_objects).iter().filter(|object| is_here(&object.range())) {
+            slot.objects().begin(object.range(), object.site as usize);
+        }
         self.charge_inherited();
         let before = self.forking_thread;
         self.loans().after_fork(before);

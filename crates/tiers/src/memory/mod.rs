@@ -140,7 +140,9 @@ impl Memory {
             let attr = crate::region::Attr { prot: nearfar_sys::map::RW, arena: false, committed: true };
             let range = Extent::new(addr, len);
             self.manage(&mut inner, range, attr);
-            inner.slot.objects().begin(range, addr);
+            if inner.regions().uniform(range).is_some() {
+                inner.slot.objects().begin(range, addr);
+            }
             // Whoever ran before us may have used it.
             if let Some(pager) = &mut inner.pager {
                 pager.take_in_present(range);
@@ -152,6 +154,7 @@ impl Memory {
     pub fn fork_prepare(&self) {
         let mut inner = self.enter();
         inner.forking_thread = nearfar_sys::process::tid();
+        inner.forked_objects = inner.slot.objects().list();
         inner.promise_fork_late();
         if let Some(mapped) = &mut inner.mapped {
             mapped.fork_prepare();
