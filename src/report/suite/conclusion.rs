@@ -146,7 +146,7 @@ fn against(rival: System, ours: &[Standing], theirs: &[Standing]) -> Option<Stri
         times.push(ratio);
         if them.stopped {
             stopped.push(ratio);
-        } else if ratio < 1.0 {
+        } else if us.high < them.low {
             slower.push(our.name);
         }
     }
@@ -298,6 +298,19 @@ mod tests {
             "Beside kernel swap, nearfar is at least 3.00 times as fast in the middle of 4 works; it is slower in gemm; in 1 work"
         ));
         assert!(all.contains("No run failed.") && all.contains("single run") && all.contains("1 run reached"), "{all}");
+    }
+
+    #[test]
+    fn what_lies_within_the_spread_is_not_slower() {
+        let slower = |swap: [f64; 2]| {
+            let mut work = work("random", "Random access", 0.04, run(0.0));
+            work.points[0].runs = vec![run(100.0); 2];
+            work.points[2].runs = vec![run(0.03), run(0.05)];
+            work.points[3].runs = swap.map(run).to_vec();
+            let told = conclude(&suite(vec![work]));
+            (told.lead.contains("random 0.04 %"), told.more.join(" ").contains("slower in random"))
+        };
+        assert_eq!((slower([0.045, 0.055]), slower([0.055, 0.065])), ((true, false), (true, true)));
     }
 
     #[test]

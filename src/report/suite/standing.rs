@@ -76,5 +76,8 @@ impl Standing<'_> {
 
 /// A share of speed in words.
 pub fn shown(speed: &Spread) -> String {
-    format!("{}{}", if speed.stopped { "≤ " } else { "" }, words::percent(speed.median))
+    // As little as a thousandth is a figure too.
+    let share =
+        if speed.median < 0.001 { format!("{} %", words::digits(100.0 * speed.median)) } else { words::percent(speed.median) };
+    format!("{}{share}", if speed.stopped { "≤ " } else { "" })
 }
