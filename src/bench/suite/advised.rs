@@ -53,12 +53,25 @@ pub fn plan(
     }
     let mut command = runner.nearfar();
     command.arg("advise").arg(&profile).args(["--near", &format!("{near:.0}"), "-o"]).arg(&path);
-    // Between nodes the far one is known to the advisor.
-    if case.far == Far::Emulated {
-        command.arg("--far").arg(runner.tiers(case).1);
-    }
+    match case.far {
+        Far::Nodes => command.arg("--machine").arg(probed(runner, folder)?),
+        _ => command.arg("--far").arg(runner.tiers(case).1),
+    };
     finish(&mut command, "advise")?;
     Ok(path.is_file().then_some(path))
+}
+
+/// The figures of this machine's memories, measured once for all plans in `folder`.
+fn probed(runner: &Runner, folder: &Path) -> Result<PathBuf> {
+    let path = folder.join("node.json");
+    if !path.is_file() {
+        let part = folder.join("part.node.json");
+        let mut command = runner.nearfar();
+        command.args(["probe", "--quick", "--no-far", "--quiet", "--only", "bandwidth", "--only", "latency", "-o"]).arg(&part);
+        finish(&mut command, "probe")?;
+        std::fs::rename(&part, &path).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(path)
 }
 
 fn finish(command: &mut Command, what: &str) -> Result<()> {
