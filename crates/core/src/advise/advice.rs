@@ -376,6 +376,8 @@ mod tests {
             far: Far::Memory(tier(10e9)),
             home: tier(10e9),
             cores: 1,
+            cpus: 1,
+            scaling: Default::default(),
             notes: Vec::new(),
         }
     }

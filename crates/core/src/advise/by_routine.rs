@@ -122,7 +122,16 @@ mod tests {
 
     fn memory() -> Machine {
         let tier = |rate: f64| Tier { per_core: rate, ..Tier::plain("t", rate, 100.0, 1e12) };
-        Machine { name: "m".into(), near: tier(40e9), far: Far::Memory(tier(4e9)), home: tier(4e9), cores: 1, notes: Vec::new() }
+        Machine {
+            name: "m".into(),
+            near: tier(40e9),
+            far: Far::Memory(tier(4e9)),
+            home: tier(4e9),
+            cores: 1,
+            cpus: 1,
+            scaling: Default::default(),
+            notes: Vec::new(),
+        }
     }
 
     fn paged() -> Machine {

@@ -15,6 +15,8 @@ const LARGE_ARRAY: u64 = 1 << 20;
 const DENSE_LINES: f64 = 16.0;
 /// Where fewer visits than this miss, all of what is swept is near.
 const SWEPT: f64 = 0.1;
+/// Stretches that are a smaller share of the run do not tell how many threads it has.
+const SHORT: f64 = 0.01;
 /// At most so many take turns.
 const MOST_IN_TURNS: f64 = 3.0;
 /// Footprints may be so much larger than was seen.
@@ -76,6 +78,8 @@ pub struct Demand {
 pub struct Demands {
     /// Seconds of each bin.
     pub seconds: Vec<f64>,
+    /// CPUs that were busy on average in each bin.
+    pub busy: Vec<f64>,
     /// Groups in the order of the summary.
     pub groups: Vec<Demand>,
     /// The first bins of stretches in which the groups are visited as often all along, as far as can be told from chance.
@@ -117,7 +121,8 @@ impl Demands {
         let seconds = coarse(&seconds, fine, count);
         let groups = summary.objects.iter().enumerate();
         let groups = groups.map(|(at, group)| Demand::of(at, group, fine, &seconds)).collect();
-        let mut demands = Self { phases: vec![0], seconds, groups };
+        let mean = if summary.wall_s > 0.0 { summary.cpu_s / summary.wall_s } else { 1.0 };
+        let mut demands = Self { phases: vec![0], busy: vec![mean; count], seconds, groups };
         demands.find_work(summary);
         demands.find_phases();
         demands
@@ -127,6 +132,8 @@ impl Demands {
     fn find_work(&mut self, summary: &Summary) {
         let visits: Vec<&[f64]> = self.groups.iter().map(|group| group.visits.as_slice()).collect();
         let at_work = if let Some(shares) = Shares::of(summary, &self.seconds) {
+            let ran = shares.cpu.iter().map(|cpu| cpu.iter().sum::<f64>());
+            self.busy = ran.zip(&self.seconds).map(|(ran, seconds)| if *seconds > 0.0 { ran / seconds } else { 0.0 }).collect();
             shares.at_work(&visits)
         } else {
             // Nobody knows: all of the time, by visits.
@@ -177,6 +184,13 @@ impl Demands {
             }
         }
         self.phases = phases;
+    }
+
+    /// Threads of the run: CPUs that were busy in the stretch with most of them.
+    pub fn threads(&self) -> f64 {
+        let all: f64 = self.seconds.iter().sum();
+        let long = self.seconds.iter().zip(&self.busy).filter(|(seconds, _)| **seconds > SHORT * all);
+        long.map(|(_, busy)| *busy).fold(1.0, f64::max).round().max(1.0)
     }
 
     /// What a cache of so many bytes in bins `from..to` makes of the groups, of each of which it holds what `shares` (one per group,

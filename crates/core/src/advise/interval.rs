@@ -47,6 +47,7 @@ pub fn draws<'a>(summary: &Summary, demands: &'a Demands, machine: &'a Machine) 
                 // Runs of one program on a shared machine differ by so much, whatever is near.
                 unobserved: (1.0 - summary.overhead.clamp(0.0, 0.5) * (0.5 + random.0.unit())) * random.around(1.0, 1.1),
                 rates: (random.around(1.0, 1.08), random.around(1.0, 1.08)),
+                scaled: if machine.scaling.doubt > 1.0 { random.around(1.0, machine.scaling.doubt) } else { 1.0 },
             };
             Model::new(summary, demands, machine, guess)
         })
@@ -75,6 +76,8 @@ mod tests {
             far: Far::Memory(tier(10e9)),
             home: tier(10e9),
             cores: 1,
+            cpus: 1,
+            scaling: Default::default(),
             notes: Vec::new(),
         };
         let width = |spread: f64| {

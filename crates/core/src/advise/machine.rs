@@ -1,6 +1,7 @@
 //! Two tiers as the model needs them: bytes per second, latency by load, bytes. Made of a machine's description, or of what a far tier
 //! behind page faults is.
 
+use super::scaling::Scaling;
 use crate::node::{Figure, Memory, Node, Operation, Role};
 use serde::Serialize;
 
@@ -29,6 +30,8 @@ pub struct Tier {
     pub loaded: Vec<(f64, f64)>,
     /// Bytes per second that one core reaches.
     pub per_core: f64,
+    /// (threads, share of the most that memory gives to any number of them), ascending; empty: not measured.
+    pub by_threads: Vec<(f64, f64)>,
     /// Bytes; infinite where nothing limits them.
     pub bytes: f64,
 }
@@ -95,6 +98,10 @@ pub struct Machine {
     pub home: Tier,
     /// Cores; 0: not known.
     pub cores: u32,
+    /// Hardware threads; 0: not known.
+    pub cpus: u32,
+    /// How the predicted run is wider than the profiled one.
+    pub scaling: Scaling,
     /// What was assumed.
     pub notes: Vec<String>,
 }
@@ -132,14 +139,40 @@ impl Tier {
     /// Seconds to move so many bytes with `threads` threads.
     pub fn seconds(&self, read: f64, written: f64, threads: f64) -> f64 {
         let all = read / self.read + written / self.write;
-        all.max((read + written) / (self.per_core * threads.max(1.0)))
+        (all / self.share(threads)).max((read + written) / (self.per_core * threads.max(1.0)))
+    }
+
+    /// What of the bandwidth so many threads reach, where more of them than are measured, or fewer, do not reach less for their number.
+    fn share(&self, threads: f64) -> f64 {
+        let after = self.by_threads.partition_point(|&(x, _)| x <= threads);
+        match (after.checked_sub(1).map(|at| self.by_threads[at]), self.by_threads.get(after)) {
+            (Some((x0, y0)), Some(&(x1, y1))) => y0 + (y1 - y0) * (threads - x0) / (x1 - x0),
+            (Some((_, y)), None) => y,
+            // What fewer threads reach is told by what one core does.
+            (None, _) => 1.0,
+        }
+    }
+
+    /// What is left of it for one of several ranks that use it alike.
+    fn part(&self, part: f64) -> Self {
+        let by_threads = self.by_threads.iter().map(|&(threads, share)| (threads * part, share)).collect();
+        Self { read: self.read * part, write: self.write * part, bytes: self.bytes * part, by_threads, ..self.clone() }
     }
 
     /// A tier of these figures, the rest as usual.
     pub fn plain(name: &str, bytes_per_s: f64, latency_ns: f64, bytes: f64) -> Self {
         let per_core = (LINES_IN_FLIGHT * LINE / latency_ns * 1e9).min(bytes_per_s);
         let name = name.to_owned();
-        Self { name, read: bytes_per_s, write: bytes_per_s, latency_ns, loaded: Vec::new(), per_core, bytes }
+        Self {
+            name,
+            read: bytes_per_s,
+            write: bytes_per_s,
+            latency_ns,
+            loaded: Vec::new(),
+            per_core,
+            by_threads: Vec::new(),
+            bytes,
+        }
     }
 
     fn of(node: &Node, memory: Memory, which: &'static str, notes: &mut Vec<String>) -> Result<Self, MachineError> {
@@ -192,6 +225,7 @@ impl Tier {
         tier.write = write.min(2.0 * read);
         tier.per_core = one_thread.unwrap_or(tier.per_core);
         tier.loaded = loaded(node, memory);
+        tier.by_threads = by_threads(node, memory);
         Ok(tier)
     }
 }
@@ -209,6 +243,19 @@ fn loaded(node: &Node, memory: Memory) -> Vec<(f64, f64)> {
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     points.dedup_by(|a, b| a.0 - b.0 < 1e-6);
     points
+}
+
+/// The measured curve of bandwidth by threads, as shares of its highest point. Of several operations the one with most points counts.
+fn by_threads(node: &Node, memory: Memory) -> Vec<(f64, f64)> {
+    let usable = |row: &&crate::node::Scaling| row.memory == memory && row.points.len() > 1;
+    let Some(row) = node.scaling.iter().filter(usable).max_by_key(|row| row.points.len()) else { return Vec::new() };
+    let points = row.points.iter().filter(|point| point.rate.median > 0.0);
+    let most = points.clone().map(|point| point.rate.median).fold(0.0, f64::max);
+    let mut curve: Vec<(f64, f64)> = points.map(|point| (f64::from(point.threads), point.rate.median / most)).collect();
+    curve.sort_by(|a, b| a.0.total_cmp(&b.0));
+    // Up to the highest point what one core reaches says it; from there on memory does.
+    let highest = curve.iter().position(|point| point.1 >= 1.0).unwrap_or(0);
+    curve.split_off(highest)
 }
 
 fn memories(node: &Node) -> Vec<Memory> {
@@ -244,12 +291,34 @@ impl Machine {
             far.clone()
         });
         let cores = node.topology.cores.unwrap_or(0);
-        Ok(Self { name: node.name.clone(), near, far: Far::Memory(far), home, cores, notes })
+        let cpus = cores * node.topology.threads_per_core.unwrap_or(1);
+        let scaling = Scaling::default();
+        Ok(Self { name: node.name.clone(), near, far: Far::Memory(far), home, cores, cpus, scaling, notes })
+    }
+
+    /// What is left of it for the profiled ranks when they are this part of all that run on it.
+    #[must_use]
+    pub fn part(&self, part: f64) -> Self {
+        let far = match &self.far {
+            Far::Memory(tier) => Far::Memory(tier.part(part)),
+            Far::Paged(paged) => Far::Paged(Paged { read: paged.read * part, write: paged.write * part, ..paged.clone() }),
+        };
+        Self { near: self.near.part(part), far, ..self.clone() }
     }
 
     /// `home` over pages of `far`.
     pub fn paged(name: &str, home: Tier, far: Paged) -> Self {
-        Self { name: name.to_owned(), near: home.clone(), far: Far::Paged(far), home, cores: 0, notes: Vec::new() }
+        let scaling = Scaling::default();
+        Self {
+            name: name.to_owned(),
+            near: home.clone(),
+            far: Far::Paged(far),
+            home,
+            cores: 0,
+            cpus: 0,
+            scaling,
+            notes: Vec::new(),
+        }
     }
 
     /// The name of far.

@@ -1,6 +1,7 @@
 //! The advisor: what a placement of a program's objects gives, and which placement is best. Reads a profile's summary and a machine's
 //! description; measures nothing.
 //!
+//! - [`scaling`]: the run on more threads than were profiled.
 //! - [`machine`]: two tiers as the model needs them.
 //! - [`shares`]: which routine took how much of each stretch of the run.
 //! - [`sharing`]: what misses in a cache that groups share.
@@ -8,6 +9,7 @@
 //! - [`overlap`]: how long computing and moving take beside each other.
 //! - [`unknowns`]: what nobody measured.
 //! - [`model`]: the time of a placement, of cache mode and of hybrid mode.
+//! - [`samples`]: what profiles say of numbers of threads.
 //! - [`by_routine`]: whose time that is.
 //! - [`interval`]: how far off that may be.
 //! - [`choose`]: the placement that takes the least time.
@@ -16,6 +18,7 @@
 //! - [`reason`]: why an object is where the plan has it.
 //! - [`advice`](mod@advice): all of it for one question.
 
+pub mod scaling;
 pub mod machine;
 pub mod shares;
 pub mod sharing;
@@ -23,6 +26,7 @@ pub mod demand;
 pub mod overlap;
 pub mod unknowns;
 pub mod model;
+pub mod samples;
 pub mod by_routine;
 pub mod interval;
 pub mod choose;

@@ -65,7 +65,10 @@ pub struct Model<'a> {
     machine: &'a Machine,
     demands: &'a Demands,
     guess: Unknowns,
+    /// Threads that are busy on average, in the profile.
     threads: f64,
+    /// The same of the predicted run, per bin.
+    then: Vec<f64>,
     /// Seconds of each bin that memory does not explain; over a paged far, all of it.
     compute: Vec<f64>,
     /// Share of the waits that loads could cause which there is time for.
@@ -76,10 +79,17 @@ impl<'a> Model<'a> {
     /// `demands` are those of `summary`.
     pub fn new(summary: &Summary, demands: &'a Demands, machine: &'a Machine, guess: Unknowns) -> Self {
         let threads = if summary.wall_s > 0.0 { (summary.cpu_s / summary.wall_s).max(1.0) } else { 1.0 };
-        let mut model = Self { machine, demands, guess, threads, compute: Vec::new(), waits: vec![1.0; demands.seconds.len()] };
+        let bins = demands.seconds.len();
+        let scaling = &machine.scaling;
+        let then = demands.busy.iter().map(|&busy| if scaling.is_same() { threads } else { scaling.busy(busy.max(1.0)) });
+        let then = then.collect();
+        let mut model = Self { machine, demands, guess, threads, then, compute: Vec::new(), waits: vec![1.0; bins] };
         let explained: Vec<(f64, f64)> =
             demands.seconds.iter().enumerate().map(|(bin, seconds)| model.computing(bin, *seconds)).collect();
         (model.compute, model.waits) = explained.into_iter().unzip();
+        if !scaling.is_same() {
+            model.compute = (0..bins).map(|bin| model.scaled(bin)).collect();
+        }
         model
     }
 
@@ -92,14 +102,27 @@ impl<'a> Model<'a> {
         let home = &self.machine.home;
         let (mut moved, mut stalls) = (0.0, 0.0);
         for group in &self.demands.groups {
-            moved += self.moved(group, bin, home);
-            stalls += self.stall(group, bin, home);
+            moved += self.moved_at_home(group, bin);
+            stalls += self.stall_at_home(group, bin);
         }
         // All are estimates: together they explain at most what there is.
         let busy = without(seconds, moved.min(0.98 * seconds), self.guess.overlap);
         let stalls = stalls * home.slowdown(moved / seconds.max(1e-12));
         let share = if stalls > 0.9 * busy { 0.9 * busy / stalls } else { 1.0 };
         (busy - stalls * share, share)
+    }
+
+    /// What is computed in `bin` with the threads and cores of the predicted run. Behind page faults that is all but paging: memory, too,
+    /// is not faster than it is.
+    fn scaled(&self, bin: usize) -> f64 {
+        let computing = self.compute[bin] * self.machine.scaling.computing(self.demands.busy[bin].max(1.0)) * self.guess.scaled;
+        match &self.machine.far {
+            Far::Memory(_) => computing,
+            Far::Paged(_) => {
+                let moved = self.demands.groups.iter().map(|group| self.moved(group, bin, &self.machine.near)).sum::<f64>();
+                computing.max(moved.min(self.compute[bin]))
+            }
+        }
     }
 
     /// Seconds of `bin` at home, and those of them that are computing.
@@ -111,8 +134,7 @@ impl<'a> Model<'a> {
     pub fn home(&self, group: &Demand, bin: usize) -> Use {
         match &self.machine.far {
             Far::Memory(_) => {
-                let home = &self.machine.home;
-                Use { near: self.moved(group, bin, home), near_stall: self.stall(group, bin, home), ..Use::default() }
+                Use { near: self.moved_at_home(group, bin), near_stall: self.stall_at_home(group, bin), ..Use::default() }
             }
             Far::Paged(_) => Use::default(),
         }
@@ -132,12 +154,22 @@ impl<'a> Model<'a> {
         self.guess.traffic.get(group.group).copied().unwrap_or(1.0)
     }
 
+    fn moved_at_home(&self, group: &Demand, bin: usize) -> f64 {
+        self.traffic(group) * self.machine.home.seconds(group.read[bin], group.written[bin], self.threads)
+    }
+
     fn moved(&self, group: &Demand, bin: usize, tier: &Tier) -> f64 {
-        self.traffic(group) * tier.seconds(group.read[bin], group.written[bin], self.threads)
+        let more = self.machine.scaling.traffic();
+        more * self.traffic(group) * tier.seconds(group.read[bin], group.written[bin], self.then[bin])
     }
 
     /// Wall seconds that threads wait for loads of `group` from an idle `tier`.
     fn stall(&self, group: &Demand, bin: usize, tier: &Tier) -> f64 {
+        let slower = tier.latency_ns / self.machine.home.latency_ns * self.machine.scaling.traffic();
+        self.stall_at_home(group, bin) * slower * self.threads / self.then[bin]
+    }
+
+    fn stall_at_home(&self, group: &Demand, bin: usize) -> f64 {
         let total: f64 = group.read.iter().sum();
         if !group.random || total <= 0.0 {
             return 0.0;
@@ -147,7 +179,7 @@ impl<'a> Model<'a> {
         if group.busy_s > 0.0 {
             at_home = at_home.min(group.busy_s);
         }
-        at_home * tier.latency_ns / self.machine.home.latency_ns / self.threads * self.waits[bin] * group.read[bin] / total
+        at_home / self.threads * self.waits[bin] * group.read[bin] / total
     }
 
     /// What `group` asks for in `bin` when it is near.
@@ -182,7 +214,8 @@ impl<'a> Model<'a> {
         let near = &self.machine.near;
         Use {
             // What is fetched from far is written into near as well.
-            near: (self.moved(group, bin, near) + share * self.traffic(group) * near.seconds(0.0, asked, self.threads))
+            near: (self.moved(group, bin, near)
+                + share * self.traffic(group) * self.machine.scaling.traffic() * near.seconds(0.0, asked, self.then[bin]))
                 / self.guess.rates.0,
             far: share * far_all,
             near_stall: self.stall(group, bin, near),
@@ -196,7 +229,7 @@ impl<'a> Model<'a> {
         if !group.pageable {
             return Paging::default();
         }
-        let fetched = group.visits[bin] * cached.misses * self.traffic(group);
+        let fetched = group.visits[bin] * cached.misses * self.traffic(group) * self.machine.scaling.traffic();
         // What is new was never far, but goes there if it does not fit until it is freed.
         let new = group.fresh[bin] * group.passes(cached.held, part);
         Paging { fetched, back: fetched * group.changed, new }
@@ -231,12 +264,12 @@ impl<'a> Model<'a> {
         let channel = |fetched: f64, back: f64| if far.one_channel { fetched + back } else { fetched.max(back) };
         let (rate, made) = (self.guess.rates.1, new * far.new_ns);
         if group.ahead {
-            let handling = (pages * far.page_ns + made) * 1e-9 / self.threads;
+            let handling = (pages * far.page_ns + made) * 1e-9 / self.then[bin];
             let far = channel(fetched, back) / rate;
             return Use { far, handling, beside: self.beside(group, bin, far + handling), ..Use::default() };
         }
-        let stall = (pages * far.fault_ns * 1e-9 / self.threads).max(fetched / rate);
-        let (far, handling) = (channel(0.0, back) / rate, made * 1e-9 / self.threads);
+        let stall = (pages * far.fault_ns * 1e-9 / self.then[bin]).max(fetched / rate);
+        let (far, handling) = (channel(0.0, back) / rate, made * 1e-9 / self.then[bin]);
         Use { far, handling, far_stall: stall, beside: self.beside(group, bin, far), ..Use::default() }
     }
 
@@ -358,6 +391,7 @@ impl<'a> Model<'a> {
 #[cfg(test)]
 mod tests {
     use super::super::demand::tests::{summary, swept};
+    use super::super::scaling::Scaling;
     use super::*;
     use crate::profile::summary::{Estimate, ObjectGroup, Pattern};
     use proptest::prelude::*;
@@ -366,7 +400,16 @@ mod tests {
         let (near, far) = (Tier::plain("fast", 100e9, 100.0, 1e12), Tier::plain("slow", 10e9, 200.0, 1e12));
         let (mut near, mut far) = (near, far);
         (near.per_core, far.per_core) = (near.read, far.read);
-        Machine { name: "m".into(), home: far.clone(), near, far: Far::Memory(far), cores: 4, notes: Vec::new() }
+        Machine {
+            name: "m".into(),
+            home: far.clone(),
+            near,
+            far: Far::Memory(far),
+            cores: 4,
+            cpus: 4,
+            scaling: Default::default(),
+            notes: Vec::new(),
+        }
     }
 
     #[test]
@@ -403,6 +446,26 @@ mod tests {
         // 156 M loads of 200 ns, four at a time, are 7.8 s: more than there is, so that all but a tenth is taken to be waiting.
         let gain = model.time(&[0.0], 0.0) / model.time(&[1.0], 0.0);
         assert!((1.5..2.3).contains(&gain), "half the latency: {gain}");
+    }
+
+    #[test]
+    fn more_threads_fill_the_memory_that_few_do_not() {
+        // Two threads of 1 GB/s each do not fill 10 GB/s; 64 would, and gain from what is faster.
+        let mut machine = tiers();
+        machine.home.per_core = 1e9;
+        machine.near.per_core = 1e9;
+        machine.far = Far::Memory(machine.home.clone());
+        let mut summary = summary(10.0, 10, vec![swept("a", 1e9, 18.0, 10)]);
+        summary.cpu_s = 20.0;
+        let demands = Demands::of(&summary);
+        let gain = |threads: f64| {
+            let machine = Machine { scaling: Scaling::extrapolated(2.0, threads), ..machine.clone() };
+            let model = Model::new(&summary, &demands, &machine, Unknowns::middle(&summary));
+            (model.time(&[0.0], 0.0), model.time(&[0.0], 0.0) / model.time(&[1.0], 0.0))
+        };
+        let ((two, none), (many, much)) = (gain(2.0), gain(64.0));
+        assert!((9.5..10.5).contains(&two) && none < 1.1, "{two} {none}");
+        assert!(many < 2.5 && many > 1.7 && much > 3.0, "18 GB at 10 GB/s: {many} {much}");
     }
 
     #[test]

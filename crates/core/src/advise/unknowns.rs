@@ -14,6 +14,8 @@ pub struct Unknowns {
     pub parallel_loads: f64,
     /// The run without observation, as a share of the profiled one.
     pub unobserved: f64,
+    /// Factor on what is computed, where the run has other threads or cores than the profiled one.
+    pub scaled: f64,
     /// Factors on the bandwidth of near and far.
     pub rates: (f64, f64),
     /// Factor on the traffic and visits of each group.
@@ -28,6 +30,7 @@ impl Unknowns {
             paged_overlap: PAGED_OVERLAP,
             parallel_loads: 4.0,
             unobserved: 1.0 - summary.overhead.clamp(0.0, 0.5),
+            scaled: 1.0,
             rates: (1.0, 1.0),
             traffic: vec![1.0; summary.objects.len()],
         }

@@ -10,7 +10,16 @@ use crate::profile::summary::{Pattern, Summary};
 fn machine() -> Machine {
     let tier = |rate: f64, latency: f64| Tier::plain("t", rate, latency, 1e12);
     let (near, far) = (tier(80e9, 120.0), tier(10e9, 100.0));
-    Machine { name: "m".into(), near, home: far.clone(), far: Far::Memory(far), cores: 1, notes: Vec::new() }
+    Machine {
+        name: "m".into(),
+        near,
+        home: far.clone(),
+        far: Far::Memory(far),
+        cores: 1,
+        cpus: 1,
+        scaling: Default::default(),
+        notes: Vec::new(),
+    }
 }
 
 fn paged() -> Machine {
