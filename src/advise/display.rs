@@ -1,5 +1,6 @@
 //! What is said, as text: objects with their gain and the reason, predicted times, run time by bytes of near.
 
+use super::scaling::Wide;
 use crate::ui::table::{align_right, for_output};
 use nearfar_core::advise::advice::{Advice, Item};
 use nearfar_core::advise::machine::Machine;
@@ -58,7 +59,7 @@ fn tier(item: &Item) -> String {
 }
 
 /// Everything.
-pub fn text(summary: &Summary, machine: &Machine, advice: &Advice, near: f64) -> String {
+pub fn text(summary: &Summary, machine: &Machine, advice: &Advice, near: f64, wide: &Wide) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     let mut line = |words: String| {
@@ -73,6 +74,7 @@ pub fn text(summary: &Summary, machine: &Machine, advice: &Advice, near: f64) ->
         machine.name,
         machine.far_name()
     ));
+    line(wide_words(machine, wide));
     for words in &advice.words {
         line(format!("* {words}"));
     }
@@ -82,6 +84,36 @@ pub fn text(summary: &Summary, machine: &Machine, advice: &Advice, near: f64) ->
     line(predictions(advice));
     line(String::new());
     line(by_near(advice, near));
+    text
+}
+
+/// "predicted for 4 ranks of 16 threads ...".
+fn wide_words(machine: &Machine, wide: &Wide) -> String {
+    let threads = machine.scaling.threads;
+    let profiled = machine.scaling.profiled;
+    let of_threads = match threads == profiled {
+        true => format!("{threads:.0} threads, as profiled"),
+        false => format!("{threads:.0} threads (profiled: {profiled:.0})"),
+    };
+    match wide.part {
+        part if part == 1.0 => format!("predicted for {of_threads}"),
+        part => format!(
+            "predicted for {} ranks that share the machine, of which {:.0} were profiled: these have {of_threads}, and {:.3} of near and \
+             of the memories' bandwidth",
+            wide.ranks,
+            part * f64::from(wide.ranks),
+            part
+        ),
+    }
+}
+
+/// The arithmetic of an object's gain.
+pub fn explained(lines: &[(String, String)]) -> String {
+    let widest = lines.iter().map(|(what, _)| what.chars().count()).max().unwrap_or(0);
+    let mut text = "\n".to_owned();
+    for (what, how) in lines {
+        let _ = writeln!(text, "{what:<widest$}  {how}");
+    }
     text
 }
 

@@ -3,18 +3,21 @@
 
 // Lowest first: a module uses only modules above it.
 mod tiers;
+mod scaling;
 mod display;
 mod curve;
+mod prices;
 mod routines;
 mod verify;
 
 use crate::cli::advise::AdviseArgs;
 use crate::exit::refuse;
-use crate::files::advice::{FORMAT, Verified};
+use crate::files::advice::{Costs, FORMAT, Verified};
 use crate::files::nfprof;
 use crate::files::output::OutputFile;
 use crate::ui::message;
 use nearfar_core::advise::advice::{Advice, Question, advice};
+use nearfar_core::advise::explain;
 use nearfar_core::advise::machine::Machine;
 use nearfar_core::advise::rules;
 use nearfar_core::profile::summary::Summary;
@@ -30,6 +33,8 @@ struct Document<'a> {
     near_bytes: f64,
     machine: &'a Machine,
     advice: &'a Advice,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    costs: Option<&'a Costs>,
     #[serde(skip_serializing_if = "Option::is_none")]
     verified: Option<&'a Verified>,
     notes: Vec<String>,
@@ -65,16 +70,31 @@ impl Request {
 /// Answers what `args` ask.
 pub fn run(args: AdviseArgs) -> anyhow::Result<ExitCode> {
     let request = Request::new(&args)?;
+    let prices = args.prices.as_deref().map(prices::read).transpose()?;
     let summary = nfprof::read(&args.files)?;
     // Before anything is measured or computed.
     let job = args.verify.then(|| verify::Job::new(&args, &summary)).transpose()?;
-    let machine = tiers::machine(&args, request.near)?;
+    let mut machine = tiers::machine(&args, request.near)?;
     tiers::fits(&machine, &args.near, request.near)?;
-    let advice = advice(&summary, &machine, Question { near: request.near, fractions: args.fractions }).map_err(|error| {
+    let wide = scaling::scaled(&args, &summary, &mut machine)?;
+    // The profiled ranks have their part of near.
+    let request = Request { near: request.near * wide.part, ..request };
+    let explained = args.explain.as_deref().map(|name| explain::find(&summary, name)).transpose();
+    let explained =
+        explained.map_err(|error| refuse(format_args!("--explain {}: {error}", args.explain.as_deref().unwrap_or_default())))?;
+    let question = Question { near: request.near, fractions: args.fractions };
+    let advice = advice(&summary, &machine, question).map_err(|error| {
         let files = args.files.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
         refuse(format_args!("{files}: {error}"))
     })?;
-    print(&display::text(&summary, &machine, &advice, request.near));
+    print(&display::text(&summary, &machine, &advice, request.near, &wide));
+    let costs = prices.map(|prices| prices::priced(&prices, &summary, &machine, &advice)).transpose()?;
+    if let Some(costs) = &costs {
+        print(&prices::text(costs));
+    }
+    if let Some(group) = explained {
+        print(&display::explained(&explain::explain(&summary, &machine, &advice, group)));
+    }
     for note in machine.notes.iter().chain(&summary.notes) {
         message::line(note);
     }
@@ -95,8 +115,8 @@ pub fn run(args: AdviseArgs) -> anyhow::Result<ExitCode> {
         Some(target) => {
             let notes = machine.notes.iter().chain(&summary.notes).cloned().collect();
             let (program, near_bytes) = (summary.program.as_str(), request.near);
-            let document =
-                Document { nearfar_advice: FORMAT, program, near_bytes, machine: &machine, advice: &advice, verified, notes };
+            let (nearfar_advice, machine, advice, costs) = (FORMAT, &machine, &advice, costs.as_ref());
+            let document = Document { nearfar_advice, program, near_bytes, machine, advice, costs, verified, notes };
             target.write(&format!("{}\n", serde_json::to_string_pretty(&document)?))
         }
         None => Ok(()),

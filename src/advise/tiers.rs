@@ -8,7 +8,8 @@ use crate::ui::message;
 use crate::{machine, sample};
 use nearfar_core::advise::machine::{Machine, MachineError, Paged, Tier, home};
 use nearfar_core::advise::overlap::{PAGED_OVERLAP, without};
-use nearfar_core::node::{FarAccess, FarTier, Node};
+use nearfar_core::advise::scaling::Scaling;
+use nearfar_core::node::{FarAccess, FarTier, Node, Precision};
 use nearfar_core::tier::{FarSpec, NearSpec};
 use nearfar_core::units::Bytes;
 use std::process::{Command, Stdio};
@@ -52,10 +53,11 @@ pub fn check_far(far: Option<&FarSpec>) -> anyhow::Result<()> {
 pub fn machine(args: &AdviseArgs, near: f64) -> anyhow::Result<Machine> {
     let named = args.machine.as_deref().filter(|name| *name != "this");
     let node = named.map(compare::find).transpose()?;
-    let at_home = args.home.as_deref().map(compare::find).transpose()?;
-    let at_home = at_home.map(|node| home(&node)).transpose().map_err(refuse)?;
+    let home_node = args.home.as_deref().map(compare::find).transpose()?;
+    let at_home = home_node.as_ref().map(home).transpose().map_err(refuse)?;
+    let core = home_node.as_ref().zip(node.as_ref()).and_then(|(from, to)| Some(per_core(from)? / per_core(to)?));
     let this = || Tier::plain("memory", ORDINARY.0, ORDINARY.1, f64::INFINITY);
-    match (&args.far, node) {
+    let found = match (&args.far, node) {
         (Some(spec), node) => {
             let own = node.as_ref().and_then(|node| home(node).ok());
             let tier = at_home.or(own).unwrap_or_else(this);
@@ -73,15 +75,27 @@ pub fn machine(args: &AdviseArgs, near: f64) -> anyhow::Result<Machine> {
             };
             // What paging costs is measured where it will be paid.
             let paged = if named.is_none() { calibrated(spec, paged) } else { paged };
-            let name = node.map_or_else(|| "this machine".to_owned(), |node| node.name);
-            Ok(Machine::paged(&name, tier, paged))
+            let name = node.as_ref().map_or_else(|| "this machine".to_owned(), |node| node.name.clone());
+            let machine = Machine::paged(&name, tier, paged);
+            Ok(node.map_or(machine.clone(), |node| machine.with_cores(&node)))
         }
         (None, Some(node)) => of_node(&node, at_home, this(), near),
         (None, None) => Err(refuse(
             "no machine is named; write --far emu:bw=4G,lat=10us or a directory for this machine's memory over that; --machine knl-flat or another \
              one of \"nearfar probe --list-machines\"; or --machine node.json, as \"nearfar probe\" writes it",
         )),
-    }
+    };
+    found.map(|machine: Machine| match core {
+        Some(core) => Machine { scaling: Scaling { core, ..machine.scaling }, ..machine },
+        None => machine,
+    })
+}
+
+/// Operations per second of a core, in double precision; `None`: not known.
+fn per_core(node: &Node) -> Option<f64> {
+    let peak = node.peak(Precision::F64)?;
+    let cores = if peak.threads > 0 { peak.threads } else { node.topology.cores? };
+    (cores > 0 && peak.rate.median > 0.0).then(|| peak.rate.median / f64::from(cores))
 }
 
 /// Refuses more near memory than the machine has, where that is known.

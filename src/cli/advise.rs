@@ -30,6 +30,26 @@ pub struct AdviseArgs {
     #[arg(long, value_name = "NAME | FILE")]
     pub home: Option<String>,
 
+    /// Threads of the run to predict, of each rank, when not those of the profile
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub threads: Option<u32>,
+
+    /// Ranks that share the machine, each as large as a profiled one (--near is for all); without it: as many as there are profiles
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "verify")]
+    pub ranks: Option<u32>,
+
+    /// A profile of the same program and input with another number of threads, to fit how computing and traffic grow with threads
+    #[arg(long, value_name = "FILE")]
+    pub scaling: Vec<PathBuf>,
+
+    /// What memory and an hour of the machine cost: adds the price of a run for each size of near, and says which sizes are worth their price
+    #[arg(long, value_name = "FILE")]
+    pub prices: Option<PathBuf>,
+
+    /// Print the arithmetic of this object's gain: what was measured, the rates, each formula with its numbers. A part of the name will do
+    #[arg(long, value_name = "OBJECT")]
+    pub explain: Option<String>,
+
     /// Write the plan to this file, for "nearfar run --place plan:FILE"; a person can read and edit it
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

@@ -1,6 +1,7 @@
 //! What `nearfar advise --json` writes, as far as it is read again: by `nearfar report` and `nearfar bench`.
 
 use nearfar_core::advise::advice::{Moved, Times};
+use nearfar_core::advise::prices::Priced;
 use nearfar_core::profile::summary::Estimate;
 use serde::{Deserialize, Serialize};
 
@@ -21,11 +22,23 @@ pub struct AdviceFile {
     pub near_bytes: f64,
     /// The advice.
     pub advice: Advice,
+    /// What sizes of near cost, where `--prices` was given.
+    #[serde(default)]
+    pub costs: Option<Costs>,
     /// What came of it.
     pub verified: Option<Verified>,
     /// What the user should know.
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+/// What sizes of near cost.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Costs {
+    /// What prices are in.
+    pub currency: String,
+    /// One for each size of the curve.
+    pub sizes: Vec<Priced>,
 }
 
 /// The advice.

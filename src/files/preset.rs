@@ -5,8 +5,9 @@ use crate::exit::refuse;
 use nearfar_core::node::Node;
 
 /// Name and text of each, in the order of lists: near memory on the package, DRAM alone, far memories, devices.
-const PRESETS: [(&str, &str); 16] = [
+const PRESETS: [(&str, &str); 18] = [
     ("knl-flat", include_str!("../../machines/knl-flat.json")),
+    ("knl-7250-flat", include_str!("../../machines/knl-7250-flat.json")),
     ("knl-cache", include_str!("../../machines/knl-cache.json")),
     ("xeon-max-9480-flat", include_str!("../../machines/xeon-max-9480-flat.json")),
     ("xeon-max-9480-cache", include_str!("../../machines/xeon-max-9480-cache.json")),
@@ -16,6 +17,7 @@ const PRESETS: [(&str, &str); 16] = [
     ("sapphire-rapids-8480", include_str!("../../machines/sapphire-rapids-8480.json")),
     ("ice-lake-8360y", include_str!("../../machines/ice-lake-8360y.json")),
     ("genoa-9004", include_str!("../../machines/genoa-9004.json")),
+    ("genoa-cxl", include_str!("../../machines/genoa-cxl.json")),
     ("hbv4", include_str!("../../machines/hbv4.json")),
     ("cxl-type3", include_str!("../../machines/cxl-type3.json")),
     ("optane-dcpmm", include_str!("../../machines/optane-dcpmm.json")),

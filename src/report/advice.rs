@@ -1,7 +1,7 @@
 //! What was advised, and what came of it: predicted beside measured run times, in total and by routine.
 
 use super::answers;
-use crate::files::advice::{AdviceFile, Item, Row, Verified};
+use crate::files::advice::{AdviceFile, Costs, Item, Row, Verified};
 use crate::ui::chart::verified;
 use crate::ui::html::{self, Cell, heading, method, paragraph, section, table};
 use crate::ui::routine::Key;
@@ -47,6 +47,7 @@ pub fn sections(file: &AdviceFile) -> String {
     html += &file.verified.as_ref().map_or(String::new(), proof);
     html += &heading("Predicted");
     html += &table(&["", "predicted run time"], rows);
+    html += &file.costs.as_ref().map_or(String::new(), costs);
     let row = |item: &Item| {
         vec![
             Cell::text(&item.name),
@@ -58,6 +59,31 @@ pub fn sections(file: &AdviceFile) -> String {
     };
     let head = ["object", "most bytes", "near", "takes off the run when near", "why"];
     html + &section("Objects", &head, file.advice.items.iter().take(ROWS).map(row), "")
+}
+
+/// Sizes of near that no other one beats, with what they cost.
+fn costs(costs: &Costs) -> String {
+    let front = costs.sizes.iter().filter(|size| size.front);
+    let cheapest = costs.sizes.iter().map(|size| size.run).fold(f64::INFINITY, f64::min);
+    let rows = front.map(|size| {
+        vec![
+            Cell::number(words::size(size.near.max(0.0) as u64)),
+            Cell::number(words::size(size.far.max(0.0) as u64)),
+            Cell::number(seconds(size.seconds)),
+            Cell::number(words::digits(size.memory_hour)),
+            Cell::number(words::digits(size.run)),
+            Cell::text(if size.run == cheapest { "cheapest run" } else { "" }),
+        ]
+    });
+    let per_hour = format!("memory, {} an hour", costs.currency);
+    let per_run = format!("a run, {}", costs.currency);
+    let head = ["near", "far", "predicted run time", per_hour.as_str(), per_run.as_str(), ""];
+    let how = format!(
+        "Of {} sizes of near, those that no other size beats in both time and price of memory. A run costs the machine and its memory for as \
+         long as it is predicted to take by plan.",
+        costs.sizes.len()
+    );
+    heading("What it costs") + &table(&head, rows) + &method(&how)
 }
 
 fn proof(verified: &Verified) -> String {

@@ -2,7 +2,7 @@
 //! behind page faults is.
 
 use super::scaling::Scaling;
-use crate::node::{Figure, Memory, Node, Operation, Role};
+use crate::node::{Bandwidth, Figure, Memory, Node, Operation, Role};
 use serde::Serialize;
 
 /// Taken where nobody measured a latency.
@@ -176,7 +176,7 @@ impl Tier {
     }
 
     fn of(node: &Node, memory: Memory, which: &'static str, notes: &mut Vec<String>) -> Result<Self, MachineError> {
-        let moved = |row: &crate::node::Bandwidth| {
+        let moved = |row: &Bandwidth| {
             let scale = match (row.moved_bytes, row.counted_bytes) {
                 (moved, counted) if moved > 0 && counted > 0 => f64::from(moved) / f64::from(counted),
                 _ => 1.0,
@@ -184,15 +184,33 @@ impl Tier {
             row.rate.median * scale
         };
         let usable = |figure: &Figure| figure.is_valid() && figure.median > 0.0;
-        let rows = || node.bandwidth.iter().filter(|row| row.memory == memory && usable(&row.rate));
-        let best = |operation: Operation| rows().filter(|row| row.operation == operation).map(moved).max_by(f64::total_cmp);
+        let rows = |theoretical: bool| {
+            let of = move |row: &&Bandwidth| usable(&row.rate) && row.rate.is_theoretical() == theoretical;
+            node.bandwidth.iter().filter(move |row| row.memory == memory).filter(of)
+        };
+        let best = |operation: Operation| rows(false).filter(|row| row.operation == operation).map(moved).max_by(f64::total_cmp);
         let claim = || match memory {
             Memory::Node(id) => node.topology.node(id).and_then(|memory| memory.claim.as_ref()?.read_bytes_per_s),
             Memory::Cache(_) => None,
         };
-        let any = || rows().map(moved).max_by(f64::total_cmp);
-        let Some(read) = best(Operation::Read).or_else(any).or_else(claim) else {
-            return Err(MachineError::NoBandwidth { name: node.name.clone(), which });
+        // What memory moves, whatever is done: some programs publish reads only, some no reads.
+        let any = rows(false).map(moved).max_by(f64::total_cmp);
+        let theoretical = || {
+            let found = rows(true).map(moved).max_by(f64::total_cmp).or_else(claim);
+            (
+                found,
+                format!(
+                    "nobody measured the bandwidth of {which} memory: its theoretical peak is taken, which no program reaches"
+                ),
+            )
+        };
+        let read = match any {
+            Some(any) => any,
+            None => {
+                let (found, note) = theoretical();
+                notes.push(note);
+                found.ok_or(MachineError::NoBandwidth { name: node.name.clone(), which })?
+            }
         };
         // A triad of ordinary stores moves three lines in and one out.
         let triad = [Operation::Triad, Operation::Add, Operation::Copy, Operation::Scale].into_iter().find_map(best);
@@ -290,10 +308,15 @@ impl Machine {
             notes.push(format!("the profile is assumed to come from {}, with everything far; if not, use --home", node.name));
             far.clone()
         });
+        let (name, far, scaling) = (node.name.clone(), Far::Memory(far), Scaling::default());
+        Ok(Self { name, near, far, home, cores: 0, cpus: 0, scaling, notes }.with_cores(node))
+    }
+
+    /// With the cores of `node`.
+    #[must_use]
+    pub fn with_cores(self, node: &Node) -> Self {
         let cores = node.topology.cores.unwrap_or(0);
-        let cpus = cores * node.topology.threads_per_core.unwrap_or(1);
-        let scaling = Scaling::default();
-        Ok(Self { name: node.name.clone(), near, far: Far::Memory(far), home, cores, cpus, scaling, notes })
+        Self { cores, cpus: cores * node.topology.threads_per_core.unwrap_or(1), ..self }
     }
 
     /// What is left of it for the profiled ranks when they are this part of all that run on it.

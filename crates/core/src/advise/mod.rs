@@ -17,6 +17,8 @@
 //! - [`rules`]: the plan for `nearfar run --place`.
 //! - [`reason`]: why an object is where the plan has it.
 //! - [`advice`](mod@advice): all of it for one question.
+//! - [`prices`]: what that costs.
+//! - [`explain`](mod@explain): the arithmetic of one object's gain.
 
 pub mod scaling;
 pub mod machine;
@@ -34,3 +36,5 @@ pub mod heuristic;
 pub mod rules;
 pub mod reason;
 pub mod advice;
+pub mod prices;
+pub mod explain;

@@ -20,14 +20,14 @@ const LITTLE: f64 = 0.01;
 /// What is asked of the tiers in one stretch of time, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Use {
-    near: f64,
-    far: f64,
-    near_stall: f64,
-    far_stall: f64,
+    pub(super) near: f64,
+    pub(super) far: f64,
+    pub(super) near_stall: f64,
+    pub(super) far_stall: f64,
     /// Time of the program's threads for pages that were fetched ahead or are new.
-    handling: f64,
+    pub(super) handling: f64,
     /// Share of the computing that goes on beside transfers of pages.
-    beside: f64,
+    pub(super) beside: f64,
 }
 
 impl Use {
