@@ -288,7 +288,8 @@ mod tests {
     use super::*;
 
     fn number(text: &str, after: &str) -> f64 {
-        let rest = &text[text.rfind(after).unwrap_or_else(|| panic!("{after} in {text}")) + after.len()..];
+        let start = if after.is_empty() { Some(0) } else { text.rfind(after).map(|at| at + after.len()) };
+        let rest = &text[start.unwrap_or_else(|| panic!("{after} in {text}"))..];
         rest.trim_start().split(' ').next().and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("{rest}"))
     }
 
