@@ -7,6 +7,7 @@ mod scaling;
 mod display;
 mod curve;
 mod prices;
+mod replayed;
 mod routines;
 mod verify;
 
@@ -69,6 +70,12 @@ impl Request {
 
 /// Answers what `args` ask.
 pub fn run(args: AdviseArgs) -> anyhow::Result<ExitCode> {
+    if args.files.iter().any(|path| replayed::is_trace(path)) {
+        return replayed::run(&args);
+    }
+    if args.plain.is_some() {
+        return Err(refuse("--plain belongs to a trace; a profile has its own time"));
+    }
     let request = Request::new(&args)?;
     let prices = args.prices.as_deref().map(prices::read).transpose()?;
     let summary = nfprof::read(&args.files)?;

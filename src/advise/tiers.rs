@@ -10,6 +10,7 @@ use nearfar_core::advise::machine::{Machine, MachineError, Paged, Tier, home};
 use nearfar_core::advise::overlap::{PAGED_OVERLAP, without};
 use nearfar_core::advise::scaling::Scaling;
 use nearfar_core::node::{FarAccess, FarTier, Node, Precision};
+use nearfar_core::policy::timed::Costs;
 use nearfar_core::tier::{FarSpec, NearSpec};
 use nearfar_core::units::Bytes;
 use std::process::{Command, Stdio};
@@ -195,6 +196,33 @@ fn seconds_of(command: &mut Command, workload: &[&str], sweeps: usize) -> Option
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     let seconds = kernel_program::seconds(std::str::from_utf8(&output.stdout).ok()?)?;
     (output.status.success() && seconds.iter().all(|&seconds| seconds > 0.0)).then_some(seconds)
+}
+
+/// Takes for a fault, from the instruction and back, where nothing is read.
+const EMPTY_FAULT_NS: f64 = 14_000.0;
+
+/// What paging over that far tier costs here, for a replay with times.
+///
+/// # Errors
+/// A refusal: it cannot be measured.
+pub fn paging_costs(spec: &FarSpec) -> anyhow::Result<Costs> {
+    let paged = match spec {
+        FarSpec::Emulated { bytes_per_s, latency_ns } => emulated(spec, *bytes_per_s as f64, *latency_ns as f64, 0.0),
+        _ => {
+            message::line(format_args!("measuring {spec} for a few seconds"));
+            let far = far::measure(&spec.to_string(), true, MEASURE, |_| ());
+            of_points(&far.map_err(|missing| refuse(format_args!("{}: {}", missing.what, missing.why)))?, 0.0)?
+        }
+    };
+    let paged = calibrated(spec, paged);
+    let transfer_ns = 4096e9 / paged.read;
+    Ok(Costs {
+        visit_ns: 0.0,
+        fault_ns: EMPTY_FAULT_NS,
+        page_ns: paged.page_ns,
+        latency_ns: (paged.fault_ns - EMPTY_FAULT_NS - transfer_ns).max(0.0),
+        bytes_per_s: paged.read,
+    })
 }
 
 fn cache(near: f64) -> f64 {

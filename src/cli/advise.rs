@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_long_help = ADVISE_NOTES)]
 pub struct AdviseArgs {
-    /// Profiles that "nearfar profile" wrote; those of several ranks are combined
+    /// Profiles that "nearfar profile" wrote (those of several ranks are combined), or one trace that "nearfar run --trace" wrote
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
 
@@ -29,6 +29,10 @@ pub struct AdviseArgs {
     /// The machine that the profile was taken on, as a node.json or a published one, when that is not --machine
     #[arg(long, value_name = "NAME | FILE")]
     pub home: Option<String>,
+
+    /// Of a trace: seconds that the program takes without nearfar. Without it, the program after -- is run
+    #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
+    pub plain: Option<f64>,
 
     /// Threads of the run to predict, of each rank, when not those of the profile
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -83,8 +87,8 @@ pub struct AdviseArgs {
     #[arg(long, requires = "verify")]
     pub sets: bool,
 
-    /// With --verify: the program and its arguments
-    #[arg(value_name = "PROGRAM", last = true, requires = "verify")]
+    /// With --verify, or of a trace: the program and its arguments
+    #[arg(value_name = "PROGRAM", last = true)]
     pub program: Vec<OsString>,
 }
 

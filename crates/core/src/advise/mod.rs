@@ -17,6 +17,7 @@
 //! - [`rules`]: the plan for `nearfar run --place`.
 //! - [`reason`]: why an object is where the plan has it.
 //! - [`advice`](mod@advice): all of it for one question.
+//! - [`replay`]: run time against near size from a recorded trace.
 //! - [`prices`]: what that costs.
 //! - [`explain`](mod@explain): the arithmetic of one object's gain.
 
@@ -36,5 +37,6 @@ pub mod heuristic;
 pub mod rules;
 pub mod reason;
 pub mod advice;
+pub mod replay;
 pub mod prices;
 pub mod explain;
