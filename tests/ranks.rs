@@ -1,7 +1,10 @@
 //! Ranks of a job on one node share near and report together. Ranks are simulated by the environment that each launcher gives;
 //! one test uses the real `mpirun`.
 
-use crate::util::{Beside, Scratch, TestProgram, compile, names_in, nearfar_bin, python, send_signal, shared_machine, wait_gone};
+use crate::util::{
+    Beside, Scratch, TestProgram, compile, let_open_mpi, names_in, nearfar_bin, python, send_signal, shared_machine, wait_gone,
+    without_launchers,
+};
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -51,12 +54,7 @@ impl Ranks {
 
     fn command(&self, rank: usize, options: &[&str], program: &[&str]) -> Command {
         let mut command = Command::new(nearfar_bin());
-        // Launchers that this test itself may run under.
-        let strangers = std::env::vars().map(|(name, _)| name);
-        let prefixes = ["OMPI_", "PMI", "SLURM_", "PALS_", "MPI_", "FLUX_"];
-        strangers.filter(|name| prefixes.iter().any(|prefix| name.starts_with(prefix))).for_each(|name| {
-            command.env_remove(name);
-        });
+        without_launchers(&mut command);
         for pair in self.environment.split_whitespace() {
             let value = pair.replace("{rank}", &rank.to_string()).replace("{size}", &self.size.to_string());
             let (name, value) = value.split_once('=').expect("NAME=VALUE");
@@ -405,9 +403,7 @@ fn mpirun_and_numpy() {
     let mut command = Command::new("mpirun");
     command.args(["-n", "4"]).arg(nearfar_bin()).args(["run", "--near", job.near, "--far"]).arg(job.scratch.far());
     command.arg("--stats").arg(job.scratch.0.join("run.json")).arg("--").arg(python()).args(["-c", SUMS]);
-    // Root, and more ranks than processors, in the words of Open MPI 4 and 5; others ignore them.
-    command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
-    command.envs([("OMPI_MCA_rmaps_base_oversubscribe", "1"), ("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe")]);
+    let_open_mpi(&mut command);
     command.env("NEARFAR_RANKS_DIR", job.scratch.0.join("ranks")).current_dir(job.scratch.work()).stdin(Stdio::null());
     let end = job.spawn(0, command).end();
     assert!(end.status.success(), "{:?} {}", end.status, end.stderr);

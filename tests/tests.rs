@@ -96,6 +96,8 @@ mod top;
 mod api;
 /// Put it here if several `nearfar run` on one node are ranks of one job.
 mod ranks;
+/// Put it here if a real launcher starts the ranks: Open MPI, MPICH, Slurm.
+mod launchers;
 /// Put it here if it is about NUMA nodes as near and far: what is chosen and refused, and where pages then lie.
 mod numa;
 /// Put it here if it is about libmemkind.so in the place of memkind's.

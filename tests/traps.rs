@@ -152,6 +152,13 @@ fn core_file_of_a_crashed_program() {
     }
 }
 
+/// UCX, which MPICH and Open MPI use, does so; the pager's threads must not come by its locks.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_library_puts_its_own_code_into_mmap() {
+    TestProgram::source("mmap_hooked.c").near("64M").same();
+}
+
 /// A debugger that stops all threads, the pager's too, must not wait for one of them: what is in far cannot be had, and it says so.
 #[test]
 fn debugger_looks_at_a_running_program() {

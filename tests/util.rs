@@ -3,9 +3,11 @@
 //! Every run has a directory of its own to work in and a far directory of its own, which must be empty afterwards. Runs whose time
 //! or memory is measured have the machine to themselves; others run beside each other, as on users' machines.
 
+mod launchers;
 mod outcome;
 mod processes;
 
+pub use launchers::*;
 pub use outcome::Outcome;
 use outcome::shorten;
 pub use processes::*;
@@ -150,6 +152,16 @@ pub fn has(name: &str) -> Result<(), String> {
         | "redis-server" | "chromium" => answers(name, &["--version"]),
         // A wrapper without headers compiles nothing.
         "mpicc" => answers("sh", &["-c", "echo '#include <mpi.h>' | mpicc -x c -c - -o /dev/null && mpirun --version"]),
+        // MPIs by the names that Debian gives them, to have several.
+        "openmpi" | "mpich" => answers(
+            "sh",
+            &["-c", &format!("echo '#include <mpi.h>' | mpicc.{name} -x c -c - -o /dev/null && mpirun.{name} --version")],
+        ),
+        "slurm" => {
+            // srun says its version only where it finds a Slurm.
+            let all = "PATH=$PATH:/usr/sbin:/sbin; command -v srun && command -v sbatch && slurmctld -V && slurmd -V && munged --version";
+            answers("sh", &["-c", all])
+        }
         "lmp" => answers("lmp", &["-help"]),
         "go" => answers("go", &["version"]),
         "numpy" => answers("python3", &["-c", "import numpy"]),

@@ -8,7 +8,12 @@ use std::path::{Path, PathBuf};
 /// The name of this node, without its domain.
 pub fn host() -> String {
     let text = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let name = text.trim().split('.').next().unwrap_or_default().replace(['/', '\0'], "-");
+    plain(text.trim())
+}
+
+/// The name of a node without its domain, as a part of a file's name.
+pub fn plain(name: &str) -> String {
+    let name = name.split('.').next().unwrap_or_default().replace(['/', '\0'], "-");
     if name.is_empty() { "localhost".to_owned() } else { name }
 }
 

@@ -6,6 +6,7 @@ use nearfar_core::node::{Figure, Missing, Mpi, Validity};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -109,12 +110,15 @@ fn find(variable: impl Fn(&str) -> Option<String>) -> Vec<Pair> {
         .chain(["mpicc", "mpiicc", "mpiicx", "mpicc.openmpi", "mpicc.mpich"].map(str::to_owned));
     for compiler in compilers {
         let Some(found) = which(&compiler) else { continue };
-        let kind = Path::new(&compiler).extension().map(|kind| format!(".{}", kind.display())).unwrap_or_default();
+        let own = Path::new(&compiler).extension().map(|kind| format!(".{}", kind.display())).unwrap_or_default();
         let beside = |name: &str| Some(found.with_file_name(name)).filter(|path| path.is_file());
-        let usual = ["mpirun", "mpiexec"].map(|name| format!("{name}{kind}"));
+        // Names that only this MPI has come first.
+        let usual = [kind_of(&found), own].map(|kind| ["mpirun", "mpiexec"].map(|name| format!("{name}{kind}")));
+        let first = |names: &[String; 2]| {
+            names.iter().find_map(|name| beside(name)).or_else(|| names.iter().find_map(|name| which(name)))
+        };
         let launcher = (named("MPIEXEC").and_then(|name| which(&name)))
-            .or_else(|| usual.iter().find_map(|name| beside(name)))
-            .or_else(|| usual.iter().find_map(|name| which(name)))
+            .or_else(|| usual.iter().find_map(first))
             // Only inside of a job: outside it would wait for one.
             .or_else(|| variable("SLURM_JOB_ID").and_then(|_| which("srun")));
         pairs.extend(launcher.map(|launcher| Pair { compiler: found, launcher }));
@@ -123,6 +127,15 @@ fn find(variable: impl Fn(&str) -> Option<String>) -> Vec<Pair> {
     let mut seen = BTreeSet::new();
     pairs.retain(|pair| seen.insert((pair.compiler.canonicalize().ok(), pair.launcher.canonicalize().ok())));
     pairs
+}
+
+/// The MPI that Debian means by `compiler`, as ".mpich": its mpicc and its mpirun are links that may lead to different ones.
+fn kind_of(compiler: &Path) -> String {
+    const MOST_LINKS: usize = 8;
+    let next = |path: &PathBuf| Some(path.parent()?.join(std::fs::read_link(path).ok()?));
+    let names = std::iter::successors(Some(compiler.to_owned()), next).take(MOST_LINKS);
+    let mut kinds = names.filter_map(|path| Some(format!(".{}", path.file_name()?.to_str()?.strip_prefix("mpicc.")?)));
+    kinds.next().unwrap_or_default()
 }
 
 /// A directory of our own, gone when dropped.
@@ -233,6 +246,12 @@ fn launch(
     let mut command = Command::new(&pair.launcher);
     if pair.launcher.file_name() == Some(OsStr::new("srun")) {
         command.args(["-N", "1", "--overlap"]);
+    } else {
+        // With these, mpirun would spread ranks over all nodes of a job of Slurm: what is measured are messages on this one.
+        let names = std::env::vars_os().map(|(name, _)| name);
+        names.filter(|name| name.as_bytes().starts_with(b"SLURM_")).for_each(|name| {
+            command.env_remove(name);
+        });
     }
     command.args(["-n", &ranks.to_string()]).arg(program).arg(what);
     // Ranks end themselves only where we could not end them: a hang is to be told from a failure.
@@ -410,6 +429,12 @@ mod tests {
         });
         assert_eq!(named[0], pair("mpicc", one.join("mpirun")));
         assert!(find(|_| None).is_empty());
+        // mpicc leads to MPICH, mpirun to Open MPI: MPICH's own launcher.
+        std::fs::remove_file(other.join("mpicc")).expect("removed");
+        std::os::unix::fs::symlink(other.join("mpicc.mpich"), dir.join("mpi")).expect("a link");
+        std::os::unix::fs::symlink("../mpi", one.join("mpicc")).expect("a link");
+        let found = find(|name| (name == "PATH").then(|| path.clone()));
+        assert_eq!(found, [Pair { compiler: one.join("mpicc"), launcher: other.join("mpirun.mpich") }]);
         std::fs::remove_dir_all(dir).expect("removed");
     }
 }

@@ -6,7 +6,7 @@
 use crate::cli::run::RunArgs;
 use crate::exit::refuse;
 use crate::files::output::OutputFile;
-use crate::files::rank_name::{add, host, is_special, rank_suffix, with_marks};
+use crate::files::rank_name::{add, host, is_special, plain, rank_suffix, with_marks};
 use crate::machine;
 use crate::run::account::{Account, RankRecord};
 use crate::run::outcome::Outcome;
@@ -14,7 +14,7 @@ use crate::run::paging::MIN_NEAR;
 use crate::run::request::RunRequest;
 use crate::ui::message;
 use nearfar_core::addr::{CHUNK, PAGE};
-use nearfar_core::share::{Book, Claim, Event, Member, NewRank, Process, divide, member_of};
+use nearfar_core::share::{Book, Claim, Event, Member, NODE_NAME, NewRank, Process, divide, member_of};
 use nearfar_core::units::Bytes;
 use nearfar_host::broker::{Broker, Identity, Locked, alive};
 use nearfar_sys::process;
@@ -40,6 +40,7 @@ const ALL_PPM: u32 = 1_000_000;
 pub struct Rank {
     member: Member,
     claim: Claim,
+    launcher: Process,
     host: String,
     /// Where statistics go when the broker cannot be used: a name of this rank's own.
     own_stats: Option<PathBuf>,
@@ -71,8 +72,14 @@ pub fn prepare(mut args: RunArgs) -> anyhow::Result<(RunArgs, Option<Rank>)> {
     // Variables that are not UTF-8 are not a launcher's.
     let environment: Vec<(String, String)> =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect();
-    let member = member_of(|wanted| environment.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str()));
-    let host = host();
+    let mut member = member_of(|wanted| environment.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str()));
+    let launcher = member.as_ref().map(launcher);
+    let node = member.as_ref().and_then(|member| member.node.clone().or_else(|| node_of(launcher?)));
+    if let (Some(job), Some(node)) = (member.as_mut().and_then(|member| member.job.as_mut()), &node) {
+        // One host may be several nodes, each with its near.
+        *job = format!("{job}.{node}");
+    }
+    let host = node.map_or_else(host, |node| plain(&node));
     let number = member.as_ref().map_or(0, |member| member.rank.number);
     let own_name = |path: &Path| match with_marks(path, &host, number) {
         (path, true) => path,
@@ -88,7 +95,7 @@ pub fn prepare(mut args: RunArgs) -> anyhow::Result<(RunArgs, Option<Rank>)> {
         let (named, names_rank) = with_marks(&path, &host, number);
         if several_nodes && !names_host && !names_rank && !is_special(&named) { add(&named, &format!(".{host}")) } else { named }
     });
-    Ok((args, member.map(|member| Rank { member, claim, host, own_stats })))
+    Ok((args, member.zip(launcher).map(|(member, launcher)| Rank { member, claim, launcher, host, own_stats })))
 }
 
 impl Rank {
@@ -112,7 +119,7 @@ impl Rank {
             claim: self.claim,
             stats: request.stats.as_ref().map(|target| target.path().to_string_lossy().into_owned()),
         };
-        let identity = Identity { job: self.member.job.clone(), launcher: launcher(&self.member), places, exact };
+        let identity = Identity { job: self.member.job.clone(), launcher: self.launcher, places, exact };
         let meeting = Broker::open(identity).and_then(|mut broker| {
             let got = meet(&mut broker, &mut come, local, exact)?;
             Ok((broker, got))
@@ -440,6 +447,13 @@ fn launcher(member: &Member) -> Process {
         }
     }
     Process { pid, start: process::start_of(pid) }
+}
+
+/// What Slurm calls the node on which it started `launcher`.
+fn node_of(launcher: Process) -> Option<String> {
+    let environment = std::fs::read(format!("/proc/{}/environ", launcher.pid)).ok()?;
+    let pairs = environment.split(|&byte| byte == 0).filter_map(|pair| std::str::from_utf8(pair).ok()?.split_once('='));
+    pairs.filter(|(name, value)| *name == NODE_NAME && !value.is_empty()).map(|(_, value)| value.to_owned()).next()
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@
 
 use crate::maps;
 use nearfar_sys::errno::Errno;
-use nearfar_tiers::memory::Memory;
 use std::ffi::{c_int, c_long, c_void};
 
 /// syscall(2).
@@ -26,8 +25,6 @@ pub unsafe extern "C" fn syscall() -> c_long {
         "je 3f",
         "cmp rdi, {mremap}",
         "je 3f",
-        "cmp rdi, {ring}",
-        "je 4f",
         // FUTEX_WAKE has three arguments, and what registers happen to hold besides would pass for watched pointers to the
         // filter of `user_mode`: fatal where signals are blocked, as in nearfar's own locks.
         "cmp rdi, {futex}",
@@ -55,14 +52,8 @@ pub unsafe extern "C" fn syscall() -> c_long {
         "jmp {failed}",
         "3:",
         "jmp {mapping}",
-        "4:",
-        "mov rdi, rsi",
-        "mov rsi, rdx",
-        "jmp {own_ring}",
         futex = const libc::SYS_futex,
         wake = const libc::FUTEX_WAKE,
-        ring = const libc::SYS_io_uring_setup,
-        own_ring = sym ring,
         mmap = const libc::SYS_mmap,
         munmap = const libc::SYS_munmap,
         mprotect = const libc::SYS_mprotect,
@@ -76,16 +67,6 @@ pub unsafe extern "C" fn syscall() -> c_long {
 extern "C" fn failed(result: c_long) -> c_long {
     crate::errno::set(Errno(-result as i32));
     -1
-}
-
-/// io_uring_setup(2): the pager's own rings pass the filter of `user_mode`.
-unsafe extern "C" fn ring(entries: usize, parameters: usize) -> c_long {
-    let (number, args) = (libc::SYS_io_uring_setup as usize, [entries, parameters, 0, 0, 0, 0]);
-    // SAFETY: the caller of `syscall` answers for the arguments.
-    let result = unsafe {
-        if Memory::inside() { nearfar_sys::gate::call(number, args) } else { nearfar_sys::arch::syscall6(number, args) }
-    };
-    if (-4095..0).contains(&result) { failed(result as c_long) } else { result as c_long }
 }
 
 /// The mmap family; the arguments are those of `syscall`, the last one on the stack.

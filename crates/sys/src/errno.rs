@@ -48,6 +48,10 @@ impl std::error::Error for Errno {}
 /// As for `arch::syscall6`: the arguments must satisfy the contract of that system call.
 pub unsafe fn call(number: libc::c_long, args: [usize; 6]) -> Result<usize, Errno> {
     // SAFETY: passed on to the caller.
-    let result = unsafe { syscall6(number as usize, args) };
+    decoded(unsafe { syscall6(number as usize, args) })
+}
+
+/// What the kernel answered, `-4095..0` meaning `-errno`.
+pub fn decoded(result: isize) -> Result<usize, Errno> {
     if (-4095..0).contains(&result) { Err(Errno(-result as i32)) } else { Ok(result as usize) }
 }

@@ -1,17 +1,23 @@
 //! The io_uring engine: the pager submits and reaps without any other thread.
 
+mod rings;
+
 use crate::errno::Errno;
-use crate::high_descriptors;
 use crate::io::{Done, Engine, Op};
-use io_uring::{IoUring, opcode, types};
+use rings::{Entry, Rings};
 use std::collections::{HashMap, VecDeque};
-use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 
 const ENTRIES: u32 = 256;
+/// IORING_OP_*.
+const READV: u8 = 1;
+const WRITEV: u8 = 2;
+const READ: u8 = 22;
+const WRITE: u8 = 23;
 
 /// Operations through one ring, used by one thread.
 pub struct Ring {
-    ring: IoUring,
+    rings: Rings,
     // Operations live here until their completion: the kernel reads their piece lists.
     live: HashMap<u64, Box<Op>>,
     waiting: VecDeque<Box<Op>>,
@@ -24,37 +30,25 @@ pub struct Ring {
 impl Ring {
     /// Sets up a ring; fails where the kernel or a policy refuses (containers often do).
     pub fn new() -> Result<Self, Errno> {
-        let refused = |error: std::io::Error| Errno(error.raw_os_error().unwrap_or(libc::ENOSYS));
-        // Completions need not interrupt whoever runs: the pager enters the kernel often enough. Kernels before 5.19 lack that.
-        let ring = IoUring::builder().setup_clamp().setup_coop_taskrun().build(ENTRIES);
-        let ring = ring.or_else(|_| IoUring::builder().setup_clamp().build(ENTRIES)).map_err(refused)?;
-        let ring = Self::aside(ring).map_err(refused)?;
-        Ok(Self { ring, live: HashMap::new(), waiting: VecDeque::new(), next: 0, unsubmitted: false, broken: None })
-    }
-
-    fn aside(ring: IoUring) -> std::io::Result<IoUring> {
-        let Some(fd) = high_descriptors::duplicate(ring.as_raw_fd()) else { return Ok(ring) };
-        let params = ring.params().clone();
-        drop(ring);
-        // SAFETY: a descriptor of the ring that these parameters describe, given away; the other one is closed.
-        unsafe { IoUring::from_fd(fd.into_raw_fd(), params) }
+        let rings = Rings::new(ENTRIES)?;
+        Ok(Self { rings, live: HashMap::new(), waiting: VecDeque::new(), next: 0, unsubmitted: false, broken: None })
     }
 
     fn push(&mut self, op: Box<Op>) {
         let id = self.next;
         self.next += 1;
-        let fd = types::Fd(op.fd);
-        let entry = match (op.write, op.pieces.as_slice()) {
-            (true, [one]) => opcode::Write::new(fd, one.addr as *const u8, one.len as u32).offset(op.offset).build(),
-            (false, [one]) => opcode::Read::new(fd, one.addr as *mut u8, one.len as u32).offset(op.offset).build(),
-            (true, many) => opcode::Writev::new(fd, many.as_ptr().cast(), many.len() as u32).offset(op.offset).build(),
-            (false, many) => opcode::Readv::new(fd, many.as_ptr().cast(), many.len() as u32).offset(op.offset).build(),
+        let (opcode, addr, len) = match (op.write, op.pieces.as_slice()) {
+            (true, [one]) => (WRITE, one.addr, one.len),
+            (false, [one]) => (READ, one.addr, one.len),
+            (true, many) => (WRITEV, many.as_ptr().addr(), many.len()),
+            (false, many) => (READV, many.as_ptr().addr(), many.len()),
         };
-        let entry = entry.user_data(id);
+        let entry =
+            Entry { opcode, fd: op.fd, offset: op.offset, addr: addr as u64, len: len as u32, token: id, ..Entry::default() };
         loop {
             // SAFETY: `op` is boxed and kept in `live` until its completion, so its piece list stays where it is; the
             // memory of the pieces is answered for by whoever made the operation.
-            if unsafe { self.ring.submission().push(&entry) }.is_ok() || self.broken.is_some() {
+            if unsafe { self.rings.push(entry) } || self.broken.is_some() {
                 break;
             }
             self.unsubmitted = true;
@@ -77,21 +71,22 @@ impl Engine for Ring {
         // would never complete, so this insists.
         const PASSING: [i32; 4] = [libc::EAGAIN, libc::EBUSY, libc::EINTR, libc::ENOMEM];
         while self.unsubmitted && self.broken.is_none() {
-            let result = self.ring.submit();
-            self.unsubmitted = !self.ring.submission().is_empty();
-            if let Err(error) = result
+            let result = self.rings.submit();
+            self.unsubmitted = self.rings.queued() > 0;
+            if let Err(errno) = result
                 && self.unsubmitted
             {
-                match error.raw_os_error() {
-                    Some(errno) if !PASSING.contains(&errno) => self.broken = Some(Errno(errno)),
-                    _ => std::thread::yield_now(),
+                if PASSING.contains(&errno.0) {
+                    std::thread::yield_now();
+                } else {
+                    self.broken = Some(errno);
                 }
             }
         }
     }
 
     fn completions(&mut self, out: &mut Vec<Done>) {
-        let arrived: Vec<(u64, i32)> = self.ring.completion().map(|entry| (entry.user_data(), entry.result())).collect();
+        let arrived: Vec<(u64, i32)> = std::iter::from_fn(|| self.rings.completion()).collect();
         for (id, result) in arrived {
             let Some(op) = self.live.remove(&id) else { continue };
             let result = match result {
@@ -114,7 +109,7 @@ impl Engine for Ring {
     }
 
     fn wait_fd(&self) -> RawFd {
-        self.ring.as_raw_fd()
+        self.rings.as_raw_fd()
     }
 
     fn name(&self) -> &'static str {

@@ -15,6 +15,8 @@ pub struct Member {
     pub world: Option<u32>,
     /// The job, by a name that no other job of this node has at the time.
     pub job: Option<String>,
+    /// Its node, as srun calls it: one host may be several nodes of Slurm.
+    pub node: Option<String>,
 }
 
 /// What tells the rest, for each variable that tells the number.
@@ -77,6 +79,9 @@ const SOURCES: &[Source] = &[
 /// Steps from here on are no steps of srun: the batch script (0xfffffffb), the extern step and their like.
 const FIRST_SPECIAL_STEP: u32 = 0xffff_fff0;
 
+/// The name of a node in the environment of what Slurm starts there.
+pub const NODE_NAME: &str = "SLURMD_NODENAME";
+
 /// The rank that a process with this environment is; `None` outside of jobs of several ranks. The batch script of a job is not a
 /// rank, although Slurm numbers it as one.
 pub fn member_of<'a>(environment: impl Fn(&str) -> Option<&'a str>) -> Option<Member> {
@@ -90,6 +95,7 @@ pub fn member_of<'a>(environment: impl Fn(&str) -> Option<&'a str>) -> Option<Me
             local_size: number(source.local_size),
             world: number(source.world),
             job: text(source.job).map(|job| format!("{}-{job}", source.job_prefix())),
+            node: None,
             rank,
         },
         None => Member { rank, ..Member::default() },
@@ -106,6 +112,8 @@ pub fn member_of<'a>(environment: impl Fn(&str) -> Option<&'a str>) -> Option<Me
     if by_srun {
         let node = number(&["SLURM_NODEID"]).unwrap_or(0) as usize;
         let listed = || tasks_per_node(text(&["SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"])?)?.get(node).copied();
+        // Of ranks that others started it would be the name of the node where mpirun runs: Hydra hands on all that it was given.
+        member.node = text(&[NODE_NAME]).map(str::to_owned);
         member.local = number(&["SLURM_LOCALID"]);
         member.local_size = listed().or_else(|| number(&["SLURM_NTASKS_PER_NODE"]));
         member.world = number(&["SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"]);
@@ -167,6 +175,19 @@ pub fn tasks_per_node(list: &str) -> Option<Vec<u32>> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_node_is_known_of_what_srun_starts() {
+        let node = |text: &str| {
+            let find = |name: &str| text.split_whitespace().find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+            member_of(find).expect("a rank").node
+        };
+        let step = "SLURM_STEP_ID=0 SLURM_JOB_ID=1 SLURM_NTASKS=4 SLURMD_NODENAME=n2";
+        assert_eq!(node(&format!("{step} SLURM_PROCID=2 SLURM_LOCALID=0")), Some("n2".into()));
+        assert_eq!(node(&format!("{step} SLURM_PROCID=2 SLURM_LOCALID=0 PMI_RANK=2 PMI_SIZE=4")), Some("n2".into()));
+        // As Hydra gives it to ranks of other nodes.
+        assert_eq!(node(&format!("{step} SLURM_PROCID=1 PMI_RANK=2 PMI_SIZE=4 MPI_LOCALRANKID=0 MPI_LOCALNRANKS=2")), None);
+    }
 
     type Known = (u32, Option<u32>, Option<u32>, Option<u32>, Option<String>);
 

@@ -11,4 +11,4 @@ mod book;
 pub use book::{Book, Event, Guest, NewRank, Process};
 pub use claim::Claim;
 pub use divide::divide;
-pub use member::{Member, member_of, tasks_per_node};
+pub use member::{Member, NODE_NAME, member_of, tasks_per_node};
