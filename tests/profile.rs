@@ -174,7 +174,8 @@ fn arrays_on_stacks_are_seen() {
         let stack = |kind: Kind| {
             let found: Vec<_> = run.objects().into_iter().filter(|(_, object)| object.kind == kind).collect();
             assert_eq!(found.len(), 1, "{kind:?}: {:?}", run.objects());
-            assert!((4_000_000..4_400_000).contains(&found[0].1.len), "what was used: {found:?}");
+            // Of 4,000,000 bytes: a page that may hold thread-local data as well is left out.
+            assert!((3_990_000..4_400_000).contains(&found[0].1.len), "what was used: {found:?}");
             found[0].1.clone()
         };
         let stacks = [Kind::MainStack, Kind::ThreadStack].map(stack);
