@@ -2,8 +2,9 @@
 //! that holds them, or with the module.
 
 use super::Book;
+use crate::live::Object;
 use crate::locals::Locals;
-use nearfar_core::profile::record::{Kind, ObjectId};
+use nearfar_core::profile::record::{Kind, ObjectId, Record};
 use std::collections::HashMap;
 
 /// The arrays that a thread has of a module.
@@ -50,7 +51,7 @@ impl Book {
                 let Some(object) = self.live.remove(block.heap) else { continue };
                 at = object.at;
                 if object.written {
-                    self.gone(object, at);
+                    self.unwrite(object);
                 }
                 self.locals.by_heap.insert(block.heap, key);
             }
@@ -65,6 +66,24 @@ impl Book {
                 }
             }
             self.locals.by_thread.insert(key, Held { heap: block.heap, arrays });
+        }
+    }
+
+    /// Ends an object that turned out to be others, as if it had never been, if its record is not in the file yet.
+    fn unwrite(&mut self, object: Object) {
+        let is_its = |record: &Record| matches!(record, Record::Object(one) if one.id == object.id);
+        match self.records.iter().position(is_its) {
+            Some(place) => {
+                self.records.remove(place);
+                // Nor are its looks told of.
+                if let Some(looked) = self.looked.get_mut(&object.id) {
+                    looked.ended = Some(0);
+                }
+            }
+            None => {
+                let at = object.at;
+                self.gone(object, at);
+            }
         }
     }
 
