@@ -10,14 +10,14 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// A program under `nearfar profile`, and the profile.
-struct Profiled {
+pub struct Profiled {
     output: Output,
-    content: Content,
+    pub content: Content,
     size: u64,
 }
 
 /// Runs a command line; one that hangs is killed.
-fn profiled(options: &[&str], argv: &[OsString]) -> Profiled {
+pub fn profiled(options: &[&str], argv: &[OsString]) -> Profiled {
     let scratch = Scratch::new();
     let file = scratch.work().join("a.nfprof");
     let mut command = Command::new(nearfar_bin());
@@ -49,23 +49,23 @@ fn objects_program(what: &str) -> Vec<OsString> {
 
 impl Profiled {
     #[track_caller]
-    fn ok(self) -> Self {
+    pub fn ok(self) -> Self {
         let (out, err) = (String::from_utf8_lossy(&self.output.stdout), String::from_utf8_lossy(&self.output.stderr));
         assert_eq!((&*out, self.output.status.code()), ("OK\n", Some(0)), "{err}");
         assert_eq!(self.content.lost_bytes, 0);
         self
     }
 
-    fn records(&self) -> impl Iterator<Item = (u32, &Record)> {
+    pub fn records(&self) -> impl Iterator<Item = (u32, &Record)> {
         self.content.batches.iter().flat_map(|batch| batch.records.iter().map(|record| (batch.pid, record)))
     }
 
-    fn starts(&self) -> Vec<&Start> {
+    pub fn starts(&self) -> Vec<&Start> {
         self.records().filter_map(|(_, record)| if let Record::Start(start) = record { Some(start) } else { None }).collect()
     }
 
     /// All objects, each with its last place and size.
-    fn objects(&self) -> Vec<(u32, Object)> {
+    pub fn objects(&self) -> Vec<(u32, Object)> {
         let mut found: Vec<(u32, Object)> = Vec::new();
         for (pid, record) in self.records() {
             match record {
@@ -82,7 +82,7 @@ impl Profiled {
     }
 
     /// The objects of `kind` with `len` bytes.
-    fn of(&self, kind: Kind, len: u64) -> Vec<(u32, Object)> {
+    pub fn of(&self, kind: Kind, len: u64) -> Vec<(u32, Object)> {
         self.objects().into_iter().filter(|(_, object)| object.kind == kind && object.len == len).collect()
     }
 
@@ -174,7 +174,8 @@ fn arrays_on_stacks_are_seen() {
         let stack = |kind: Kind| {
             let found: Vec<_> = run.objects().into_iter().filter(|(_, object)| object.kind == kind).collect();
             assert_eq!(found.len(), 1, "{kind:?}: {:?}", run.objects());
-            assert!((4_000_000..4_400_000).contains(&found[0].1.len), "what was used: {found:?}");
+            // Of 4,000,000 bytes: a page that may hold thread-local data as well is left out.
+            assert!((3_990_000..4_400_000).contains(&found[0].1.len), "what was used: {found:?}");
             found[0].1.clone()
         };
         let stacks = [Kind::MainStack, Kind::ThreadStack].map(stack);

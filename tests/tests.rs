@@ -115,3 +115,6 @@ mod advise;
 mod plans;
 /// Put it here if it is about what `nearfar profile` records, and that the program does not notice.
 mod profile;
+
+/// Put it here if it is about what `nearfar profile` calls objects, or about arrays that it finds by their symbols.
+mod profiled_arrays;

@@ -88,6 +88,7 @@ pub const fn kind(kind: Kind) -> &'static str {
         Kind::Static => "static",
         Kind::MainStack | Kind::ThreadStack => "stack",
         Kind::SmallBlocks => "small blocks",
+        Kind::ThreadLocal => "thread",
     }
 }
 

@@ -120,7 +120,7 @@ fn unread(maps: &[Mapping]) -> Vec<Mapped> {
             Some(one) => one.module.end = end,
             None => {
                 let module = Module { path, start, end, bias: start, ..Module::default() };
-                found.push(Mapped { module, writable: Vec::new(), code: Vec::new() });
+                found.push(Mapped { module, ..Mapped::default() });
             }
         }
     }

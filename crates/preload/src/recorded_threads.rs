@@ -60,15 +60,16 @@ unsafe fn stack_size(attr: *const libc::pthread_attr_t) -> Option<usize> {
     }
 }
 
-/// On the new thread. Its stack ends where its descriptor is, or below it. (pthread_getattr_np(3) would allocate, and a thread that
-/// allocates gets a heap of its own.)
+/// On the new thread. Its stack begins to be used here; above lie its thread-local data, then its descriptor, unless the program has made
+/// the stack. (pthread_getattr_np(3) would allocate, and a thread that allocates gets a heap of its own.)
 fn begun(len: usize) {
     // SAFETY: no arguments.
     let descriptor = unsafe { libc::pthread_self() } as usize;
     let here = crate::stack::here();
     let top = if descriptor.wrapping_sub(here) < len { descriptor } else { here };
-    let end = top.next_multiple_of(PAGE);
-    recorder::stack_begun(end.saturating_sub(len), end);
+    // A page that the stack shares with thread-local data is not told of.
+    let end = here & !(PAGE - 1);
+    recorder::stack_begun(top.next_multiple_of(PAGE).saturating_sub(len), end, descriptor);
     let key = KEY.load(Ordering::Relaxed);
     if key != NONE {
         // SAFETY: a key of ours.

@@ -1,5 +1,7 @@
 //! What events come to: the live objects, and the records of what changes. Pure bookkeeping, without files and threads.
 
+mod locals;
+
 use crate::live::{Live, Object};
 use crate::output::Thin;
 use crate::queue::{Event, What};
@@ -46,6 +48,7 @@ pub struct Book {
     /// Objects within a call that reallocates them, by its ticket.
     parked: HashMap<u64, Object>,
     looked: HashMap<ObjectId, Looked>,
+    locals: locals::ThreadLocals,
     /// When looks without a result are forgotten next.
     next_forget: u64,
     /// Objects that began.
@@ -71,6 +74,7 @@ impl Book {
                 self.begin(Kind::Heap, addr, len, site, None, at);
             }
             What::Free => {
+                self.heap_gone(addr, at);
                 if let Some(object) = self.live.remove(addr) {
                     self.gone(object, at);
                 }
@@ -106,7 +110,9 @@ impl Book {
             }
             What::Put | What::MapPut => self.put(event, of),
             What::StackBegin => {
-                let over = self.stacks.begin(addr, end, of as u32, at);
+                // Beside the stack lie the thread's own data, and behind them its descriptor; 0: not known.
+                let descriptor = if site == 0 { 0 } else { end + u64::from(site) };
+                let over = self.stacks.begin(addr, end, (of as u32, descriptor), at);
                 self.stacks_gone(over, at);
             }
             What::StackEnd => {
@@ -118,12 +124,9 @@ impl Book {
 
     /// Ends the objects of these stacks.
     pub fn stacks_gone(&mut self, stacks: impl IntoIterator<Item = Stack>, at: u64) {
-        for (id, addr) in stacks.into_iter().filter_map(|stack| stack.object) {
-            if self.live.at(addr).is_some_and(|object| object.id == id)
-                && let Some(object) = self.live.remove(addr)
-            {
-                self.gone(object, at);
-            }
+        for stack in stacks {
+            self.end(stack.object.as_slice(), at);
+            self.thread_gone(stack.descriptor, at);
         }
     }
 
@@ -216,7 +219,7 @@ impl Book {
             return;
         }
         // What is told of together is blocks.
-        if object.kind == Kind::ThreadStack {
+        if !matches!(object.kind, Kind::Heap | Kind::Map) {
             if self.thin < Thin::Most {
                 self.write_object(&object);
                 self.records.push(Record::Gone { id: object.id, at });

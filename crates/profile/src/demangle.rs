@@ -25,8 +25,16 @@ pub fn spoken(symbol: &str) -> String {
     }
     // Fortran's external procedures; names that begin so are the C library's own.
     match name.strip_suffix('_') {
-        Some(procedure) if !name.starts_with('_') && !procedure.is_empty() => procedure.to_owned(),
+        Some(procedure) if !name.starts_with('_') && !procedure.is_empty() && !name.contains('.') => procedure.to_owned(),
         _ => name.to_owned(),
+    }
+}
+
+/// The symbol of an array as people say it: also without the number that compilers append to those of one procedure.
+pub fn spoken_data(symbol: &str) -> String {
+    match symbol.rsplit_once('.') {
+        Some((name, number)) if !name.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => spoken(name),
+        _ => spoken(symbol),
     }
 }
 
@@ -105,6 +113,17 @@ mod tests {
             ("_ZN5alloc3vec12Vec$LT$T$GT$4push17h0123456789abcdefE", "alloc::vec::Vec<T>::push"),
         ] {
             assert_eq!(spoken(symbol), name, "{symbol}");
+        }
+        for (symbol, name) in [
+            ("big.0", "big"),
+            ("__wave_MOD_field", "wave::field"),
+            ("fields_", "fields"),
+            ("_ZN4grid5tableE", "grid::table"),
+            ("_ZL5cells", "cells"),
+            ("table", "table"),
+            ("runtime.mheap_", "runtime.mheap_"),
+        ] {
+            assert_eq!(spoken_data(symbol), name, "{symbol}");
         }
         for noise in ["_Z", "_ZN", "(", "_R", "", "_", "__MOD_", "a<b(c", ", std::allocator<"] {
             let _ = (spoken(noise), without_parameters(noise), without_allocators(noise));

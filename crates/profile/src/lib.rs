@@ -9,6 +9,7 @@ pub mod queue;
 pub mod hook_time;
 pub mod python;
 pub mod sites;
+pub mod locals;
 pub mod modules;
 pub mod live;
 pub mod stacks;

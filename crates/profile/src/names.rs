@@ -2,7 +2,7 @@
 //! gone or was built anew, code that was made at run time) is said by module and offset, or not at all.
 
 use crate::code;
-use crate::demangle::spoken;
+use crate::demangle::{spoken, spoken_data};
 use crate::image::{Image, Missing, hex};
 use nearfar_core::profile::file::Content;
 use nearfar_core::profile::names::{Access, Names};
@@ -143,6 +143,10 @@ impl Names for FileNames {
         let symbol = opened.as_ref().as_ref().ok().and_then(|image| image.symbol(offset));
         let name = symbol.map_or_else(|| unnamed(module, offset), |symbol| spoken(&symbol.name));
         Some((name, short(module)))
+    }
+
+    fn spoken(&self, symbol: &str) -> String {
+        spoken_data(symbol)
     }
 
     fn access(&self, process: usize, ip: u64) -> Option<Access> {

@@ -40,7 +40,8 @@ pub enum What {
     MapTake,
     /// Where it is now: address, bytes, ticket of the `MapTake`.
     MapPut,
-    /// A thread begins: lowest address of its stack, bytes, the thread in place of the ticket.
+    /// A thread begins: lowest address of its stack, bytes, the thread in place of the ticket; in place of the site how far behind the
+    /// stack its descriptor is (0: not known).
     StackBegin,
     /// It ends: end of its stack.
     StackEnd,

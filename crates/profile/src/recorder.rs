@@ -168,11 +168,13 @@ pub fn start(settings: Settings, own: Extent) -> Result<(), Errno> {
     let mut first = facts::start(&settings, std::os::unix::process::parent_id());
     first.rank = facts::rank();
     let least = usize::try_from(settings.least).unwrap_or(usize::MAX - 1);
+    let mut writer = Writer::new(settings, output, first, own);
+    writer.book.stacks.first = thread::descriptor() as u64;
     let recorder: &'static Recorder = Box::leak(Box::new(Recorder {
         queue: AtomicPtr::new(Box::into_raw(Box::new(Queue::new()?))),
         sites: Sites::new(own)?,
         lock: Lock::new(),
-        writer: UnsafeCell::new(Writer::new(settings, output, first, own)),
+        writer: UnsafeCell::new(writer),
         forking: UnsafeCell::new(None),
         least,
         pid: AtomicU32::new(process::pid()),
@@ -258,10 +260,11 @@ pub fn unmapped(addr: usize, len: usize) {
     }
 }
 
-/// The calling thread begins; its stack may have `start..end`.
-pub fn stack_begun(start: usize, end: usize) {
+/// The calling thread begins; its stack may have `start..end`, and its descriptor is behind that.
+pub fn stack_begun(start: usize, end: usize, descriptor: usize) {
     if let Some(recorder) = get().filter(|_| is_on() && !thread::is_inside()) {
-        recorder.push(What::StackBegin, 0, start, (end - start) as u64, process::tid().into());
+        let behind = descriptor.checked_sub(end).and_then(|behind| u32::try_from(behind).ok()).unwrap_or(0);
+        recorder.push(What::StackBegin, behind, start, (end - start) as u64, process::tid().into());
     }
 }
 

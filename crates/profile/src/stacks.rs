@@ -20,6 +20,8 @@ pub struct Stack {
     pub end: u64,
     /// The thread.
     pub tid: u32,
+    /// Where its descriptor is, by which its thread-local data are found; 0: not known.
+    pub descriptor: u64,
     /// When it began.
     pub at: u64,
     /// Below this it was not used yet.
@@ -29,8 +31,8 @@ pub struct Stack {
 }
 
 impl Stack {
-    fn new(kind: Kind, start: u64, end: u64, tid: u32, at: u64) -> Self {
-        Self { kind, start, end, tid, at, low: end, object: None }
+    fn new(kind: Kind, start: u64, end: u64, (tid, descriptor): (u32, u64), at: u64) -> Self {
+        Self { kind, start, end, tid, descriptor, at, low: end, object: None }
     }
 
     /// Its lowest page in use was found: where the object now begins, if that is worth a change.
@@ -46,15 +48,17 @@ impl Stack {
 #[derive(Debug, Default)]
 pub struct Stacks {
     by_end: BTreeMap<u64, Stack>,
+    /// The descriptor of the first thread; 0: not known.
+    pub first: u64,
 }
 
 impl Stacks {
-    /// A thread begins; returns those that were where its stack is, whose ends were not told of.
-    pub fn begin(&mut self, start: u64, end: u64, tid: u32, at: u64) -> Vec<Stack> {
+    /// A thread begins, with its number and its descriptor; returns those that were where its stack is, whose ends were not told of.
+    pub fn begin(&mut self, start: u64, end: u64, thread: (u32, u64), at: u64) -> Vec<Stack> {
         let over: Vec<u64> =
             self.by_end.range(start + 1..).map(|(&end, _)| end).take_while(|other| self.by_end[other].start < end).collect();
         let over = over.iter().filter_map(|end| self.by_end.remove(end)).collect();
-        self.by_end.insert(end, Stack::new(Kind::ThreadStack, start, end, tid, at));
+        self.by_end.insert(end, Stack::new(Kind::ThreadStack, start, end, thread, at));
         over
     }
 
@@ -66,13 +70,18 @@ impl Stacks {
     /// The first thread's, as it is mapped now.
     pub fn main(&mut self, start: u64, end: u64, at: u64) {
         let start = start.min(end.saturating_sub(FREE_BELOW));
-        let stack = self.by_end.entry(end).or_insert(Stack::new(Kind::MainStack, start, end, 0, at));
+        let stack = self.by_end.entry(end).or_insert(Stack::new(Kind::MainStack, start, end, (0, self.first), at));
         stack.start = stack.start.min(start);
     }
 
     /// All, to be looked into.
     pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Stack> {
         self.by_end.values_mut()
+    }
+
+    /// Descriptors of the threads, and when those began.
+    pub fn descriptors(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.by_end.values().map(|stack| (stack.descriptor, stack.at)).filter(|&(descriptor, _)| descriptor != 0)
     }
 
     /// Takes out those of threads that are gone.
@@ -103,17 +112,17 @@ mod tests {
     #[test]
     fn stacks_come_and_go() {
         let mut stacks = Stacks::default();
-        assert_eq!(stacks.begin(1000 * K, 2000 * K, 7, 1), []);
-        assert_eq!(stacks.begin(2000 * K, 3000 * K, 8, 1), []);
+        assert_eq!(stacks.begin(1000 * K, 2000 * K, (7, 0), 1), []);
+        assert_eq!(stacks.begin(2000 * K, 3000 * K, (8, 0), 1), []);
         // In the place of the first, larger; and one that the C library gave parts of two.
-        assert_eq!(stacks.begin(500 * K, 2000 * K, 9, 2).iter().map(|stack| stack.tid).collect::<Vec<_>>(), [7]);
-        assert_eq!(stacks.begin(1900 * K, 2100 * K, 10, 3).iter().map(|stack| stack.tid).collect::<Vec<_>>(), [9, 8]);
+        assert_eq!(stacks.begin(500 * K, 2000 * K, (9, 0), 2).iter().map(|stack| stack.tid).collect::<Vec<_>>(), [7]);
+        assert_eq!(stacks.begin(1900 * K, 2100 * K, (10, 0), 3).iter().map(|stack| stack.tid).collect::<Vec<_>>(), [9, 8]);
         assert_eq!((stacks.end(2100 * K).map(|stack| stack.tid), stacks.end(2100 * K)), (Some(10), None));
-        stacks.begin(1000 * K, 2000 * K, 11, 4);
-        stacks.begin(2000 * K, 3000 * K, 12, 4);
+        stacks.begin(1000 * K, 2000 * K, (11, 0), 4);
+        stacks.begin(2000 * K, 3000 * K, (12, 0), 4);
         stacks.main(9900 * K, 10_000 * K, 0);
         assert_eq!(stacks.gone(|tid| tid == 12).len(), 1);
-        stacks.begin(1000 * K, 2000 * K, 13, 5);
+        stacks.begin(1000 * K, 2000 * K, (13, 0), 5);
         assert_eq!(stacks.forked(1500 * K, 70).iter().map(|stack| stack.tid).collect::<Vec<_>>(), [12]);
         assert_eq!(
             stacks.all_mut().map(|stack| (stack.kind, stack.tid)).collect::<Vec<_>>(),
@@ -123,7 +132,7 @@ mod tests {
 
     #[test]
     fn an_object_is_what_was_used() {
-        let mut stack = Stack::new(Kind::ThreadStack, 0, 8 << 20, 1, 0);
+        let mut stack = Stack::new(Kind::ThreadStack, 0, 8 << 20, (1, 0), 0);
         let end = stack.end;
         assert_eq!((stack.used_from(end - 8 * K), stack.used_from(end - 256 * K)), (None, Some(end - 256 * K)));
         stack.object = Some((1, end - 256 * K));

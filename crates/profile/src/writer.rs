@@ -2,11 +2,13 @@
 //! the lock of `recorder`: the thread "nearfar-write", or a thread of the program at its exit, exec or fork.
 
 mod append;
+mod mapped;
 
 use crate::book::Book;
 use crate::clock::{Clock, PERIOD_NS};
 use crate::facts;
-use crate::modules::{self, Mapped};
+use crate::locals::Locals;
+use crate::modules::Mapped;
 use crate::output::{Output, Thin};
 use crate::processor::{Processor, SampleRate};
 use crate::queue::Queue;
@@ -18,7 +20,6 @@ use nearfar_core::profile::record::{self, Access, Kind, Method, ObjectId, Record
 use nearfar_core::random_numbers::Random;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::pagemap::Pagemap;
-use nearfar_sys::proc_maps::{self, Mapping};
 use nearfar_sys::{call_memory, event, process, task};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -73,6 +74,9 @@ pub struct Writer {
     start: Option<Start>,
     modules: Vec<Mapped>,
     modules_written: usize,
+    /// Static arrays by the number of their module, and modules with thread-local ones.
+    arrays: HashMap<usize, Vec<(ObjectId, u64)>>,
+    locals: Vec<(usize, Locals)>,
     sites_written: Vec<bool>,
     codes: HashSet<u64>,
     regions: Vec<Region>,
@@ -125,6 +129,8 @@ impl Writer {
             start: Some(start),
             modules: Vec::new(),
             modules_written: 0,
+            arrays: HashMap::new(),
+            locals: Vec::new(),
             sites_written: Vec::new(),
             codes: HashSet::new(),
             regions: Vec::new(),
@@ -335,96 +341,9 @@ impl Writer {
             let found = pagemap.as_mut().map_or(Ok(None), |pagemap| pagemap.next_present(range));
             found.ok().flatten().map(|addr| addr as u64)
         });
+        self.find_locals();
         let took = event::now_ns() - now;
         self.next_stacks = now + STACKS_NS.max(STACKS_REST * took);
-    }
-
-    /// Reads the mappings: modules that are new, their static arrays, heaps, the main stack.
-    fn read_maps(&mut self, sites: &Sites) {
-        let now = event::now_ns();
-        self.next_maps = now + MAPS_NS;
-        let maps = proc_maps::own();
-        // A name that is known at the same place is not looked into again.
-        let is_known = |mapping: &Mapping| {
-            self.modules.iter().any(|module| {
-                module.module.path == mapping.name
-                    && module.contains(mapping.range.start as u64)
-                    && module.contains(mapping.range.end as u64 - 1)
-            })
-        };
-        let new: Vec<Mapping> = maps.iter().filter(|mapping| mapping.inode != 0 && !is_known(mapping)).cloned().collect();
-        for module in modules::among(&new) {
-            self.know(module, sites, now);
-        }
-        self.read_regions(&maps, now);
-        if let Some(clock) = &mut self.clock {
-            clock.set_ours(own_threads());
-        }
-        if let Some(processor) = &mut self.processor {
-            processor.set_ours(own_threads());
-        }
-    }
-
-    fn know(&mut self, module: Mapped, sites: &Sites, now: u64) {
-        let is_own = module.contains(self.own.start as u64);
-        if !is_own {
-            for array in module.arrays() {
-                let (start, len) = (array.range.start as u64, array.range.len() as u64);
-                if self.book.live.overlapping(start, start + len).is_empty() {
-                    self.book.begin(Kind::Static, start, len, 0, Some(array.name.into_boxed_str()), now);
-                }
-            }
-        }
-        if let Some(found) = module.python().filter(|_| !self.settings.denied.script) {
-            // SAFETY: symbols of an interpreter that is mapped at that address; it is never unloaded.
-            if let Err(version) = unsafe { sites.python.begin(&found) }
-                && version != "not whole"
-            {
-                self.notes.push(format!("Python {version} is not known here: its objects have no script lines"));
-            }
-        }
-        self.modules.push(module);
-    }
-
-    fn read_regions(&mut self, maps: &[Mapping], now: u64) {
-        if let Some(stack) = maps.iter().find(|mapping| mapping.name == "[stack]") {
-            self.book.stacks.main(stack.range.start as u64, stack.range.end as u64, now);
-        }
-        let dead = self.book.stacks.gone(task::lives);
-        self.book.stacks_gone(dead, now);
-        let heaps = modules::heaps(maps).into_iter().filter(|(range, _)| range.len() >= LEAST_REGION);
-        let found: Vec<(Extent, Kind)> = heaps.map(|(range, _)| (range, Kind::SmallBlocks)).collect();
-        for &(range, kind) in &found {
-            let inside = self.book.live.bytes_in(range.start as u64, range.end as u64);
-            let len = (range.len() as u64).saturating_sub(inside);
-            // A heap begins where it began.
-            let same = |region: &&mut Region| region.kind == kind && region.range.start == range.start;
-            match self.regions.iter_mut().find(same) {
-                Some(region) => {
-                    region.range = range;
-                    if region.len.abs_diff(len) > region.len / 16 {
-                        region.len = len;
-                        if region.written {
-                            self.book.records.push(Record::Resized { id: region.id, addr: range.start as u64, len, at: now });
-                        }
-                    }
-                }
-                None => {
-                    let id = self.book.live.number();
-                    self.regions.push(Region { id, kind, range, len, at: now, written: false });
-                }
-            }
-        }
-        let records = &mut self.book.records;
-        self.regions.retain(|region| {
-            let stays = found
-                .iter()
-                .any(|(range, kind)| *kind == region.kind && range.end > region.range.start && range.start < region.range.end);
-            if !stays && region.written {
-                records.push(Record::Gone { id: region.id, at: now });
-            }
-            stays
-        });
     }
 
     /// In the child of a fork: a process of its own, with the objects that it has inherited.

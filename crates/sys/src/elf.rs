@@ -15,6 +15,8 @@ pub enum SymbolKind {
     Data,
     /// A function.
     Function,
+    /// A variable that each thread has: its value counts from where the thread-local data of the file begin.
+    ThreadLocal,
 }
 
 /// One defined symbol.
@@ -74,7 +76,7 @@ fn sections(file: &File) -> Result<Vec<Section>> {
     Ok(table.chunks_exact(SECTION).map(section).collect())
 }
 
-/// Calls `each` with name and symbol for all functions and data that the file at `path` defines: from its full symbol table, from the
+/// Calls `each` with name and symbol for all functions, data and thread-local data that the file at `path` defines: from its full symbol table, from the
 /// dynamic one where it is stripped.
 ///
 /// # Errors
@@ -103,6 +105,7 @@ pub fn symbols(path: &Path, mut each: impl FnMut(&[u8], Symbol)) -> Result<()> {
                 1 | 5 => SymbolKind::Data,
                 // Functions, and those chosen at load.
                 2 | 10 => SymbolKind::Function,
+                6 => SymbolKind::ThreadLocal,
                 _ => continue,
             };
             // Not defined here.

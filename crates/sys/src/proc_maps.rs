@@ -11,6 +11,8 @@ pub struct Mapping {
     pub prot: i32,
     /// True for MAP_SHARED.
     pub shared: bool,
+    /// Where in the file it begins.
+    pub offset: u64,
     /// Inode of the file, 0 for anonymous memory.
     pub inode: u64,
     /// Path or name in brackets; empty for plain anonymous memory.
@@ -22,7 +24,8 @@ pub fn parse_line(line: &str) -> Option<Mapping> {
     let mut fields = line.splitn(6, ' ');
     let (start, end) = fields.next()?.split_once('-')?;
     let perms = fields.next()?.as_bytes();
-    let (_offset, _device) = (fields.next()?, fields.next()?);
+    let offset = u64::from_str_radix(fields.next()?, 16).ok()?;
+    let _device = fields.next()?;
     let inode = fields.next()?.parse().ok()?;
     let name = fields.next().unwrap_or("").trim().to_owned();
     if perms.len() < 4 {
@@ -33,6 +36,7 @@ pub fn parse_line(line: &str) -> Option<Mapping> {
         range: Extent { start: usize::from_str_radix(start, 16).ok()?, end: usize::from_str_radix(end, 16).ok()? },
         prot: bit(0, b'r', libc::PROT_READ) | bit(1, b'w', libc::PROT_WRITE) | bit(2, b'x', libc::PROT_EXEC),
         shared: perms[3] == b's',
+        offset,
         inode,
         name,
     })

@@ -81,6 +81,12 @@ pub fn stack() -> Option<Extent> {
     }
 }
 
+/// Where the C library keeps what it knows of the calling thread.
+pub fn descriptor() -> usize {
+    // SAFETY: no arguments.
+    (unsafe { libc::pthread_self() }) as usize
+}
+
 /// Lets other threads that want this CPU run first.
 pub fn give_way() {
     // SAFETY: no arguments, no effect but on scheduling.

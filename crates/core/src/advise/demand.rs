@@ -309,7 +309,7 @@ impl Demand {
             pageable: match group.kind {
                 Kind::Heap | Kind::Map | Kind::SmallBlocks => true,
                 Kind::Static => group.peak_bytes >= LARGE_ARRAY,
-                Kind::MainStack | Kind::ThreadStack => false,
+                Kind::MainStack | Kind::ThreadStack | Kind::ThreadLocal => false,
             },
             objects: (group.peak_bytes / group.most.max(1)).clamp(1, group.count.max(1)) as f64,
             at_work: vec![0.0; count],

@@ -76,7 +76,11 @@ fn reason(group: &ObjectGroup, demand: &Demand, share: f64, gain: &Estimate, roo
         return if cached { "it stays in the processor's caches".to_owned() } else { format!("gains nothing: {used}") };
     }
     if !context.named {
-        let lacks = if group.kind == Kind::Static { "a static array without a symbol" } else { "its call site is not known" };
+        let lacks = match group.kind {
+            Kind::Static => "a static array without a symbol",
+            Kind::ThreadLocal => "thread-local",
+            _ => "its call site is not known",
+        };
         return format!("no rule can name it ({lacks}), so it stays far; {used}");
     }
     if share >= 1.0 - 1e-9 {

@@ -18,6 +18,8 @@ pub fn place(group: &ObjectGroup, all: &[ObjectGroup], least_recorded: u64) -> O
     match group.kind {
         Kind::Heap | Kind::Map => of_site(group, all, place),
         Kind::Static if group.symbol.is_empty() => None,
+        // No rule can name it.
+        Kind::ThreadLocal => None,
         Kind::Static => {
             let module = group.frames.first().map(|frame| frame.module.clone()).filter(|module| !module.is_empty());
             Some(Place { kind: KindName::Static, symbol: Some(group.symbol.clone()), module, ..place })
@@ -82,9 +84,14 @@ pub fn sets(all: &[ObjectGroup], least_recorded: u64) -> Vec<Vec<usize>> {
 fn fits(place: &Place, own: &ObjectGroup, other: &ObjectGroup) -> bool {
     match own.kind {
         Kind::Heap | Kind::Map => {}
-        Kind::Static => return other.kind == Kind::Static && own.symbol == other.symbol,
+        Kind::Static => {
+            let module = other.frames.first().map(|frame| &frame.module);
+            let is_there = place.module.is_none() || place.module.as_ref() == module;
+            return other.kind == Kind::Static && own.symbol == other.symbol && is_there;
+        }
         Kind::MainStack | Kind::ThreadStack => return matches!(other.kind, Kind::MainStack | Kind::ThreadStack),
         Kind::SmallBlocks => return other.kind == Kind::SmallBlocks,
+        Kind::ThreadLocal => return false,
     }
     let depth = place.frame.iter().filter(|frame| !frame.inlined).count();
     let (ours, theirs) = (physical(own).0, physical(other).0);

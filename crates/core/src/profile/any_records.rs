@@ -9,7 +9,15 @@ use super::summary::Estimate;
 use proptest::prelude::*;
 
 fn kind() -> impl Strategy<Value = Kind> {
-    proptest::sample::select(vec![Kind::Heap, Kind::Map, Kind::Static, Kind::MainStack, Kind::ThreadStack, Kind::SmallBlocks])
+    proptest::sample::select(vec![
+        Kind::Heap,
+        Kind::Map,
+        Kind::Static,
+        Kind::MainStack,
+        Kind::ThreadStack,
+        Kind::SmallBlocks,
+        Kind::ThreadLocal,
+    ])
 }
 
 fn number() -> impl Strategy<Value = u64> {

@@ -113,7 +113,9 @@ fn likeness(a: &ObjectGroup, b: &ObjectGroup) -> f64 {
         return 0.0;
     }
     if a.kind == Kind::Static {
-        return f64::from(u8::from(a.symbol == b.symbol));
+        let library = |group: &ObjectGroup| group.frames.first().map(|frame| frame.module.clone());
+        let same = if library(a) == library(b) { 1.0 } else { 0.8 };
+        return f64::from(u8::from(a.symbol == b.symbol)) * same;
     }
     let frames = if a.frames.is_empty() || b.frames.is_empty() { 0.0 } else { stacks(&a.frames, &b.frames) };
     // Names hold the lines of scripts; where those moved, the rest still tells.

@@ -7,11 +7,15 @@ use super::record::{Kind, WatchEnd};
 use super::routines::Routines;
 use super::samples::Sums;
 use super::study::{self, Studied};
-use super::summary::ObjectGroup;
+use super::summary::{NamedFrame, ObjectGroup};
 use super::timeline::Timeline;
 use super::title;
 use super::traffic::wait_of;
 use super::visits::{Code, LINES, Visit, VisitPattern};
+
+/// So many objects that each live for less than this share of the run are temporary.
+const MANY: u64 = 8;
+const BRIEF: f64 = 0.1;
 
 /// How many bytes from and to memory a look's visit is a sample of; only proportions matter.
 pub fn amount(look: &Look, visit: &Visit, kept: f64) -> f64 {
@@ -132,6 +136,9 @@ pub(super) fn object<N: Names + ?Sized>(
 ) -> ObjectGroup {
     let group = one.group;
     let (handed_on, frames) = match group.origin.1.is_empty() {
+        true if group.key.kind == Kind::Static && !group.key.library.is_empty() => {
+            (Vec::new(), vec![NamedFrame { module: group.key.library.clone(), ..NamedFrame::default() }])
+        }
         true => (Vec::new(), Vec::new()),
         false => title::split_at_asker(names.frames(group.origin.0, &group.origin.1)),
     };
@@ -147,8 +154,18 @@ pub(super) fn object<N: Names + ?Sized>(
     let shares = routines.visits(at, one.read + one.written, &visits, code);
     let (count, least, most, lifetime_s) = study::sizes(group);
     let (misses, _) = misses::curve(&[&one.page_visits]);
+    let symbol = names.spoken(&group.key.symbol);
+    let known = title::Known {
+        kind: group.key.kind,
+        symbol: &symbol,
+        library: &group.key.library,
+        script: &group.script,
+        handed_on: &handed_on,
+        frames: &frames,
+        brief: count >= MANY && lifetime_s < BRIEF * (time.1 - time.0),
+    };
     ObjectGroup {
-        name: title::title(group.key.kind, &group.key.symbol, &group.script, &frames),
+        name: title::title(&known),
         kind: group.key.kind,
         symbol: if group.key.kind == Kind::Static { group.key.symbol.clone() } else { String::new() },
         handed_on,

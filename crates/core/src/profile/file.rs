@@ -5,8 +5,10 @@ use super::record::Record;
 
 /// First bytes of a file.
 pub const MAGIC: [u8; 8] = *b"nfprof\r\n";
-/// Version of the format. Readers refuse another.
-pub const VERSION: u32 = 2;
+/// Version of the format. Readers refuse others, but for [`OLD`].
+pub const VERSION: u32 = 3;
+/// A version without thread-local objects, else the same.
+const OLD: u32 = 2;
 /// First bytes of a batch.
 const BATCH: u32 = u32::from_le_bytes(*b"batc");
 /// MAGIC, VERSION, four bytes of nothing.
@@ -23,7 +25,7 @@ pub enum FileError {
     #[error("this is not a profile of nearfar")]
     Foreign,
     /// Another version wrote it.
-    #[error("this profile has format {0}, and this nearfar reads format {VERSION}: use the nearfar that wrote it")]
+    #[error("this profile has format {0}, and this nearfar reads formats {OLD} and {VERSION}: use the nearfar that wrote it")]
     Version(u32),
     /// It ends before the first record.
     #[error("this profile holds nothing: the program ended before anything was written, or the file was cut off")]
@@ -112,7 +114,7 @@ pub fn read(bytes: &[u8]) -> Result<Content, FileError> {
         return Err(if bytes.is_empty() { FileError::Empty } else { FileError::Foreign });
     }
     match word(bytes, 8) {
-        Some(VERSION) => {}
+        Some(VERSION | OLD) => {}
         Some(version) => return Err(FileError::Version(version)),
         None => return Err(FileError::Empty),
     }
@@ -221,6 +223,10 @@ mod tests {
             assert_eq!(content.batches[1].records, records());
         }
         assert_eq!(read(b"\x7fELF and so on, not a profile"), Err(FileError::Foreign));
+        let mut older = head().to_vec();
+        older[8] = 2;
+        older.extend(batch(1, &records()));
+        assert_eq!(read(&older).unwrap().batches[0].records, records());
         let mut newer = head();
         newer[8] = 9;
         assert_eq!(read(&newer), Err(FileError::Version(9)));

@@ -2,7 +2,7 @@
 //! time it stands for, since the sampler may look more often at one object or time than at another.
 
 use super::process::Process;
-use super::record::{Brief, Kind, ObjectId, Record, ScriptFrame, SiteId, Watch, WatchEnd};
+use super::record::{Brief, Kind, Object, ObjectId, Record, ScriptFrame, SiteId, Watch, WatchEnd};
 use super::timeline::{PAGE, Timeline};
 use std::collections::HashMap;
 
@@ -71,8 +71,10 @@ pub struct Look {
 pub struct Key {
     /// What sort of memory.
     pub kind: Kind,
-    /// The symbol of a static array.
+    /// The symbol of a static or thread-local array.
     pub symbol: String,
+    /// The library that defines it; empty: the program, or it is no array.
+    pub library: String,
     /// Code of the frames as text that is equal across processes: module, build-id, offset.
     pub frames: Vec<(String, String, u64)>,
     /// Script frames.
@@ -176,9 +178,14 @@ fn collect_process(index: usize, process: &Process<'_>, groups: &mut HashMap<Key
     let mut sites: HashMap<SiteId, (Vec<u64>, Vec<ScriptFrame>)> = HashMap::new();
     let mut modules = Vec::new();
     let mut where_is: HashMap<ObjectId, (Key, usize)> = HashMap::new();
-    let key_of = |kind: Kind, symbol: &str, site: &(Vec<u64>, Vec<ScriptFrame>), modules: &[&super::record::Module]| Key {
+    let program = process.start.map_or("", |start| file_name(&start.program));
+    let key_of = |kind: Kind,
+                  (symbol, library): (&str, &str),
+                  site: &(Vec<u64>, Vec<ScriptFrame>),
+                  modules: &[&super::record::Module]| Key {
         kind,
         symbol: symbol.to_owned(),
+        library: if library == program { String::new() } else { library.to_owned() },
         frames: site.0.iter().map(|&addr| place(addr, modules)).collect(),
         script: site.1.iter().map(|frame| (frame.file.clone(), frame.function.clone(), frame.line)).collect(),
     };
@@ -200,7 +207,7 @@ fn collect_process(index: usize, process: &Process<'_>, groups: &mut HashMap<Key
             }
             Record::Object(object) => {
                 let site = sites.get(&object.site).unwrap_or(&unknown);
-                let key = key_of(object.kind, &object.name, site, &modules);
+                let key = key_of(object.kind, defined(object, &modules), site, &modules);
                 let group = groups.entry(key.clone()).or_insert_with(|| group_of(&key, site));
                 where_is.insert(object.id, (key, group.items.len()));
                 let at = seconds(object.at);
@@ -221,10 +228,10 @@ fn collect_process(index: usize, process: &Process<'_>, groups: &mut HashMap<Key
                 let site = sites.get(&brief.site).unwrap_or(&unknown);
                 // What sort it was is not recorded; blocks and mappings of one site are seldom both brief.
                 let key = [Kind::Map, Kind::Heap]
-                    .map(|kind| key_of(kind, "", site, &modules))
+                    .map(|kind| key_of(kind, ("", ""), site, &modules))
                     .into_iter()
                     .find(|key| groups.contains_key(key))
-                    .unwrap_or_else(|| key_of(Kind::Heap, "", site, &modules));
+                    .unwrap_or_else(|| key_of(Kind::Heap, ("", ""), site, &modules));
                 let group = groups.entry(key.clone()).or_insert_with(|| group_of(&key, site));
                 group.briefs.push((seconds(brief.at), brief.clone()));
             }
@@ -249,6 +256,23 @@ fn item<'a>(
 ) -> Option<&'a mut Item> {
     let (key, at) = where_is.get(&id)?;
     groups.get_mut(key)?.items.get_mut(*at)
+}
+
+fn file_name(path: &str) -> &str {
+    let path = path.trim_end_matches(" (deleted)");
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// The symbol of an array, and the file that defines it.
+fn defined<'a>(object: &'a Object, modules: &[&'a super::record::Module]) -> (&'a str, &'a str) {
+    match object.kind {
+        Kind::ThreadLocal => object.name.rsplit_once('@').unwrap_or((&object.name, "")),
+        Kind::Static => {
+            let module = modules.iter().rev().find(|module| (module.start..module.end).contains(&object.addr));
+            (&object.name, module.map_or("", |module| file_name(&module.path)))
+        }
+        _ => (&object.name, ""),
+    }
 }
 
 /// An address as it is in the file of its module.

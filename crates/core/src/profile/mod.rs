@@ -37,6 +37,7 @@ mod samples;
 mod traffic;
 mod misses;
 mod interval;
+mod origin;
 mod title;
 mod routines;
 mod study;

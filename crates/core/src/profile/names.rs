@@ -39,6 +39,11 @@ pub trait Names {
     /// Function (for people, demangled, inlined functions left out) and module of an instruction.
     fn function(&self, process: usize, ip: u64) -> Option<(String, String)>;
 
+    /// The symbol of an array as people say it.
+    fn spoken(&self, symbol: &str) -> String {
+        symbol.to_owned()
+    }
+
     /// What the instruction at `ip` does with memory; `None`: not known.
     fn access(&self, process: usize, ip: u64) -> Option<Access>;
 

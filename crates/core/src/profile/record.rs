@@ -24,6 +24,8 @@ pub enum Kind {
     ThreadStack,
     /// Heap memory that holds blocks below the least recorded size: the brk heap or an arena of the C library.
     SmallBlocks,
+    /// A thread-local array of one thread, named by its symbol, `@` and the file that defines it.
+    ThreadLocal,
 }
 
 /// One record.
@@ -196,7 +198,7 @@ pub struct Object {
     pub len: u64,
     /// Where it was allocated.
     pub site: SiteId,
-    /// The symbol of a static array; else empty.
+    /// The symbol of a static array, or `symbol@file` of a thread-local one; else empty.
     pub name: String,
     /// When.
     pub at: u64,

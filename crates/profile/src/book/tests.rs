@@ -144,3 +144,44 @@ fn little_is_told_when_the_file_is_nearly_full() {
     assert_eq!(shown(&book.take(Thin::Small, 200, false)), ["brief 50 5000"]);
     assert_eq!(shown(&book.take(Thin::Full, 300, true)), ["brief 50 5000"]);
 }
+
+/// Two threads, and a module whose block the first has in the heap, the second beside its stack.
+#[test]
+fn thread_local_arrays_begin_and_end_with_what_holds_them() {
+    use crate::locals::{Locals, Way};
+    use nearfar_core::addr::Extent;
+    const M: u64 = 1 << 20;
+    let arrays = [("a", 0x100, 0x1100), ("b", 0x2000, 0x6000)];
+    let arrays = arrays.map(|(name, start, end)| (name.to_owned(), Extent { start, end })).to_vec();
+    let locals = Locals::new(Way::Number(8), arrays);
+    let mut book = Book::new(10);
+    for (start, tid) in [(M, 1), (3 * M, 2)] {
+        book.note(0, &Event { what: What::StackBegin, site: 0x8000, addr: start, len: M, at: 5, of: tid });
+    }
+    // The module's number; the tables of the threads, and their lengths; blocks.
+    let table = |descriptor: u64, table: u64, block: u64, heap: u64| {
+        [(descriptor + 8, table), (table - 16, 4), (table + 16, block), (table + 24, heap)]
+    };
+    let first = table(2 * M + 0x8000, 0x100_0000, 0x200_0010, 0x200_0000);
+    let second = table(4 * M + 0x8000, 0x110_0000, 4 * M + 0x1000, 0);
+    let words: HashMap<u64, u64> = first.into_iter().chain(second).chain([(8, 1)]).collect();
+    let begin = |book: &mut Book| {
+        book.begin_locals(0, "app", &locals, &mut |addr| words.get(&addr).copied());
+        shown(&book.take(Thin::No, 1000, false))
+    };
+    let of_second = [format!("object 1 {}+4096", 4 * M + 0x1100), format!("object 2 {}+16384", 4 * M + 0x3000)];
+    assert_eq!(begin(&mut book), of_second, "that of the heap was not told of yet");
+    book.note(1, &event(What::Alloc, 0x200_0000, 0x7000, 7, 0));
+    assert_eq!(begin(&mut book), [format!("object 4 {}+4096", 0x200_0110), format!("object 5 {}+16384", 0x200_2010)]);
+    let object = book.live.at(0x200_0110).unwrap();
+    assert_eq!((object.kind, object.at, object.name.as_deref()), (Kind::ThreadLocal, 7, Some("a@app")));
+    assert!(begin(&mut book).is_empty());
+    assert_eq!(run(&mut book, &[(What::StackEnd, 4 * M, 0, 0)]), ["gone 1", "gone 2"]);
+    assert_eq!(run(&mut book, &[(What::Free, 0x200_0000, 0, 0)]), ["gone 4", "gone 5"]);
+    // What the thread frees late does not come back, and the module's end ends it as well.
+    assert!(begin(&mut book).is_empty());
+    book.note(2, &event(What::Alloc, 0x200_0000, 0x7000, 8, 0));
+    assert_eq!(begin(&mut book).len(), 2);
+    book.module_gone(0, 9);
+    assert_eq!(run(&mut book, &[(What::Free, 0x200_0000, 0, 0)]), ["gone 7", "gone 8"]);
+}
