@@ -34,9 +34,11 @@ truth: build
 	$(NEARFAR) bench profile
 	$(NEARFAR) bench profile overhead
 
-# Programs profiled, advised and run as advised: predicted beside measured.
+# Programs profiled, advised and run as advised: predicted beside measured. Then works of the suite and five other programs: run time by
+# near size, from a trace, beside measured.
 verify: build
 	$(NEARFAR) bench profile verify
+	$(NEARFAR) bench profile curve --runs 3
 
 # Miss-ratio curves of profiles beside a replay of every visit of a page.
 misses: build

@@ -4,6 +4,7 @@
 use super::tiers;
 use crate::cli::advise::AdviseArgs;
 use crate::exit::refuse;
+use crate::files::curve::{FORMAT, Replayed, Size};
 use crate::files::output::OutputFile;
 use crate::launch::executable;
 use crate::sample::median;
@@ -13,11 +14,10 @@ use crate::ui::chart::svg::{Look, cut};
 use crate::ui::message;
 use anyhow::{Context, Result, ensure};
 use nearfar_core::addr::PAGE;
-use nearfar_core::advise::replay::{Known, Point, curve};
+use nearfar_core::advise::replay::{Known, curve};
 use nearfar_core::policy::step::Step;
 use nearfar_core::trace;
 use nearfar_core::units::Bytes;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
@@ -32,34 +32,6 @@ const MEASURED: [f64; 4] = [0.25, 1.0 / 3.0, 0.5, 2.0 / 3.0];
 const LEAST: f64 = 32.0 * 1_048_576.0;
 /// Runs without nearfar.
 const PLAIN_RUNS: usize = 3;
-
-/// A size of near, as JSON has it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Size {
-    /// What was said.
-    #[serde(flatten)]
-    pub said: Point,
-    /// Wall seconds that were measured, one for each run.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub measured: Vec<f64>,
-}
-
-/// What `--json` writes.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Replayed {
-    /// Version of this document.
-    pub nearfar_curve: u32,
-    /// The trace.
-    pub trace: String,
-    /// What is far.
-    pub far: String,
-    /// Bytes that the trace visits.
-    pub data_bytes: f64,
-    /// Wall seconds without nearfar.
-    pub plain_s: f64,
-    /// The curve.
-    pub sizes: Vec<Size>,
-}
 
 /// Whether the file begins as traces do.
 pub fn is_trace(path: &Path) -> bool {
@@ -132,7 +104,7 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
     sizes.dedup_by(|one, other| (*one - *other).abs() < PAGE as f64);
     let points = curve(&steps, &sizes, &Known { plain_s, costs });
     let mut replayed = Replayed {
-        nearfar_curve: 1,
+        nearfar_curve: FORMAT,
         trace: shown,
         far: far.to_string(),
         data_bytes: data,

@@ -34,8 +34,8 @@ mod gtest;
 mod expected_failures;
 mod peer_suite;
 mod memkind;
-mod profile;
 mod suite;
+mod profile;
 
 pub(super) use crate::sample::{Outcome, Summary, show_ratio};
 pub(super) use case::{Case, Effort, Sizes};

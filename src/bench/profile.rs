@@ -6,6 +6,7 @@ mod programs;
 mod truth;
 mod overhead;
 mod verify;
+mod curve;
 mod misses;
 
 use crate::cli::bench::{ProfileArgs, What};
@@ -41,6 +42,11 @@ pub fn run(args: &ProfileArgs) -> Result<ExitCode> {
         }
         What::Verify => {
             save(json, &verify::measure(dir, args.runs, args.sets, args.disk.as_ref(), wanted)?)?;
+            false
+        }
+        What::Curve => {
+            let found = curve::measure(dir, &args.far.to_string(), args.runs, wanted)?;
+            save(json, &found)?;
             false
         }
         What::Misses => {

@@ -1,5 +1,7 @@
 //! Options of `nearfar bench` and of its parts, and the words that they take.
 
+use super::run::far_parser;
+use nearfar_core::tier::FarSpec;
 use nearfar_core::units::{BytesPerSec, Nanos};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -335,7 +337,7 @@ pub struct MemkindArgs {
 }
 
 /// Profile programs whose traffic is known, and compare; "overhead": what profiling costs three programs; "verify": whether predicted run
-/// times come true; "misses": miss-ratio curves beside a replay of every visit of a page
+/// times come true; "curve": the same of run time by near size, from traces; "misses": miss-ratio curves beside a replay of every visit of a page
 #[derive(Debug, clap::Args)]
 pub struct ProfileArgs {
     /// Which
@@ -356,12 +358,15 @@ pub struct ProfileArgs {
     /// For overhead: with "nearfar profile --precise", which may cost 15 %
     #[arg(long)]
     pub precise: bool,
-    /// Runs of each placement for verify
+    /// Runs of each placement for verify, of each size for curve
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub runs: u32,
     /// For verify: also runs with every set of objects that fits
     #[arg(long)]
     pub sets: bool,
+    /// For curve: what is far
+    #[arg(long, value_name = "SPEC", value_parser = far_parser(), default_value = "emu:bw=4G,lat=10us")]
+    pub far: FarSpec,
     /// For verify: a directory on a disk that is a far tier too
     #[arg(long, value_name = "DIR")]
     pub disk: Option<PathBuf>,
@@ -382,6 +387,8 @@ pub enum What {
     Overhead,
     /// Whether run times come out as "nearfar advise" predicts them
     Verify,
+    /// Whether run times by near size come out as a replay of a trace predicts them
+    Curve,
     /// Whether miss-ratio curves are those of a replay of every visit of a page
     Misses,
 }

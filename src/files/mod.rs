@@ -5,6 +5,7 @@ pub mod rank_name;
 pub mod spill_dir;
 pub mod preset;
 pub mod advice;
+pub mod curve;
 pub mod suite;
 pub mod nfprof;
 pub mod document;

@@ -37,9 +37,9 @@ struct Job {
     near: &'static str,
 }
 
-const WAVE: &str = include_str!("../../../tests/verify/wave.c");
-const PHASES: &str = include_str!("../../../tests/verify/phases.c");
-const ARRAYS: &str = include_str!("../../../tests/verify/arrays.py");
+pub const WAVE: &str = include_str!("../../../tests/verify/wave.c");
+pub const PHASES: &str = include_str!("../../../tests/verify/phases.c");
+pub const ARRAYS: &str = include_str!("../../../tests/verify/arrays.py");
 
 fn jobs(dir: &Path, wanted: &impl Fn(&str) -> bool) -> Vec<(&'static str, Result<Job>)> {
     let wave = || Started::compiled("wave", WAVE, &["150", "64"], dir);

@@ -4,7 +4,7 @@
 //! within minutes, and after the first round there is a whole picture. Results are saved after every run.
 //! Modules are listed lowest first.
 
-mod works;
+pub mod works;
 mod targets;
 mod measure;
 mod advised;
