@@ -237,10 +237,91 @@ fn bad_input_is_told() {
     told(&["app.json", "--near", "64M", "--far", "node:0"], "--machine node.json");
     told(&["app.json", "--near", "64M", "--verify"], "--far emu");
     told(&["app.json", "--near", "64M", emu[0], emu[1], "-o", "/nowhere/plan.toml"], "cannot be written");
+    let knl = ["--machine", "knl-7250-flat"];
+    told(&["app.json", "--near", "64M", knl[0], knl[1], "--threads", "273"], "68 cores with 272 hardware threads");
+    told(&["app.json", "--near", "64M", knl[0], knl[1], "--threads", "64", "--ranks", "5"], "that is 320 threads");
+    told(&["app.json", "--near", "64M", knl[0], knl[1], "--threads", "8", "--scaling", "app.json"], "another number of threads");
+    write("stranger.json", &right.replacen("\"program\": \"", "\"program\": \"/bin/not-", 1));
+    told(&["app.json", "--near", "64M", knl[0], knl[1], "--threads", "8", "--scaling", "stranger.json"], "that is a profile of");
+    told(&["app.json", "--near", "64M", knl[0], knl[1], "--explain", "nobody"], "no object of the profile is called that");
+    write("prices.toml", "currency = \"EUR\"\n[near]\ngib_huor = 1\n[far]\ngib_hour = 1\n");
+    told(&["app.json", "--near", "64M", knl[0], knl[1], "--prices", "prices.toml"], "gib_huor");
+    write("half.toml", "currency = \"EUR\"\n[near]\ngib = 1.0\n[far]\ngib_hour = 1.0\n");
+    told(&["app.json", "--near", "64M", knl[0], knl[1], "--prices", "half.toml"], "[near] has no price");
+    told(&["app.json", "--near", "64M", knl[0], knl[1], "--plain", "3"], "--plain belongs to a trace");
     let everything = advise(&scratch, &["app.json", "--near", "4G", emu[0], emu[1], "-o", "all.toml"]);
     assert!(everything.status.success() && words(&everything).contains("everything fits"), "{}", words(&everything));
     let plan = fs::read_to_string(scratch.work().join("all.toml")).expect("a plan");
     assert!(plan.contains("allocate_hot") && plan.contains("allocate_cold"), "{plan}");
+}
+
+#[test]
+fn more_threads_and_ranks_and_prices_are_predicted() {
+    let (scratch, _beside) = (Scratch::new(), shared_machine());
+    let program = built(&scratch.work(), &["-O2"]);
+    // Much traffic, nearly all that there is to do: two seconds for 400 GB.
+    fs::write(scratch.work().join("app.json"), profile(&program, 4000.0)).expect("written");
+    fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/prices.toml"), scratch.work().join("prices.toml")).expect("copied");
+    let times = |options: &[&str]| {
+        let args = [&["app.json", "--near", "1G", "--machine", "knl-7250-flat", "--json", "out.json"], options].concat();
+        let output = advise(&scratch, &args);
+        assert!(output.status.success(), "{}", words(&output));
+        let json: serde_json::Value =
+            serde_json::from_slice(&fs::read(scratch.work().join("out.json")).expect("JSON")).expect("JSON");
+        let of = |name: &str| json["advice"]["times"][name]["value"].as_f64().expect("seconds");
+        (of("all_far"), of("all_near"), words(&output), json)
+    };
+    let (one, ..) = times(&[]);
+    let (many, near, text, _) = times(&["--threads", "64"]);
+    assert!(many < one && near < 0.6 * many, "64 threads fill DRAM, and MCDRAM is faster: {one} {many} {near}");
+    assert!(text.contains("predicted for 64 threads (profiled: 1)") && text.contains("extrapolated"), "{text}");
+    // Eight ranks have an eighth of the bandwidth each.
+    let (ranks, ..) = times(&["--threads", "8", "--ranks", "8"]);
+    assert!(ranks > 3.0 * many, "{ranks} {many}");
+    let (_, _, text, json) = times(&["--threads", "64", "--prices", "prices.toml", "--explain", "hot"]);
+    assert!(text.contains("prices in EUR") && text.contains("cheapest run") && text.contains("all stretches"), "{text}");
+    let sizes = json["costs"]["sizes"].as_array().expect("sizes");
+    assert!(sizes.iter().any(|size| size["front"] == true) && sizes.iter().any(|size| size["front"] == false), "{sizes:?}");
+}
+
+#[test]
+fn a_trace_gives_run_time_by_near_size() {
+    let (scratch, _beside) = (Scratch::new(), shared_machine());
+    let kernel = nearfar_bin().with_file_name("nearfar-kernel");
+    let kernel = kernel.to_str().expect("a name");
+    let work = [kernel, "triad", "--bytes", "96M", "--threads", "1", "--sweeps", "3", "--verify", "none"];
+    let run = |args: &[&str]| {
+        let output = Command::new(nearfar_bin()).current_dir(scratch.work()).args(args).args(work).output().expect("runs");
+        assert!(output.status.success(), "{}", words(&output));
+        words(&output)
+    };
+    let emu = ["--far", "emu:bw=4G,lat=10us"];
+    run(&["run", "--quiet", "--near", "48M", emu[0], emu[1], "--grain", "4K", "--trace", "app.nft", "--"]);
+    let asked = ["advise", "app.nft", "--near", "48M", emu[0], emu[1], "--json", "curve.json", "--plot", "curve.svg"];
+    let text = run(&[&asked[..], &["--verify", "--runs", "1", "--"]].concat());
+    assert!(text.contains("<- --near") && text.contains("without nearfar"), "{text}");
+    let json: serde_json::Value =
+        serde_json::from_slice(&fs::read(scratch.work().join("curve.json")).expect("JSON")).expect("JSON");
+    let sizes = json["sizes"].as_array().expect("sizes");
+    let at = |size: &serde_json::Value, name: &str| size[name].as_f64().unwrap_or_else(|| panic!("{name}: {size}"));
+    let data = json["data_bytes"].as_f64().expect("bytes");
+    assert!((0.99..1.1).contains(&(data / f64::from(96 << 20))), "{data}");
+    let (least, most) = (sizes.first().expect("a size"), sizes.last().expect("a size"));
+    assert!(least["seconds"]["value"].as_f64() > most["seconds"]["value"].as_f64(), "{sizes:?}");
+    // Two sweeps of which half is not there.
+    assert!(at(least, "read") > 0.8 * data && at(most, "read") < 0.3 * data, "{sizes:?}");
+    assert!(sizes.iter().filter(|size| size["measured"].is_array()).count() >= 2, "{sizes:?}");
+    assert!(fs::read_to_string(scratch.work().join("curve.svg")).expect("a chart").contains("measured"));
+    let told = |args: &[&str], hint: &str| {
+        let output = advise(&scratch, args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", words(&output));
+        assert!(words(&output).contains(hint), "{args:?}: {}", words(&output));
+    };
+    told(&["app.nft", "--near", "48M", emu[0], emu[1]], "--plain SECONDS");
+    told(&["app.nft", "--near", "48M", emu[0], emu[1], "--plain", "0"], "without nearfar");
+    told(&["app.nft", "--near", "48M"], "name what is far");
+    told(&["app.nft", "--near", "48M", emu[0], emu[1], "--plain", "1", "--explain", "x"], "needs a profile");
+    told(&["app.nft", "app.nft", "--near", "48M", emu[0], emu[1], "--plain", "1"], "asked about alone");
 }
 
 /// Predicted and measured seconds of a routine.

@@ -95,16 +95,16 @@ fn wide_words(machine: &Machine, wide: &Wide) -> String {
         true => format!("{threads:.0} threads, as profiled"),
         false => format!("{threads:.0} threads (profiled: {profiled:.0})"),
     };
-    match wide.part {
-        part if part == 1.0 => format!("predicted for {of_threads}"),
-        part => format!(
-            "predicted for {} ranks that share the machine, of which {:.0} were profiled: these have {of_threads}, and {:.3} of near and \
-             of the memories' bandwidth",
-            wide.ranks,
-            part * f64::from(wide.ranks),
-            part
-        ),
+    if wide.part == 1.0 {
+        return format!("predicted for {of_threads}");
     }
+    format!(
+        "predicted for {} ranks that share the machine, of which {:.0} were profiled: these have {of_threads}, and {:.3} of near and of the \
+         memories' bandwidth",
+        wide.ranks,
+        wide.part * f64::from(wide.ranks),
+        wide.part
+    )
 }
 
 /// The arithmetic of an object's gain.

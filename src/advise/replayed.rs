@@ -30,6 +30,8 @@ const PARTS: [f64; 8] = [0.2, 0.25, 1.0 / 3.0, 0.4, 0.5, 2.0 / 3.0, 0.8, 1.0];
 const MEASURED: [f64; 4] = [0.25, 1.0 / 3.0, 0.5, 2.0 / 3.0];
 /// A smaller near is none.
 const LEAST: f64 = 32.0 * 1_048_576.0;
+/// Sizes that differ by a smaller share are one.
+const ALIKE: f64 = 0.02;
 /// Runs without nearfar.
 const PLAIN_RUNS: usize = 3;
 
@@ -45,6 +47,7 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
     let [path] = args.files.as_slice() else {
         return Err(refuse("a trace is asked about alone: name one file"));
     };
+    let near = tiers::near(&args.near)?;
     let shown = path.display().to_string();
     let unused = [
         ("--machine", args.machine.is_some()),
@@ -68,7 +71,9 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
         return Err(refuse("name what is far, whose costs are measured: --far emu:bw=4G,lat=10us, or a directory"));
     };
     tiers::check_far(Some(far))?;
-    let near = tiers::near(&args.near)?;
+    if near < LEAST {
+        return Err(refuse(format_args!("--near {}: write at least {}", args.near, Bytes(LEAST as u64).exact())));
+    }
     let bytes = std::fs::read(path).map_err(|error| refuse(format_args!("{shown}: {error}")))?;
     let (steps, summary) = trace::steps(&bytes).ok_or_else(|| {
         refuse(format_args!(
@@ -99,9 +104,11 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
             .context("no run without nearfar")?,
     };
     let costs = tiers::paging_costs(far)?;
-    let mut sizes: Vec<f64> = PARTS.iter().map(|part| part * data).chain([near]).filter(|size| *size >= LEAST).collect();
+    let mut sizes: Vec<f64> = PARTS.iter().map(|part| part * data).filter(|size| *size >= LEAST).collect();
+    // In the place of one that is about as large.
+    sizes.retain(|size| (size / near - 1.0).abs() > ALIKE);
+    sizes.push(near);
     sizes.sort_by(f64::total_cmp);
-    sizes.dedup_by(|one, other| (*one - *other).abs() < PAGE as f64);
     let points = curve(&steps, &sizes, &Known { plain_s, costs });
     let mut replayed = Replayed {
         nearfar_curve: FORMAT,
@@ -115,6 +122,13 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
         ensure!(!args.program.is_empty(), refuse("--verify runs the program: write it after --"));
         measure(args, near, &mut replayed)?;
     }
+    message::line(format_args!(
+        "costs here: {:.0} us for a fault, {:.2} us for each page, {:.0} us more for a page that is waited for, {:.1} GB/s",
+        costs.fault_ns / 1e3,
+        costs.page_ns / 1e3,
+        costs.latency_ns / 1e3,
+        costs.bytes_per_s / 1e9
+    ));
     super::print(&text(&replayed, near));
     if let Some(target) = plot {
         match chart(&replayed) {

@@ -1,6 +1,6 @@
 //! Run time against near size by replay: the pager's own policies go over recorded visits with what things cost, for each size of near.
 //!
-//! What a machine does not do twice alike is in the interval: costs that differ by [`SURE`], near that differs by a few pages more or
+//! What a machine does not do twice alike is in the interval: costs a quarter higher or lower, near that differs by a few pages more or
 //! less set aside, and the spread of runs. It holds what is measured in nine of ten cases, as far as the trace is of the same run.
 
 use crate::addr::PAGE;
@@ -106,11 +106,12 @@ mod tests {
     #[test]
     fn more_near_takes_less_and_all_of_it_what_it_takes_without() {
         let all = PAGES as f64 * PAGE as f64;
-        let known = Known { plain_s: 1.0, costs: COSTS };
+        let known = Known { plain_s: 0.01, costs: COSTS };
         let found = curve(&sweeps(4), &[all / 4.0, all / 2.0, 1.2 * all], &known);
         let seconds: Vec<f64> = found.iter().map(|point| point.seconds.value).collect();
         assert!(seconds[0] > seconds[1] && seconds[1] > seconds[2], "{seconds:?}");
-        assert!(found[2].read == 0.0 && (1.0..1.1).contains(&seconds[2]), "{found:?}");
+        // Faults of its first touches, and 400 ns for each page.
+        assert!(found[2].read == 0.0 && (0.013..0.016).contains(&seconds[2]), "{found:?}");
         // Three sweeps of which near holds a quarter at the most are read.
         assert!(found[0].read > 2.0 * all && found[0].read < 3.2 * all, "{found:?}");
         assert!(found.iter().all(|point| point.seconds.low < point.seconds.value && point.seconds.value < point.seconds.high));

@@ -5,7 +5,7 @@ use super::record::Record;
 
 /// First bytes of a file.
 pub const MAGIC: [u8; 8] = *b"nfprof\r\n";
-/// Version of the format. Readers refuse others, but for [`OLD`].
+/// Version of the format. Readers refuse others, but for the one before.
 pub const VERSION: u32 = 3;
 /// A version without thread-local objects, else the same.
 const OLD: u32 = 2;
