@@ -73,6 +73,9 @@ pub fn run(args: AdviseArgs) -> anyhow::Result<ExitCode> {
     if args.files.iter().any(|path| replayed::is_trace(path)) {
         return replayed::run(&args);
     }
+    if !args.program.is_empty() && !args.verify {
+        return Err(refuse("the program after -- is run with --verify only; write --verify, or leave it out"));
+    }
     if args.plain.is_some() {
         return Err(refuse("--plain belongs to a trace; a profile has its own time"));
     }

@@ -29,8 +29,8 @@ pub fn read(path: &Path) -> anyhow::Result<Prices> {
 /// # Errors
 /// A refusal: what is no price.
 pub fn priced(prices: &Prices, summary: &Summary, machine: &Machine, advice: &Advice) -> anyhow::Result<Costs> {
-    let paged = matches!(machine.far, Far::Paged(_));
-    let all = prices.of(&advice.curve, summary.peak_bytes as f64, paged).map_err(refuse)?;
+    let cache = if let Far::Paged(paged) = &machine.far { Some(paged.cache_bytes) } else { None };
+    let all = prices.of(&advice.curve, summary.peak_bytes as f64, cache, machine.scaling.part).map_err(refuse)?;
     Ok(Costs { currency: prices.currency.clone(), sizes: all })
 }
 

@@ -30,6 +30,8 @@ const PARTS: [f64; 8] = [0.2, 0.25, 1.0 / 3.0, 0.4, 0.5, 2.0 / 3.0, 0.8, 1.0];
 const MEASURED: [f64; 4] = [0.25, 1.0 / 3.0, 0.5, 2.0 / 3.0];
 /// A smaller near is none.
 const LEAST: f64 = 32.0 * 1_048_576.0;
+/// What all versions of traces begin with.
+const MAGIC_BYTES: usize = 8;
 /// Sizes that differ by a smaller share are one.
 const ALIKE: f64 = 0.02;
 /// Runs without nearfar.
@@ -37,9 +39,9 @@ const PLAIN_RUNS: usize = 3;
 
 /// Whether the file begins as traces do.
 pub fn is_trace(path: &Path) -> bool {
-    let mut first = [0; trace::HEADER_BYTES];
+    let mut first = [0; MAGIC_BYTES];
     let read = std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut first));
-    read.is_ok() && trace::steps(&first).is_some()
+    read.is_ok() && trace::header(0).starts_with(&first)
 }
 
 /// Answers what `args` ask of a trace.
@@ -65,6 +67,12 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
     if let Some((option, _)) = unused.iter().find(|(_, given)| *given) {
         return Err(refuse(format_args!("{option} needs a profile, and {shown} is a trace: it knows pages, not objects")));
     }
+    if args.verify && args.program.is_empty() {
+        return Err(refuse("--verify runs the program: write it after --"));
+    }
+    if args.verify && args.runs == 0 {
+        return Err(refuse("--runs 0: nothing can be verified without runs; write 1 or more"));
+    }
     let target = |option, path: &Option<std::path::PathBuf>| path.clone().map(|path| OutputFile::new(option, path)).transpose();
     let (json, plot) = (target("--json", &args.json)?, target("--plot", &args.plot)?);
     let Some(far) = &args.far else {
@@ -80,8 +88,16 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
             "{shown} is not a trace that this version reads; record it with \"nearfar run --trace FILE --grain 4K\""
         ))
     })?;
-    let pages: BTreeSet<u64> =
-        steps.iter().filter_map(|step| if let Step::Visit { page, .. } = step { Some(*page) } else { None }).collect();
+    let visits = || {
+        steps.iter().filter_map(|step| if let Step::Visit { page, thread, .. } = step { Some((*page, *thread)) } else { None })
+    };
+    let pages: BTreeSet<u64> = visits().map(|(page, _)| page).collect();
+    let threads = visits().map(|(_, thread)| thread).collect::<BTreeSet<u32>>().len();
+    if threads > 1 {
+        message::line(format_args!(
+            "{threads} threads are replayed as one, whose waits add up: where they wait beside each other, the program takes less than is said"
+        ));
+    }
     let data = pages.len() as f64 * PAGE as f64;
     if pages.is_empty() {
         return Err(refuse(format_args!("{shown} has no visits: nothing of the program was paged, or it ended at once")));
@@ -118,10 +134,6 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
         plain_s,
         sizes: points.into_iter().map(|said| Size { said, measured: Vec::new() }).collect(),
     };
-    if args.verify {
-        ensure!(!args.program.is_empty(), refuse("--verify runs the program: write it after --"));
-        measure(args, near, &mut replayed)?;
-    }
     message::line(format_args!(
         "costs here: {:.0} us for a fault, {:.2} us for each page, {:.0} us more for a page that is waited for, {:.1} GB/s",
         costs.fault_ns / 1e3,
@@ -130,14 +142,22 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
         costs.bytes_per_s / 1e9
     ));
     super::print(&text(&replayed, near));
+    let write = |replayed: &Replayed| match &json {
+        Some(target) => target.write(&format!("{}\n", serde_json::to_string_pretty(replayed)?)),
+        None => Ok(()),
+    };
+    // Before the runs, which may fail.
+    write(&replayed)?;
+    if args.verify {
+        measure(args, near, &mut replayed)?;
+        super::print(&text(&replayed, near));
+        write(&replayed)?;
+    }
     if let Some(target) = plot {
         match chart(&replayed) {
             Some(svg) => target.write(&svg)?,
             None => message::line("no plot was written: there is nothing to draw"),
         }
-    }
-    if let Some(target) = json {
-        target.write(&format!("{}\n", serde_json::to_string_pretty(&replayed)?))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -163,7 +183,7 @@ fn measure(args: &AdviseArgs, near: f64, replayed: &mut Replayed) -> Result<()> 
     let nearfar = std::env::current_exe().context("cannot find my own executable")?;
     let data = replayed.data_bytes;
     let asked = |size: f64| MEASURED.iter().map(|part| part * data).chain([near]).any(|one| (one - size).abs() < PAGE as f64);
-    for round in 0..args.runs.max(1) {
+    for round in 0..args.runs {
         for size in replayed.sizes.iter_mut().filter(|size| asked(size.said.near)) {
             let pages = (size.said.near / PAGE as f64) as u64;
             message::line(format_args!("round {} of {}: near {}", round + 1, args.runs, Bytes(size.said.near as u64)));

@@ -49,6 +49,16 @@ pub fn scaled(args: &AdviseArgs, summary: &Summary, machine: &mut Machine) -> an
             "{asked}: that is {all:.0} threads, but {name} has {cores} cores with {cpus} hardware threads; write at most {cpus} in all"
         )));
     }
+    if part > 1.0 {
+        return Err(refuse(format_args!(
+            "--ranks {ranks}: {profiled_ranks} profiles were given, one for each rank; write at least {profiled_ranks}, or name fewer profiles"
+        )));
+    }
+    if !args.scaling.is_empty() && args.files.len() > 1 {
+        return Err(refuse(
+            "--scaling goes with one profile: those of several ranks cannot be fitted; name the profile of one rank",
+        ));
+    }
     let core = machine.scaling.core;
     *machine = machine.part(part);
     let mut others = Vec::new();
@@ -79,7 +89,8 @@ pub fn scaled(args: &AdviseArgs, summary: &Summary, machine: &mut Machine) -> an
         }
     };
     let doubt = if core == 1.0 { scaling.doubt } else { scaling.doubt * CORE_DOUBT };
-    machine.scaling = Scaling { core, doubt, ..scaling };
+    let cores = if machine.cores > 0 { (f64::from(machine.cores) * part).max(1.0) } else { f64::INFINITY };
+    machine.scaling = Scaling { core, doubt, part, cores, ..scaling };
     machine.notes.extend(notes(args, machine, &wide));
     Ok(wide)
 }
@@ -107,13 +118,32 @@ fn notes(args: &AdviseArgs, machine: &Machine, wide: &Wide) -> Vec<String> {
             scaling.profiled, scaling.threads, scaling.doubt
         ));
     }
+    if scaling.fitted.is_none() && profiled <= 1.0 && scaling.threads > 1.0 {
+        notes.push(
+            "one thread was profiled: all that it does is taken to be divided among threads, also what cannot be; --scaling FILE tells how much \
+             that is"
+                .to_owned(),
+        );
+    }
+    if scaling.threads > scaling.cores {
+        notes.push(format!(
+            "{threads:.0} threads run on {} cores of {}: they are taken to compute as much as one for each core",
+            machine.cores, machine.name
+        ));
+    }
+    if args.home.is_some() && args.machine.is_some() && scaling.core == 1.0 && args.home != args.machine {
+        notes.push(format!(
+            "a core of {} is taken to be as fast as one of the profile's machine: the peaks of both are not known, or alike",
+            machine.name
+        ));
+    }
     if args.threads.is_none() && f64::from(machine.cores) > 1.5 * threads {
         notes.push(format!(
             "the profile has {profiled:.0} threads, and {} has {} cores: few threads do not fill its memory; --threads {} predicts a run that \
              uses them",
             machine.name,
             machine.cores,
-            machine.cores / wide.ranks.max(1)
+            (machine.cores / wide.ranks.max(1)).max(1)
         ));
     }
     if scaling.core != 1.0 {

@@ -78,7 +78,19 @@ pub fn machine(args: &AdviseArgs, near: f64) -> anyhow::Result<Machine> {
             let paged = if named.is_none() { calibrated(spec, paged) } else { paged };
             let name = node.as_ref().map_or_else(|| "this machine".to_owned(), |node| node.name.clone());
             let machine = Machine::paged(&name, tier, paged);
-            Ok(node.map_or(machine.clone(), |node| machine.with_cores(&node)))
+            let cpus = std::thread::available_parallelism().map_or(0, |cpus| cpus.get() as u32);
+            Ok(match node {
+                Some(node) => machine.with_cores(&node),
+                None if args.threads.is_some() || args.ranks.is_some() => {
+                    let note = format!(
+                        "memory of this machine is taken to move {:.0} GB/s; name it with --home node.json (nearfar probe -o)",
+                        ORDINARY.0 / 1e9
+                    );
+                    let notes = if args.home.is_some() { Vec::new() } else { vec![note] };
+                    Machine { cores: cpus, cpus, notes, ..machine }
+                }
+                None => machine,
+            })
         }
         (None, Some(node)) => of_node(&node, at_home, this(), near),
         (None, None) => Err(refuse(

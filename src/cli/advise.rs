@@ -35,7 +35,7 @@ pub struct AdviseArgs {
     pub plain: Option<f64>,
 
     /// Threads of the run to predict, of each rank, when not those of the profile
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "verify")]
     pub threads: Option<u32>,
 
     /// Ranks that share the machine, each as large as a profiled one (--near is for all); without it: as many as there are profiles
@@ -43,7 +43,7 @@ pub struct AdviseArgs {
     pub ranks: Option<u32>,
 
     /// A profile of the same program and input with another number of threads, to fit how computing and traffic grow with threads
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "verify")]
     pub scaling: Vec<PathBuf>,
 
     /// What memory and an hour of the machine cost: adds the price of a run for each size of near, and says which sizes are worth their price
@@ -58,7 +58,7 @@ pub struct AdviseArgs {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Write all results to this file, as JSON; "nearfar report" makes a page of it
+    /// Write all results to this file, as JSON; "nearfar report" makes a page of it, but for those of a trace
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 
@@ -93,7 +93,8 @@ pub struct AdviseArgs {
 }
 
 const ADVISE_NOTES: &str = "\
-Nothing is run without --verify. What is predicted rests on the profile and
+Nothing is run without --verify, but for a trace the program after --, as it is.
+What is predicted rests on the profile and
 on the machine's figures. Intervals cover what is uncertain in these, not what
 the model gets wrong: of 36 measured times, 15 were inside.
 docs/explanation/how-advise-works.md explains the method.

@@ -154,7 +154,10 @@ impl Mapped {
         let header = FileHeader64::<LittleEndian>::parse(&file).ok()?;
         let endian = header.endian().ok()?;
         let segments = header.program_headers(endian, &file).ok()?;
-        if header.e_type(endian) == ET_EXEC || segments.iter().any(|segment| segment.p_type(endian) == PT_INTERP) {
+        // Libraries may name an interpreter too, for people who start them.
+        let is_program = || std::fs::read_link("/proc/self/exe").is_ok_and(|program| program == Path::new(&self.module.path));
+        let interpreted = segments.iter().any(|segment| segment.p_type(endian) == PT_INTERP);
+        if header.e_type(endian) == ET_EXEC || (interpreted && is_program()) {
             return Some(Way::First);
         }
         let sections = header.sections(endian, &file).ok()?;

@@ -21,6 +21,11 @@ const RECORD_NEAR: &str = "64M";
 const RECORD_FAR: &str = "emu:bw=16G,lat=0";
 /// What takes longer to record is left out: a trace of every visit of its pages is no way to know it.
 const MOST_RECORDING: Duration = Duration::from_secs(120);
+/// Programs that are asked to end have so long.
+const ENDING: Duration = Duration::from_secs(3);
+/// Seconds of a run without nearfar, about: shorter ones differ too much from each other. And repetitions at the most.
+const SECONDS: f64 = 1.0;
+const MOST_SWEEPS: f64 = 8.0;
 /// Operations of works that go by the clock.
 const OPERATIONS: &str = "30000";
 
@@ -32,7 +37,7 @@ pub struct Outcome {
     fresh: bool,
     /// Why there are no figures.
     failed: Option<String>,
-    curve: Option<Replayed>,
+    pub curve: Option<Replayed>,
 }
 
 /// One size that was measured.
@@ -57,13 +62,17 @@ fn of_work(work: &Work) -> Result<Started> {
     let bytes = format!("{}M", DATA_MIB / work.part);
     let mut command: Vec<OsString> = vec![kernel_program::find().map_err(anyhow::Error::msg)?.into()];
     command.extend(work.arguments.iter().map(OsString::from));
-    command.extend(["--bytes", &bytes, "--threads", "1", "--sweeps", "2", "--verify", "none"].map(OsString::from));
+    command.extend(["--bytes", &bytes, "--threads", "1", "--verify", "none", "--json"].map(OsString::from));
     if work.tiled {
         command.extend(["--near".into(), format!("{}M", DATA_MIB / work.part / 3).into()]);
     }
     if work.repetition == Repetition::Clock {
         command.extend(["--ops", OPERATIONS].map(OsString::from));
     }
+    let once = output_of(Command::new(&command[0]).args(&command[1..]).args(["--sweeps", "1"]))?;
+    let seconds = kernel_program::seconds(&once).and_then(|seconds| seconds.first().copied()).unwrap_or(SECONDS);
+    let sweeps = (SECONDS / seconds).ceil().clamp(1.0, MOST_SWEEPS);
+    command.extend(["--sweeps".into(), sweeps.to_string().into()]);
     Ok(Started { command, environment: Vec::new() })
 }
 
@@ -150,8 +159,10 @@ fn within(command: &mut Command, limit: Duration) -> Result<()> {
             return Ok(());
         }
         if start.elapsed() > limit {
-            // The program dies with it, or soon after.
+            // It passes this on to the program. What is still there then is left.
             nearfar_sys::child::send(&running, nearfar_sys::child::TERMINATE);
+            std::thread::sleep(ENDING);
+            let _ = running.kill();
             let _ = running.wait();
             anyhow::bail!("it takes longer than {} s", limit.as_secs());
         }

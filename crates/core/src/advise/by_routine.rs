@@ -62,11 +62,12 @@ pub fn by_routine(summary: &Summary, model: &Model<'_>, shares: &[f64], cache: f
         let asking: Vec<Vec<f64>> = (0..demands.groups.len()).map(|group| known.asking(group, bin, &totals)).collect();
         let asked: Vec<Use> = model.asked(bin, shares, cached.as_ref().map(|cached| cached[bin].as_slice())).collect();
         let whole = model.seconds(bin, &asked.iter().fold(Use::default(), |sum, one| sum.plus(1.0, one)));
-        let (home, computing) = model.at_home(bin);
+        let (home, at_home) = model.at_home(bin);
+        let computing = model.computes(bin);
         // At home a routine's time is its computing and its part of what memory takes.
         let mut explained = vec![0.0; count + 1];
-        let at_home: Vec<Use> = demands.groups.iter().map(|group| model.home(group, bin)).collect();
-        add(&mut explained, (home - computing).max(0.0), &at_home, &asking);
+        let uses: Vec<Use> = demands.groups.iter().map(|group| model.home(group, bin)).collect();
+        add(&mut explained, (home - at_home).max(0.0), &uses, &asking);
         let mut own: Vec<f64> = time.iter().zip(&explained).map(|(share, memory)| (share * home - memory).max(0.0)).collect();
         let sum: f64 = own.iter().sum();
         if sum > 0.0 {

@@ -111,32 +111,46 @@ pub fn explain(summary: &Summary, machine: &Machine, advice: &Advice, group: usi
             demand.visits[most]
         ),
     ));
-    let (whole, computing) = model.at_home(most);
+    let ((whole, at_home), computing) = (model.at_home(most), model.computes(most));
     lines.push(line(
         "  computing",
         format!(
-            "{} of {} at home that memory does not explain there, as the predicted threads and cores do it",
-            s(computing),
-            s(whole)
+            "{} of {} at home that memory does not explain there; with the predicted threads, cores and ranks {}",
+            s(at_home),
+            s(whole),
+            s(computing)
         ),
     ));
     let at_far = cached[0].as_ref().map(|cached| (cached[most][group], 1.0));
     let (asked_far, asked_near) = (model.far(demand, most, at_far), model.near(demand, most));
+    let threads = model.threads(most);
     match &machine.far {
         Far::Memory(tier) => {
             lines.push(line(
                 "  far",
-                moving(demand.read[most], demand.written[most], tier, machine, asked_far.far, asked_far.far_stall),
+                moving((demand.read[most], demand.written[most]), tier, machine, threads, (asked_far.far, asked_far.far_stall)),
             ));
             let near = &machine.near;
             lines.push(line(
                 "  near",
-                moving(demand.read[most], demand.written[most], near, machine, asked_near.near, asked_near.near_stall),
+                moving(
+                    (demand.read[most], demand.written[most]),
+                    near,
+                    machine,
+                    threads,
+                    (asked_near.near, asked_near.near_stall),
+                ),
             ));
         }
-        Far::Paged(paged) => {
-            lines.extend(paging(demand.visits[most], demand.changed, at_far.map(|one| one.0), paged, &asked_far, demand.ahead))
-        }
+        Far::Paged(_) if !demand.pageable => lines.push(line("  far", "it is never paged".to_owned())),
+        Far::Paged(paged) => lines.extend(paging(
+            machine.scaling.traffic() * demand.visits[most],
+            demand.changed,
+            at_far.map(|one| one.0),
+            paged,
+            &asked_far,
+            demand.ahead,
+        )),
     }
     for (at, name) in ["  all, it far", "  all, it near"].iter().enumerate() {
         let (seconds, all) = time(at, most);
@@ -220,11 +234,11 @@ fn rates(machine: &Machine) -> Vec<Line> {
 }
 
 /// "read / rate + written / rate = ...; waits ...".
-fn moving(read: f64, written: f64, tier: &Tier, machine: &Machine, moved: f64, waits: f64) -> String {
+fn moving((read, written): (f64, f64), tier: &Tier, machine: &Machine, threads: f64, (moved, waits): (f64, f64)) -> String {
     let more = machine.scaling.traffic();
     let factor = if more == 1.0 { String::new() } else { format!("{more:.2} x ") };
     format!(
-        "{factor}the larger of {} / {:.1} GB/s + {} / {:.1} GB/s and all of it / ({:.1} GB/s x threads) = {} moving; {} waiting for loads",
+        "{factor}the larger of {} / {:.1} GB/s + {} / {:.1} GB/s and all of it / ({:.1} GB/s x {threads:.1} threads) = {} moving; {} waiting for loads",
         gb(read),
         tier.read / 1e9,
         gb(written),

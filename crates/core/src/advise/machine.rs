@@ -12,6 +12,8 @@ const USUAL_LOADED: f64 = 2.5;
 /// Lines that one core has under way with its prefetchers, where nobody measured what a thread reaches.
 const LINES_IN_FLIGHT: f64 = 40.0;
 const LINE: f64 = 64.0;
+/// A rank's cache of far is no smaller.
+const LEAST_CACHE: f64 = 32.0 * 1_048_576.0;
 /// Bytes of a page.
 pub const PAGE: f64 = 4096.0;
 
@@ -324,9 +326,12 @@ impl Machine {
     pub fn part(&self, part: f64) -> Self {
         let far = match &self.far {
             Far::Memory(tier) => Far::Memory(tier.part(part)),
-            Far::Paged(paged) => Far::Paged(Paged { read: paged.read * part, write: paged.write * part, ..paged.clone() }),
+            Far::Paged(paged) => {
+                let cache_bytes = (paged.cache_bytes * part).max(LEAST_CACHE.min(paged.cache_bytes));
+                Far::Paged(Paged { read: paged.read * part, write: paged.write * part, cache_bytes, ..paged.clone() })
+            }
         };
-        Self { near: self.near.part(part), far, ..self.clone() }
+        Self { near: self.near.part(part), far, scaling: Scaling { part, ..self.scaling }, ..self.clone() }
     }
 
     /// `home` over pages of `far`.
@@ -404,6 +409,27 @@ mod tests {
         let mut mute = node();
         mute.bandwidth.clear();
         assert!(matches!(Machine::of_node(&mute, None), Err(MachineError::NoBandwidth { which: "near", .. })));
+    }
+
+    #[test]
+    fn more_threads_than_are_best_reach_less_and_ranks_share() {
+        let mut node = node();
+        let points = [(1, 10e9), (64, 400e9), (256, 300e9)];
+        let points =
+            points.map(|(threads, median)| crate::node::ScalingPoint { threads, rate: Figure { median, ..Figure::default() } });
+        node.scaling.push(crate::node::Scaling { memory: Memory::Node(1), points: points.into(), ..Default::default() });
+        let machine = Machine::of_node(&node, None).expect("a machine");
+        assert_eq!((machine.near.by_threads.clone(), machine.near.per_core), (vec![(64.0, 1.0), (256.0, 0.75)], 10e9));
+        let time = |machine: &Machine, threads: f64| machine.near.seconds(400e9, 0.0, threads);
+        assert!((time(&machine, 8.0) - 5.0).abs() < 1e-9 && (time(&machine, 64.0) - 1.0).abs() < 1e-9);
+        assert!((time(&machine, 256.0) - 1.0 / 0.75).abs() < 1e-9);
+        // A quarter of the machine: 64 of its 256 threads have a quarter of what these reach.
+        let quarter = machine.part(0.25);
+        assert!((time(&quarter, 64.0) - 4.0 / 0.75).abs() < 1e-9 && quarter.near.bytes == machine.near.bytes / 4.0);
+        assert_eq!(quarter.scaling.part, 0.25);
+        let paged = Machine::paged("p", machine.near, Paged::example(256e6)).part(0.5);
+        let Far::Paged(paged) = paged.far else { panic!("pages") };
+        assert_eq!((paged.read, paged.cache_bytes), (2e9, 128e6));
     }
 
     #[test]

@@ -65,11 +65,13 @@ pub struct Model<'a> {
     machine: &'a Machine,
     demands: &'a Demands,
     guess: Unknowns,
-    /// Threads that are busy on average, in the profile.
-    threads: f64,
-    /// The same of the predicted run, per bin.
+    /// Threads that are busy on average, in the profile, per bin.
+    threads: Vec<f64>,
+    /// The same of the predicted run.
     then: Vec<f64>,
-    /// Seconds of each bin that memory does not explain; over a paged far, all of it.
+    /// Seconds of each bin at home that memory does not explain; over a paged far, all of it.
+    at_home: Vec<f64>,
+    /// The same with the threads and cores of the predicted run.
     compute: Vec<f64>,
     /// Share of the waits that loads could cause which there is time for.
     waits: Vec<f64>,
@@ -78,18 +80,21 @@ pub struct Model<'a> {
 impl<'a> Model<'a> {
     /// `demands` are those of `summary`.
     pub fn new(summary: &Summary, demands: &'a Demands, machine: &'a Machine, guess: Unknowns) -> Self {
-        let threads = if summary.wall_s > 0.0 { (summary.cpu_s / summary.wall_s).max(1.0) } else { 1.0 };
+        let mean = if summary.wall_s > 0.0 { (summary.cpu_s / summary.wall_s).max(1.0) } else { 1.0 };
         let bins = demands.seconds.len();
         let scaling = &machine.scaling;
-        let then = demands.busy.iter().map(|&busy| if scaling.is_same() { threads } else { scaling.busy(busy.max(1.0)) });
-        let then = then.collect();
-        let mut model = Self { machine, demands, guess, threads, then, compute: Vec::new(), waits: vec![1.0; bins] };
+        // Where nothing is scaled, one number for all is surer than samples of each stretch.
+        let threads: Vec<f64> = demands.busy.iter().map(|busy| if scaling.is_same() { mean } else { busy.max(1.0) }).collect();
+        let then = threads.iter().map(|&busy| scaling.busy(busy)).collect();
+        let (at_home, compute, waits) = (Vec::new(), Vec::new(), vec![1.0; bins]);
+        let mut model = Self { machine, demands, guess, threads, then, at_home, compute, waits };
         let explained: Vec<(f64, f64)> =
             demands.seconds.iter().enumerate().map(|(bin, seconds)| model.computing(bin, *seconds)).collect();
-        (model.compute, model.waits) = explained.into_iter().unzip();
-        if !scaling.is_same() {
-            model.compute = (0..bins).map(|bin| model.scaled(bin)).collect();
-        }
+        (model.at_home, model.waits) = explained.into_iter().unzip();
+        model.compute = match scaling.is_same() {
+            true => model.at_home.clone(),
+            false => (0..bins).map(|bin| model.scaled(bin)).collect(),
+        };
         model
     }
 
@@ -112,22 +117,36 @@ impl<'a> Model<'a> {
         (busy - stalls * share, share)
     }
 
-    /// What is computed in `bin` with the threads and cores of the predicted run. Behind page faults that is all but paging: memory, too,
-    /// is not faster than it is.
+    /// What is computed in `bin` with the threads and cores of the predicted run. Behind page faults that is all but paging, with near
+    /// memory as it is: shared with other ranks, filled by more threads.
     fn scaled(&self, bin: usize) -> f64 {
-        let computing = self.compute[bin] * self.machine.scaling.computing(self.demands.busy[bin].max(1.0)) * self.guess.scaled;
+        let factor = self.machine.scaling.computing(self.threads[bin]) * self.guess.scaled;
+        let whole = self.at_home[bin];
         match &self.machine.far {
-            Far::Memory(_) => computing,
+            Far::Memory(_) => whole * factor,
             Far::Paged(_) => {
-                let moved = self.demands.groups.iter().map(|group| self.moved(group, bin, &self.machine.near)).sum::<f64>();
-                computing.max(moved.min(self.compute[bin]))
+                let groups = || self.demands.groups.iter();
+                let before: f64 = groups().map(|group| self.moved_at_home(group, bin)).sum();
+                let moved: f64 = groups().map(|group| self.moved(group, bin, &self.machine.near)).sum();
+                let computing = without(whole, before.min(0.98 * whole), self.guess.overlap);
+                together(computing * factor, moved, self.guess.overlap)
             }
         }
     }
 
     /// Seconds of `bin` at home, and those of them that are computing.
     pub fn at_home(&self, bin: usize) -> (f64, f64) {
-        (self.demands.seconds[bin] * self.guess.unobserved, self.compute[bin])
+        (self.demands.seconds[bin] * self.guess.unobserved, self.at_home[bin])
+    }
+
+    /// Threads that are busy on average in `bin` of the predicted run.
+    pub fn threads(&self, bin: usize) -> f64 {
+        self.then[bin]
+    }
+
+    /// Seconds of computing in `bin` with the threads and cores of the predicted run.
+    pub fn computes(&self, bin: usize) -> f64 {
+        self.compute[bin]
     }
 
     /// What `group` asked for in `bin` at home; behind page faults the measured time has it.
@@ -155,7 +174,7 @@ impl<'a> Model<'a> {
     }
 
     fn moved_at_home(&self, group: &Demand, bin: usize) -> f64 {
-        self.traffic(group) * self.machine.home.seconds(group.read[bin], group.written[bin], self.threads)
+        self.traffic(group) * self.machine.home.seconds(group.read[bin], group.written[bin], self.threads[bin])
     }
 
     fn moved(&self, group: &Demand, bin: usize, tier: &Tier) -> f64 {
@@ -166,7 +185,7 @@ impl<'a> Model<'a> {
     /// Wall seconds that threads wait for loads of `group` from an idle `tier`.
     fn stall(&self, group: &Demand, bin: usize, tier: &Tier) -> f64 {
         let slower = tier.latency_ns / self.machine.home.latency_ns * self.machine.scaling.traffic();
-        self.stall_at_home(group, bin) * slower * self.threads / self.then[bin]
+        self.stall_at_home(group, bin) * slower * self.threads[bin] / self.then[bin]
     }
 
     fn stall_at_home(&self, group: &Demand, bin: usize) -> f64 {
@@ -179,7 +198,7 @@ impl<'a> Model<'a> {
         if group.busy_s > 0.0 {
             at_home = at_home.min(group.busy_s);
         }
-        at_home / self.threads * self.waits[bin] * group.read[bin] / total
+        at_home / self.threads[bin] * self.waits[bin] * group.read[bin] / total
     }
 
     /// What `group` asks for in `bin` when it is near.

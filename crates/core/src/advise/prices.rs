@@ -104,21 +104,25 @@ impl Prices {
         self.far.hour("far").map(|_| ())
     }
 
-    /// `curve` with prices, for a program of `peak` bytes; where `paged`, near is a copy of what far holds all of.
+    /// `curve` with prices, for a program of `peak` bytes that has `part` of the machine, which is priced as a whole. Where pages are cached,
+    /// near holds copies: at least `cache` bytes of near are that.
     ///
     /// # Errors
     /// What is no price.
-    pub fn of(&self, curve: &[Point], peak: f64, paged: bool) -> Result<Vec<Priced>, WrongPrice> {
+    pub fn of(&self, curve: &[Point], peak: f64, cache: Option<f64>, part: f64) -> Result<Vec<Priced>, WrongPrice> {
         self.check()?;
         let (near_hour, far_hour) = (self.near.hour("near")? / GIB, self.far.hour("far")? / GIB);
         let mut priced: Vec<Priced> = curve
             .iter()
             .map(|point| {
-                let fits = point.near >= peak;
-                let far = if paged && !fits { peak } else { (peak - point.near).max(0.0) };
-                let memory_hour = point.near * near_hour + far * far_hour;
+                let (near, far) = match cache {
+                    Some(cache) => (point.near.max(cache), if point.near >= peak + cache { 0.0 } else { peak }),
+                    None => (point.near, (peak - point.near).max(0.0)),
+                };
+                let (near, far) = (near / part, far / part);
+                let memory_hour = near * near_hour + far * far_hour;
                 let run = (self.machine_hour + memory_hour) * point.plan / 3600.0;
-                Priced { near: point.near, far, seconds: point.plan, memory_hour, run, front: true }
+                Priced { near, far, seconds: point.plan, memory_hour, run, front: true }
             })
             .collect();
         for at in 0..priced.len() {
@@ -146,14 +150,18 @@ mod tests {
     #[test]
     fn a_run_costs_machine_and_memory_as_long_as_it_takes() {
         let point = |near: f64, plan: f64| Point { near: near * GIB, plan, cache: plan };
-        let found = prices().of(&[point(0.0, 100.0), point(4.0, 50.0), point(8.0, 50.0), point(16.0, 20.0)], 16.0 * GIB, false);
+        let found =
+            prices().of(&[point(0.0, 100.0), point(4.0, 50.0), point(8.0, 50.0), point(16.0, 20.0)], 16.0 * GIB, None, 1.0);
         let found = found.expect("prices");
         assert!((found[1].memory_hour - 0.52).abs() < 1e-9 && (found[1].run - (3.6 + 0.52) * 50.0 / 3600.0).abs() < 1e-9);
         let front: Vec<bool> = found.iter().map(|one| one.front).collect();
         assert_eq!(front, [true, true, false, true], "8 GiB are no faster than 4");
         // A cache holds copies.
-        let found = prices().of(&[point(4.0, 50.0)], 16.0 * GIB, true).expect("prices");
+        let found = prices().of(&[point(4.0, 50.0)], 16.0 * GIB, Some(1.0), 1.0).expect("prices");
         assert!((found[0].memory_hour - 0.56).abs() < 1e-9);
+        // As one of two ranks; and no near at all cannot be had.
+        let found = prices().of(&[point(0.0, 50.0)], 16.0 * GIB, Some(GIB), 0.5).expect("prices");
+        assert!((found[0].memory_hour - 2.0 * (0.1 + 0.16)).abs() < 1e-9);
     }
 
     #[test]
@@ -173,7 +181,7 @@ mod tests {
         #[test]
         fn what_is_not_on_the_front_is_beaten_by_one_that_is(points in prop::collection::vec((0.0..1e11f64, 0.1..100.0f64), 1..20)) {
             let curve: Vec<Point> = points.iter().map(|&(near, plan)| Point { near, plan, cache: plan }).collect();
-            let found = prices().of(&curve, 1e11, false).expect("prices");
+            let found = prices().of(&curve, 1e11, None, 1.0).expect("prices");
             for one in found.iter().filter(|one| !one.front) {
                 prop_assert!(found.iter().any(|other| other.front && other.seconds <= one.seconds && other.memory_hour <= one.memory_hour));
             }

@@ -19,6 +19,10 @@ pub struct Scaling {
     pub profiled: f64,
     /// Threads of the predicted run, of one rank.
     pub threads: f64,
+    /// Cores for these threads: more threads do not compute more. Infinite: not known.
+    pub cores: f64,
+    /// What the profiled ranks are of all that share the machine.
+    pub part: f64,
     /// Factors on computing and on traffic that several profiles gave; `None`: one profile, extrapolated.
     pub fitted: Option<Fitted>,
     /// How long a core takes to compute what one of the profile's machine takes a second for.
@@ -52,7 +56,7 @@ pub struct Sample {
 impl Default for Scaling {
     /// As it was.
     fn default() -> Self {
-        Self { profiled: 1.0, threads: 1.0, fitted: None, core: 1.0, doubt: 1.0 }
+        Self { profiled: 1.0, threads: 1.0, cores: f64::INFINITY, part: 1.0, fitted: None, core: 1.0, doubt: 1.0 }
     }
 }
 
@@ -79,7 +83,7 @@ impl Scaling {
     /// A run with `profiled` threads on `threads`, extrapolated.
     pub fn extrapolated(profiled: f64, threads: f64) -> Self {
         let doublings = (threads / profiled).log2().abs();
-        Self { profiled, threads, fitted: None, core: 1.0, doubt: DOUBT.powf(doublings) }
+        Self { profiled, threads, doubt: DOUBT.powf(doublings), ..Self::default() }
     }
 
     /// The run of `base` on `threads` threads, by what profiles of the same work say; extrapolated where all have as many threads.
@@ -107,7 +111,7 @@ impl Scaling {
 
     /// Whether nothing differs from the profiled run.
     pub fn is_same(&self) -> bool {
-        self.threads == self.profiled && self.core == 1.0 && self.fitted.is_none()
+        self.threads == self.profiled && self.core == 1.0 && self.part == 1.0 && self.fitted.is_none()
     }
 
     /// Factor on the computing of a stretch in which so many CPUs were busy on average.
@@ -116,7 +120,7 @@ impl Scaling {
             Some(fitted) => fitted.computing,
             None => {
                 let alone = self.alone(busy);
-                alone + (1.0 - alone) * self.profiled / self.threads
+                alone + (1.0 - alone) * self.profiled / self.threads.min(self.cores.max(self.profiled))
             }
         };
         by_threads * self.core

@@ -77,6 +77,31 @@ fn more_threads_fill_the_memory_that_few_do_not() {
 }
 
 #[test]
+fn one_thread_more_changes_little_where_some_of_the_time_only_one_runs() {
+    let mut summary = summary(10.0, 10, vec![swept("a", 1e9, 100.0, 10)]);
+    let time: Vec<f64> = (0..10).map(|bin| if bin < 5 { 1.0 } else { 16.0 }).collect();
+    summary.cpu_s = time.iter().sum();
+    summary.routines = vec![crate::profile::summary::Routine { self_s: summary.cpu_s, time, ..Default::default() }];
+    let demands = Demands::of(&summary);
+    assert_eq!(demands.threads(), 16.0);
+    let mut home = Tier::plain("home", 60e9, 100.0, 1e12);
+    home.per_core = 20e9;
+    let memory = Machine { home: home.clone(), near: home.clone(), far: Far::Memory(home.clone()), ..tiers() };
+    let paged = Machine::paged("here", home, Paged::example(16e6));
+    for machine in [memory, paged] {
+        let time = |threads: f64, part: f64| {
+            let scaling = Scaling { part, ..Scaling::extrapolated(16.0, threads) };
+            let machine = Machine { scaling, ..machine.part(part) };
+            let machine = Machine { scaling, ..machine };
+            Model::new(&summary, &demands, &machine, Unknowns::middle(&summary)).time(&[1.0], 2e9)
+        };
+        let (same, more, ranks) = (time(16.0, 1.0), time(17.0, 1.0), time(16.0, 0.125));
+        assert!((same - 10.0).abs() < 0.1 && more < same && more > 0.95 * same, "{same} {more}");
+        assert!(ranks > 1.2 * same, "100 GB at an eighth of 60 GB/s are 13 s: {same} {ranks}");
+    }
+}
+
+#[test]
 fn pages_that_miss_cost_transfer_or_waiting() {
     let far = Paged { page_ns: 0.0, ..Paged::example(16e6) };
     let machine = Machine::paged("here", Tier::plain("DRAM", 30e9, 100.0, 1e12), far);
