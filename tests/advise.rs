@@ -241,7 +241,7 @@ fn bad_input_is_told() {
     told(&["app.json", "--near", "64M", knl[0], knl[1], "--threads", "273"], "68 cores with 272 hardware threads");
     told(&["app.json", "--near", "64M", knl[0], knl[1], "--threads", "64", "--ranks", "5"], "that is 320 threads");
     told(&["app.json", "--near", "64M", knl[0], knl[1], "--threads", "8", "--scaling", "app.json"], "another number of threads");
-    write("stranger.json", &right.replacen("\"program\": \"", "\"program\": \"/bin/not-", 1));
+    write("stranger.json", &right.replacen("/arrays\"", "/other\"", 1));
     told(&["app.json", "--near", "64M", knl[0], knl[1], "--threads", "8", "--scaling", "stranger.json"], "that is a profile of");
     told(&["app.json", "--near", "64M", knl[0], knl[1], "--explain", "nobody"], "no object of the profile is called that");
     write("prices.toml", "currency = \"EUR\"\n[near]\ngib_huor = 1\n[far]\ngib_hour = 1\n");

@@ -386,8 +386,8 @@ fn far_is_full(launcher: Launcher) {
     assert_eq!(end.stdout.matches("OK").count(), 4, "{}{}", end.stdout, end.stderr);
     let got = end.stderr.lines().filter_map(|line| line.strip_prefix("got ")?.strip_suffix(" MiB")?.parse::<u64>().ok());
     let got: Vec<u64> = got.collect();
-    // Most of near and of far; of each rank a step may be missing.
-    assert!(got.len() == 4 && got.iter().sum::<u64>() >= 48 + 96 - 16, "{got:?} {}", end.stderr);
+    // Most of near and of far; of each rank a step may be missing, and one that another rank had secured and not used.
+    assert!(got.len() == 4 && got.iter().sum::<u64>() >= 48 + 96 - 32, "{got:?} {}", end.stderr);
     assert_eq!(end.said("out of memory"), 4, "{}", end.stderr);
     let refused = all(&job.stats("run.json"), "counters");
     assert!(refused.iter().all(|counters| counters["allocations_refused"].as_u64() > Some(0)), "{refused:?}");

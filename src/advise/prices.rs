@@ -10,7 +10,7 @@ use nearfar_core::units::Bytes;
 use std::fmt::Write;
 use std::path::Path;
 
-const EXAMPLE: &str = "docs/reference/formats.md has an example";
+const EXAMPLE: &str = "docs/how-to/how-much-dram.md has an example";
 
 /// The file at `path`.
 ///

@@ -18,7 +18,7 @@ use nearfar_core::advise::replay::{Known, curve};
 use nearfar_core::policy::step::Step;
 use nearfar_core::trace;
 use nearfar_core::units::Bytes;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -92,7 +92,10 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
         steps.iter().filter_map(|step| if let Step::Visit { page, thread, .. } = step { Some((*page, *thread)) } else { None })
     };
     let pages: BTreeSet<u64> = visits().map(|(page, _)| page).collect();
-    let threads = visits().map(|(_, thread)| thread).collect::<BTreeSet<u32>>().len();
+    let mut by_thread: BTreeMap<u32, usize> = BTreeMap::new();
+    visits().for_each(|(_, thread)| *by_thread.entry(thread).or_default() += 1);
+    let many = visits().count() / 10;
+    let threads = by_thread.values().filter(|visits| **visits > many).count();
     if threads > 1 {
         message::line(format_args!(
             "{threads} threads are replayed as one, whose waits add up: where they wait beside each other, the program takes less than is said"

@@ -10,6 +10,7 @@ use crate::policy::stream::StreamFetch;
 use crate::policy::timed::{Costs, Timed, timed};
 use crate::profile::summary::Estimate;
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 
 /// Nine in ten measured costs are within this factor of what they will be.
 const SURE: f64 = 1.25;
@@ -84,9 +85,17 @@ fn point(steps: &[Step], near: f64, known: &Known) -> Point {
     }
 }
 
+/// Pages that are visited.
+fn visited(steps: &[Step]) -> u64 {
+    let pages = steps.iter().filter_map(|step| if let Step::Visit { page, .. } = step { Some(*page) } else { None });
+    pages.collect::<HashSet<u64>>().len() as u64
+}
+
 fn run(steps: &[Step], near: f64, plain_s: f64, costs: &Costs) -> Timed {
     let visits = steps.iter().filter(|step| matches!(step, Step::Visit { .. })).count().max(1);
     let pages = (near / PAGE as f64).max(1.0) as u64;
+    // What is set aside of near is only where something leaves it.
+    let pages = if visited(steps) <= pages { 2 * pages } else { pages };
     let costs = Costs { visit_ns: plain_s * 1e9 / visits as f64, ..*costs };
     let Some(mut evict) = evict_by_name(EVICT, pages) else { return Timed::default() };
     timed(steps, pages, evict.as_mut(), &mut StreamFetch::new(), &costs)
@@ -107,7 +116,7 @@ mod tests {
     fn more_near_takes_less_and_all_of_it_what_it_takes_without() {
         let all = PAGES as f64 * PAGE as f64;
         let known = Known { plain_s: 0.01, costs: COSTS };
-        let found = curve(&sweeps(4), &[all / 4.0, all / 2.0, 1.2 * all], &known);
+        let found = curve(&sweeps(4), &[all / 4.0, all / 2.0, all], &known);
         let seconds: Vec<f64> = found.iter().map(|point| point.seconds.value).collect();
         assert!(seconds[0] > seconds[1] && seconds[1] > seconds[2], "{seconds:?}");
         // Faults of its first touches, and 400 ns for each page.

@@ -1,3 +1,5 @@
+//! What groups ask for, and what a cache makes of them; summaries that other tests use, too.
+
 use super::*;
 use crate::profile::record::Method;
 use crate::profile::summary::{Estimate, FORMAT, Routine};

@@ -1,3 +1,5 @@
+//! Times of placements under the model, against what simple machines take.
+
 use super::*;
 use crate::advise::demand::tests::{summary, swept};
 use crate::advise::scaling::Scaling;
