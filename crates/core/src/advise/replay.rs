@@ -49,12 +49,15 @@ pub struct Point {
 
 /// What `steps` take with each of `sizes` bytes of near.
 pub fn curve(steps: &[Step], sizes: &[f64], known: &Known) -> Vec<Point> {
-    sizes.iter().map(|&near| point(steps, near, known)).collect()
+    let visits = steps.iter().filter_map(|step| if let Step::Visit { page, .. } = step { Some(*page) } else { None });
+    let visit_ns = known.plain_s * 1e9 / visits.clone().count().max(1) as f64;
+    let data = visits.collect::<HashSet<u64>>().len() as u64;
+    let costs = Costs { visit_ns, ..known.costs };
+    sizes.iter().map(|&near| point(steps, data, near, costs)).collect()
 }
 
-fn point(steps: &[Step], near: f64, known: &Known) -> Point {
-    let of = |costs: &Costs, near: f64| run(steps, near, known.plain_s, costs);
-    let costs = known.costs;
+fn point(steps: &[Step], data: u64, near: f64, costs: Costs) -> Point {
+    let of = |costs: &Costs, near: f64| run(steps, data, near, costs);
     let middle = of(&costs, near);
     let dear = Costs {
         fault_ns: costs.fault_ns * SURE,
@@ -85,20 +88,13 @@ fn point(steps: &[Step], near: f64, known: &Known) -> Point {
     }
 }
 
-/// Pages that are visited.
-fn visited(steps: &[Step]) -> u64 {
-    let pages = steps.iter().filter_map(|step| if let Step::Visit { page, .. } = step { Some(*page) } else { None });
-    pages.collect::<HashSet<u64>>().len() as u64
-}
-
-fn run(steps: &[Step], near: f64, plain_s: f64, costs: &Costs) -> Timed {
-    let visits = steps.iter().filter(|step| matches!(step, Step::Visit { .. })).count().max(1);
+/// `steps` over `data` pages.
+fn run(steps: &[Step], data: u64, near: f64, costs: &Costs) -> Timed {
     let pages = (near / PAGE as f64).max(1.0) as u64;
     // What is set aside of near is only where something leaves it.
-    let pages = if visited(steps) <= pages { 2 * pages } else { pages };
-    let costs = Costs { visit_ns: plain_s * 1e9 / visits as f64, ..*costs };
+    let pages = if data <= pages { 2 * pages } else { pages };
     let Some(mut evict) = evict_by_name(EVICT, pages) else { return Timed::default() };
-    timed(steps, pages, evict.as_mut(), &mut StreamFetch::new(), &costs)
+    timed(steps, pages, evict.as_mut(), &mut StreamFetch::new(), costs)
 }
 
 #[cfg(test)]

@@ -137,8 +137,8 @@ impl Scaling {
             return busy;
         }
         let alone = self.alone(busy);
-        let work = alone + (1.0 - alone) * self.profiled;
-        (busy * work / (alone + (1.0 - alone) * self.profiled / self.threads) / work).max(1.0).min(self.threads)
+        // The same CPU time in less wall time.
+        (busy / (alone + (1.0 - alone) * self.profiled / self.threads)).max(1.0).min(self.threads)
     }
 
     /// Share of a stretch's time in which one thread ran alone.
