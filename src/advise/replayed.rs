@@ -18,7 +18,7 @@ use nearfar_core::advise::replay::{Known, curve};
 use nearfar_core::policy::step::Step;
 use nearfar_core::trace;
 use nearfar_core::units::Bytes;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -88,19 +88,8 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
             "{shown} is not a trace that this version reads; record it with \"nearfar run --trace FILE --grain 4K\""
         ))
     })?;
-    let visits = || {
-        steps.iter().filter_map(|step| if let Step::Visit { page, thread, .. } = step { Some((*page, *thread)) } else { None })
-    };
-    let pages: BTreeSet<u64> = visits().map(|(page, _)| page).collect();
-    let mut by_thread: BTreeMap<u32, usize> = BTreeMap::new();
-    visits().for_each(|(_, thread)| *by_thread.entry(thread).or_default() += 1);
-    let many = visits().count() / 10;
-    let threads = by_thread.values().filter(|visits| **visits > many).count();
-    if threads > 1 {
-        message::line(format_args!(
-            "{threads} threads are replayed as one, whose waits add up: where they wait beside each other, the program takes less than is said"
-        ));
-    }
+    let visits = steps.iter().filter_map(|step| if let Step::Visit { page, .. } = step { Some(*page) } else { None });
+    let pages: BTreeSet<u64> = visits.collect();
     let data = pages.len() as f64 * PAGE as f64;
     if pages.is_empty() {
         return Err(refuse(format_args!("{shown} has no visits: nothing of the program was paged, or it ended at once")));

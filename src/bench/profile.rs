@@ -45,7 +45,7 @@ pub fn run(args: &ProfileArgs) -> Result<ExitCode> {
             false
         }
         What::Curve => {
-            let found = curve::measure(dir, &args.far.to_string(), args.runs, wanted)?;
+            let found = curve::measure(dir, &args.far.to_string(), args.threads, args.runs, wanted)?;
             save(json, &found)?;
             found.iter().all(|outcome| outcome.curve.is_none())
         }

@@ -364,6 +364,9 @@ pub struct ProfileArgs {
     /// For verify: also runs with every set of objects that fits
     #[arg(long)]
     pub sets: bool,
+    /// For curve: threads of the works of the suite
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub threads: u32,
     /// For curve: what is far
     #[arg(long, value_name = "SPEC", value_parser = far_parser(), default_value = "emu:bw=4G,lat=10us")]
     pub far: FarSpec,

@@ -58,11 +58,12 @@ impl Pair<'_> {
     }
 }
 
-fn of_work(work: &Work) -> Result<Started> {
+fn of_work(work: &Work, threads: u32) -> Result<Started> {
+    let threads = threads.to_string();
     let bytes = format!("{}M", DATA_MIB / work.part);
     let mut command: Vec<OsString> = vec![kernel_program::find().map_err(anyhow::Error::msg)?.into()];
     command.extend(work.arguments.iter().map(OsString::from));
-    command.extend(["--bytes", &bytes, "--threads", "1", "--verify", "none", "--json"].map(OsString::from));
+    command.extend(["--bytes", &bytes, "--threads", &threads, "--verify", "none", "--json"].map(OsString::from));
     if work.tiled {
         command.extend(["--near".into(), format!("{}M", DATA_MIB / work.part / 3).into()]);
     }
@@ -108,9 +109,9 @@ fn fresh(dir: &Path) -> Vec<(&'static str, Result<Started>)> {
 }
 
 /// Records, predicts and runs all of them over `far`.
-pub fn measure(dir: &Path, far: &str, runs: u32, wanted: impl Fn(&str) -> bool) -> Result<Vec<Outcome>> {
+pub fn measure(dir: &Path, far: &str, threads: u32, runs: u32, wanted: impl Fn(&str) -> bool) -> Result<Vec<Outcome>> {
     println!("program      near   predicted (interval)         measured (spread)      error");
-    let works = WORKS.iter().filter(|work| !work.reference).map(|work| (work.name, false, of_work(work)));
+    let works = WORKS.iter().filter(|work| !work.reference).map(|work| (work.name, false, of_work(work, threads)));
     let others = fresh(dir).into_iter().map(|(name, started)| (name, true, started));
     let mut outcomes = Vec::new();
     for (name, is_fresh, started) in works.chain(others).filter(|(name, ..)| wanted(name)) {

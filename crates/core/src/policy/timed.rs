@@ -1,25 +1,27 @@
 //! Replay with times: what a program's visits to pages take under a fetch and an eviction policy, with a far device that has a latency and
 //! a bandwidth.
 //!
-//! One thread goes from visit to visit, computes as long as is said for each, and waits where a page is not in view. The device reads one
-//! thing after another at its bandwidth, and each is there a latency after it was read; so what is asked for together costs one latency.
-//! Writes take what the reads leave of the bandwidth, and wait for nobody until too many are pending. Near is `near` pages: what is in
-//! view, what was fetched ahead, and limbo, from which pages come back without a read.
-//! Left out: threads that wait beside each other, huge pages, what an eviction costs the program.
+//! Threads go from visit to visit, compute as long as is said for each, and wait where a page is not in view. The device reads and writes
+//! one thing after another at its bandwidth, and what is read is there a latency later; so what is asked for together costs one latency.
+//! Nobody waits for a write, but reads that come after it do. Near is `near` pages: what is in view, what was fetched ahead, and limbo,
+//! from which pages come back without a read; what of it is set aside is decided as the pager does.
+//! Left out: what threads wait for each other, huge pages, what an eviction costs the program.
 
 #[cfg(test)]
 mod tests;
+mod threads;
 
 use crate::addr::{BLOCK_PAGES, CHUNK_PAGES, PAGE};
-use crate::policy::replay::LIMBO_SHARE;
+use crate::policy::headroom::Headroom;
 use crate::policy::step::Step;
 use crate::policy::{Arrival, Evict, Fault, Found, Prefetch, Room, Run, Unit, View};
 use std::collections::{HashMap, VecDeque};
+use threads::Threads;
 
 /// What things take, in ns.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
-    /// Computing between two visits.
+    /// Computing between two visits, if all threads took turns.
     pub visit_ns: f64,
     /// A page fault that needs no read, from the instruction and back.
     pub fault_ns: f64,
@@ -56,11 +58,6 @@ pub struct Timed {
     pub pages_out: u64,
 }
 
-/// Pages that may wait to be written.
-const PENDING: f64 = 4096.0;
-/// Prefetch may have this part of near.
-const STAGED_SHARE: u64 = 8;
-
 #[derive(Clone, Copy, PartialEq)]
 enum Page {
     Empty,
@@ -82,6 +79,7 @@ struct Block {
 
 struct Ahead {
     run: Run,
+    begun: f64,
     ready: f64,
     left: u32,
 }
@@ -124,19 +122,23 @@ impl View for Blocks {
 pub(super) struct Sim<'a> {
     costs: Costs,
     near: u64,
+    /// What of it the eviction policy may fill.
+    kept: u64,
     evict: &'a mut dyn Evict,
     fetch: &'a mut dyn Prefetch,
     blocks: Blocks,
     ahead: Vec<Ahead>,
     staged: VecDeque<u32>,
+    aside: Headroom,
     limbo: VecDeque<(u64, u64)>,
     view_pages: u64,
     pub(super) staged_pages: u64,
     limbo_pages: u64,
+    /// Pages that the fault of the moment brings into view.
+    shown: u64,
     stamp: u64,
     now: f64,
     device_free: f64,
-    pending: f64,
     pub(super) timed: Timed,
 }
 
@@ -149,23 +151,25 @@ pub fn timed(steps: &[Step], near: u64, evict: &mut dyn Evict, fetch: &mut dyn P
 
 /// Before the first visit.
 pub(super) fn start<'a>(near: u64, evict: &'a mut dyn Evict, fetch: &'a mut dyn Prefetch, costs: &Costs) -> Sim<'a> {
-    evict.set_capacity(near - near / LIMBO_SHARE);
+    evict.set_capacity(near);
     Sim {
         costs: *costs,
         near,
+        kept: near,
         evict,
         fetch,
         blocks: Blocks(HashMap::new()),
         ahead: Vec::new(),
         staged: VecDeque::new(),
+        aside: Headroom::default(),
         limbo: VecDeque::new(),
         view_pages: 0,
         staged_pages: 0,
         limbo_pages: 0,
+        shown: 0,
         stamp: 0,
         now: 0.0,
         device_free: 0.0,
-        pending: 0.0,
         timed: Timed::default(),
     }
 }
@@ -176,12 +180,16 @@ fn index(page: u64) -> usize {
 
 impl Sim<'_> {
     fn follow(&mut self, steps: &[Step]) {
-        for step in steps {
+        let mut threads = Threads::default();
+        threads.follow(steps, |step, now, beside| {
+            self.now = now;
             match *step {
-                Step::Visit { page, thread, write } => self.visit(page, thread, write),
+                Step::Visit { page, thread, write } => self.visit(page, thread, write, self.costs.visit_ns * beside),
                 Step::Gone { page, pages } => self.gone(page, pages),
             }
-        }
+            self.now
+        });
+        self.now = threads.end();
     }
 
     /// What it came to.
@@ -199,23 +207,22 @@ impl Sim<'_> {
         pages.for_each(|page| self.blocks.of(page).pages[index(page)] = Page::Far);
     }
 
-    fn page_transfer_ns(&self) -> f64 {
-        PAGE as f64 / self.costs.bytes_per_s * 1e9
+    /// The device moves `pages` when it has done what came before; when it has.
+    fn transfer(&mut self, pages: u64) -> f64 {
+        let ns = pages as f64 * PAGE as f64 / self.costs.bytes_per_s * 1e9;
+        self.device_free = self.device_free.max(self.now) + ns;
+        self.device_free
     }
 
     /// Begins a read of `pages`; when it will be there.
     fn read(&mut self, pages: u64) -> f64 {
-        let idle = (self.now - self.device_free).max(0.0);
-        self.pending = (self.pending - idle / self.page_transfer_ns()).max(0.0);
-        let excess = (self.pending - PENDING).max(0.0);
-        self.pending -= excess;
-        self.device_free = self.device_free.max(self.now) + (excess + pages as f64) * self.page_transfer_ns();
         self.timed.pages_in += pages;
-        self.device_free + self.costs.latency_ns
+        self.transfer(pages) + self.costs.latency_ns
     }
 
-    pub(super) fn visit(&mut self, page: u64, thread: u32, write: bool) {
-        self.now += self.costs.visit_ns;
+    /// After `ns` of computing.
+    pub(super) fn visit(&mut self, page: u64, thread: u32, write: bool, ns: f64) {
+        self.now += ns;
         let block = self.blocks.of(page);
         let state = block.pages[index(page)];
         // Before anything is evicted for what comes ahead.
@@ -229,6 +236,7 @@ impl Sim<'_> {
     fn fault(&mut self, page: u64, thread: u32, write: bool, state: Page) {
         self.timed.faults += 1;
         self.now += self.costs.fault_ns;
+        self.adjust_capacity();
         let found = match state {
             Page::Empty => Found::Zero,
             Page::Limbo(_) => Found::Limbo,
@@ -241,26 +249,39 @@ impl Sim<'_> {
             near_pages: self.near,
             free_pages: self.near.saturating_sub(used),
             data_pages: self.blocks.0.len() as u64 * BLOCK_PAGES as u64,
-            staging_pages: self.near / STAGED_SHARE,
+            staging_pages: self.aside.staging_limit(),
             staged_pages: self.staged_pages,
             far_bytes_per_s: self.costs.bytes_per_s as u64,
         };
         let fault = Fault { page, thread, found, write, now_ns: self.now as u64 };
         let fetch = self.fetch.on_fault(&fault, &room, &self.blocks);
         let run = fetch.run.unwrap_or(Run { first: page, count: 1 });
-        match found {
+        let mut ready = match found {
             Found::Staged | Found::Late => {
                 self.timed.late += u64::from(found == Found::Late);
                 self.timed.staged += u64::from(found == Found::Staged);
-                self.show_ahead(page);
+                self.show_ahead(page)
             }
             _ => self.bring(page, run, found),
-        }
+        };
         for run in fetch.show {
-            self.show_ahead(run.first);
+            ready = ready.max(self.show_ahead(run.first));
         }
         for run in fetch.ahead {
             self.stage(run);
+        }
+        // All of this is asked for at once; others ask for more meanwhile.
+        self.wait_until(ready);
+        self.now += std::mem::take(&mut self.shown) as f64 * self.costs.page_ns;
+    }
+
+    /// As the pager does at each of its rounds.
+    fn adjust_capacity(&mut self) {
+        self.aside.look(self.now as u64, self.near, self.costs.bytes_per_s as u64, self.staged_pages);
+        let kept = self.near.saturating_sub(self.aside.pages());
+        if kept != self.kept {
+            self.kept = kept;
+            self.evict.set_capacity(kept);
         }
     }
 
@@ -271,8 +292,8 @@ impl Sim<'_> {
         }
     }
 
-    /// Brings what of `run` is in the same state as `page`, around it.
-    fn bring(&mut self, page: u64, run: Run, found: Found) {
+    /// Brings what of `run` is in the same state as `page`, around it; when it is there.
+    fn bring(&mut self, page: u64, run: Run, found: Found) -> f64 {
         let block = self.blocks.of(page);
         let wanted = block.pages[index(page)];
         let base = page - index(page) as u64;
@@ -291,29 +312,32 @@ impl Sim<'_> {
             }
         };
         let count = pages.len() as u64;
+        let mut ready = self.now;
         if found == Found::Far {
             self.timed.demand += 1;
-            let ready = self.read(count);
-            self.wait_until(ready);
+            ready = self.read(count);
         }
-        if found == Found::Limbo {
+        if found != Found::Limbo {
+            self.aside.took(count);
+        } else {
             self.limbo_pages -= count;
             // They are not limbo's any more while room is made.
             let block = self.blocks.of(page);
             pages.iter().for_each(|&at| block.pages[at] = Page::Far);
         }
-        self.now += count as f64 * self.costs.page_ns;
         self.make_room(count);
         let block = self.blocks.of(page);
         pages.iter().for_each(|&at| block.pages[at] = Page::View);
         block.whole |= whole;
         self.view_pages += count;
+        self.shown += count;
         let arrival = match found {
             Found::Zero => Arrival::Touched,
             Found::Limbo => Arrival::Rescued,
             _ => Arrival::Demanded,
         };
         self.settle(base, &pages, arrival);
+        ready
     }
 
     fn settle(&mut self, base: u64, pages: &[usize], arrival: Arrival) {
@@ -340,11 +364,12 @@ impl Sim<'_> {
             .filter(|&at| self.blocks.of(base).pages[at] == Page::Far)
             .collect();
         let count = pages.len() as u64;
-        while self.staged_pages + count > self.near / STAGED_SHARE && self.drop_staged() {}
+        while self.staged_pages + count > self.aside.staging_limit() && self.drop_staged() {}
+        self.aside.took(count);
         self.make_room(count);
         let ready = self.read(count);
         let id = self.ahead.len() as u32;
-        self.ahead.push(Ahead { run: part, ready, left: count as u32 });
+        self.ahead.push(Ahead { run: part, begun: self.now, ready, left: count as u32 });
         self.staged.push_back(id);
         self.staged_pages += count;
         self.timed.ahead += count;
@@ -352,11 +377,10 @@ impl Sim<'_> {
         pages.iter().for_each(|&at| block.pages[at] = Page::Staged(id));
     }
 
-    /// Shows the run that was brought ahead and has `page`.
-    fn show_ahead(&mut self, page: u64) {
-        let Page::Staged(id) = self.blocks.of(page).pages[index(page)] else { return };
-        let (run, ready) = (self.ahead[id as usize].run, self.ahead[id as usize].ready);
-        self.wait_until(ready);
+    /// Shows the run that was brought ahead and has `page`; when it is there.
+    fn show_ahead(&mut self, page: u64) -> f64 {
+        let Page::Staged(id) = self.blocks.of(page).pages[index(page)] else { return self.now };
+        let Ahead { run, begun, ready, .. } = self.ahead[id as usize];
         let base = page - index(page) as u64;
         let block = self.blocks.of(page);
         let pages: Vec<usize> =
@@ -364,10 +388,12 @@ impl Sim<'_> {
         pages.iter().for_each(|&at| block.pages[at] = Page::View);
         block.whole |= block.pages.iter().all(|&page| page == Page::View) && pages.len() == BLOCK_PAGES;
         self.ahead[id as usize].left = 0;
+        self.aside.used(pages.len() as u64, (self.now - begun) as u64);
         self.staged_pages -= pages.len() as u64;
         self.view_pages += pages.len() as u64;
-        self.now += pages.len() as f64 * self.costs.page_ns;
+        self.shown += pages.len() as u64;
         self.settle(base, &pages, Arrival::Demanded);
+        ready
     }
 
     fn drop_staged(&mut self) -> bool {
@@ -382,6 +408,7 @@ impl Sim<'_> {
                     block.pages[at] = Page::Far;
                     self.staged_pages -= 1;
                     self.timed.useless += 1;
+                    self.aside.wasted(1);
                 }
             }
             self.ahead[id as usize].left = 0;
@@ -392,8 +419,8 @@ impl Sim<'_> {
     }
 
     fn make_room(&mut self, count: u64) {
-        let limbo_room = self.near / LIMBO_SHARE;
-        while self.view_pages + self.staged_pages + limbo_room + count > self.near {
+        let slack = self.aside.slack();
+        while self.view_pages + self.staged_pages + slack + count > self.near {
             let Some(unit) = self.evict.victim() else {
                 if self.drop_staged() {
                     continue;
@@ -402,12 +429,13 @@ impl Sim<'_> {
             };
             self.release(unit);
         }
-        while self.limbo_pages > limbo_room {
+        while self.view_pages + self.staged_pages + self.limbo_pages + count > self.near {
             let Some((page, stamp)) = self.limbo.pop_front() else { break };
             let block = self.blocks.of(page);
             if block.pages[index(page)] == Page::Limbo(stamp) {
                 block.pages[index(page)] = Page::Far;
                 self.limbo_pages -= 1;
+                self.aside.freed(1);
                 self.timed.useless += u64::from(!std::mem::take(&mut block.used[index(page)]));
             }
         }
@@ -432,7 +460,7 @@ impl Sim<'_> {
                 self.view_pages -= 1;
             }
         }
-        self.pending += f64::from(written);
+        self.transfer(u64::from(written));
         self.timed.pages_out += u64::from(written);
         self.evict.left(unit, written);
     }

@@ -174,7 +174,11 @@ fn threads_are_those_that_ran_for_a_tenth_of_the_time() {
     // One thread for four seconds, four for four, and a tenth of the time with eight.
     let time = vec![1.0, 1.0, 1.0, 1.0, 4.0, 4.0, 4.0, 4.0, 4.0, 8.0];
     let mut summary = summary(10.0, 10, vec![swept("a", 1e9, 1.0, 10)]);
-    (summary.cpu_s, summary.routines) = (33.0, vec![routine(time)]);
+    (summary.cpu_s, summary.routines) = (32.0 * 1.25, vec![routine(time)]);
+    // A fifth of the samples was lost.
+    let demands = Demands::of(&summary);
+    assert_eq!((demands.threads(), demands.busy[0], demands.busy[5]), (10.0, 1.25, 5.0));
+    summary.cpu_s = 32.0;
     let demands = Demands::of(&summary);
     assert_eq!((demands.threads(), demands.busy[0], demands.busy[5]), (8.0, 1.0, 4.0));
     // Where samples miss most of it, all stretches are as the mean.

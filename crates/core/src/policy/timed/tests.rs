@@ -3,6 +3,7 @@
 use super::*;
 use crate::policy::evict_by_name;
 use crate::policy::fetch_grain::GrainFetch;
+use crate::random_numbers::mix;
 
 const COSTS: Costs = Costs { visit_ns: 1000.0, fault_ns: 10_000.0, page_ns: 0.0, latency_ns: 90_000.0, bytes_per_s: 4096e5 };
 const DATA: u64 = 8192;
@@ -19,9 +20,16 @@ fn run(steps: &[Step], near: u64, grain: u32) -> Timed {
 
 #[test]
 fn each_page_once_and_a_latency_for_each_group() {
-    let one = run(&sweeps(false), 4096, 1);
-    assert_eq!((one.demand, one.pages_in, one.pages_out), (DATA, DATA, DATA));
-    let group = run(&sweeps(false), 4096, 16);
+    let of = |grain| {
+        let (mut evict, mut fetch) = (evict_by_name("fifo", 4096).unwrap(), GrainFetch::new(grain));
+        let mut sim = start(4096, evict.as_mut(), &mut fetch, &COSTS);
+        sim.fill(512..512 + DATA);
+        let reads = (0..DATA).map(|at| Step::Visit { page: 512 + at, thread: 1, write: false });
+        sim.follow(&reads.collect::<Vec<Step>>());
+        sim.finish()
+    };
+    let (one, group) = (of(1), of(16));
+    assert_eq!((one.demand, one.pages_in, one.pages_out), (DATA, DATA, 0));
     assert_eq!((group.demand, group.pages_in), (DATA / 16, DATA));
     // A read of 16 pages: 90 us, and 10 us for each page.
     let waited = (DATA / 16) as f64 * 250e-6;
@@ -36,22 +44,56 @@ fn what_fits_is_read_never() {
 }
 
 #[test]
-fn writes_wait_only_when_too_many_are_pending() {
+fn reads_wait_for_writes_before_them() {
     let (reads, writes) = (run(&sweeps(false), 4096, 64), run(&sweeps(true), 4096, 64));
     assert_eq!(reads.pages_in, writes.pages_in);
     assert!(writes.pages_out > reads.pages_out && writes.seconds > reads.seconds);
 }
 
+/// Each thread sweeps twice over a part of its own, by turns.
+fn threads(count: u64) -> Vec<Step> {
+    let part = DATA / count;
+    let visit = |at: u64, thread: u64| Step::Visit { page: 512 + thread * part + at % part, thread: thread as u32 + 1, write: at < part };
+    (0..2 * part).flat_map(|at| (0..count).map(move |thread| visit(at, thread))).collect()
+}
+
+#[test]
+fn threads_compute_and_wait_beside_each_other() {
+    let costs = Costs { bytes_per_s: 65536e5, ..COSTS };
+    let of = |count| {
+        let mut evict = evict_by_name("fifo", 4096).unwrap();
+        timed(&threads(count), 4096, evict.as_mut(), &mut GrainFetch::new(16), &costs)
+    };
+    let (one, four) = (of(1), of(4));
+    // As much is read, and waited for in sum, but at the same time. The program computes as long as before.
+    assert_eq!((one.demand, one.pages_in), (four.demand, four.pages_in));
+    let computed = 2.0 * DATA as f64 * COSTS.visit_ns / 1e9;
+    let beside = computed + (one.seconds - computed) / 4.0;
+    assert!((four.waited_s / one.waited_s - 1.0).abs() < 0.2, "{four:?} for {one:?}");
+    assert!((four.seconds / beside - 1.0).abs() < 0.1, "{} for {beside}", four.seconds);
+}
+
+#[test]
+fn a_thread_that_comes_after_another_begins_when_that_ends() {
+    // The whole data each.
+    let visit = |at, thread| Step::Visit { page: 512 + at % DATA, thread, write: false };
+    let of = |threads: u32| (0..threads).flat_map(move |thread| (0..DATA).map(move |at| visit(at, thread))).collect::<Vec<Step>>();
+    let (one, two) = (run(&of(1), 2 * DATA, 1), run(&of(2), 2 * DATA, 1));
+    let again = DATA as f64 * COSTS.visit_ns / 1e9;
+    assert!((two.seconds - one.seconds - again).abs() < 1e-6, "{} after {}", two.seconds, one.seconds);
+}
+
 #[test]
 fn near_is_empty_when_all_is_given_up() {
-    // Somewhat less than near with its limbo, so that what is asked for next is what has been in limbo longest.
+    // Somewhat more than near, in an order without a pattern.
     let near = 1024;
-    let visit = |at| Step::Visit { page: 512 + at % (near - 8), thread: 1, write: true };
+    let data = near + near / 8;
+    let visit = |at| Step::Visit { page: 512 + mix(at) % data, thread: 1, write: true };
     let steps: Vec<Step> = (0..40 * near).map(visit).collect();
     let (mut evict, mut fetch) = (evict_by_name("fifo", near).unwrap(), GrainFetch::new(1));
     let mut sim = start(near, evict.as_mut(), &mut fetch, &COSTS);
     sim.follow(&steps);
-    assert!(sim.timed.faults > sim.timed.demand + near, "some were rescued");
+    assert!(sim.timed.faults > sim.timed.demand + data, "some were rescued");
     sim.follow(&[Step::Gone { page: 0, pages: u64::MAX }]);
     assert_eq!((sim.view_pages, sim.staged_pages, sim.limbo_pages), (0, 0, 0));
 }
