@@ -33,6 +33,8 @@ const OPERATIONS: &str = "30000";
 #[derive(Serialize)]
 pub struct Outcome {
     program: String,
+    /// Threads that works of the suite were told to take.
+    threads: u32,
     /// It is none of those that the costs and the model were tried on.
     fresh: bool,
     /// Why there are no figures.
@@ -124,7 +126,7 @@ pub fn measure(dir: &Path, far: &str, threads: u32, runs: u32, wanted: impl Fn(&
             Ok(curve) => (None, Some(curve)),
             Err(error) => (Some(format!("{error:#}")), None),
         };
-        outcomes.push(Outcome { program: name.to_owned(), fresh: is_fresh, failed, curve });
+        outcomes.push(Outcome { program: name.to_owned(), threads, fresh: is_fresh, failed, curve });
     }
     println!();
     for (what, is_fresh) in [("works of the suite", false), ("programs that the model was not tried on", true)] {

@@ -5,8 +5,9 @@ use nearfar_core::profile::summary::{Estimate, ObjectGroup, Pattern, Summary};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Points that an object may be off that is gone through line by line, and another.
+/// Points that an object may be off that is gone through line by line, at best, and another.
 const DENSE_POINTS: f64 = 5.0;
+const BEST_POINTS: f64 = 3.0;
 const SPARSE_POINTS: f64 = 10.0;
 /// An object with less of the traffic than this, in per cent, has none: the cache holds it.
 const NOTHING: f64 = 1.0;
@@ -128,6 +129,7 @@ pub fn is_of(group: &ObjectGroup, object: &str) -> bool {
 /// How often it was right.
 #[derive(Default)]
 pub struct Tally {
+    best: (usize, usize),
     dense: (usize, usize),
     sparse: (usize, usize),
     hot: (usize, usize),
@@ -145,6 +147,9 @@ impl Tally {
             count(&mut self.orders, order_right);
         }
         for row in rows {
+            if !row.sparse {
+                count(&mut self.best, row.error().abs() <= BEST_POINTS && !row.missing);
+            }
             count(if row.sparse { &mut self.sparse } else { &mut self.dense }, row.is_close() && !row.missing);
             count(&mut self.intervals, row.holds());
             if row.is_hot() {
@@ -156,8 +161,10 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [dense, sparse, hot, intervals, orders] =
-            [self.dense, self.sparse, self.hot, self.intervals, self.orders].map(|(right, all)| format!("{right} of {all}"));
+        let [best, dense, sparse, hot, intervals, orders] =
+            [self.best, self.dense, self.sparse, self.hot, self.intervals, self.orders]
+                .map(|(right, all)| format!("{right} of {all}"));
+        writeln!(f, "dense objects within {BEST_POINTS} points     {best}")?;
         writeln!(f, "dense objects within {DENSE_POINTS} points     {dense}")?;
         writeln!(f, "sparse objects within {SPARSE_POINTS} points   {sparse}")?;
         writeln!(f, "order of the largest five right    {orders}")?;

@@ -119,9 +119,9 @@ fn busy(summary: &Summary, seconds: &[f64]) -> Vec<f64> {
         let fine = routine.time.len().max(1);
         routine.time.iter().enumerate().for_each(|(from, part)| ran[from * seconds.len() / fine] += part);
     }
-    // Samples are lost while the machine is busy; the kernel counts all CPU time.
-    let missed = if summary.cpu_s > 0.0 { summary.cpu_s / told } else { 1.0 };
-    ran.iter().zip(seconds).map(|(ran, seconds)| if *seconds > 0.0 { missed * ran / seconds } else { 0.0 }).collect()
+    // The kernel counts all CPU time. When samples were lost, nobody knows.
+    let scale = (summary.cpu_s / told).max(1.0);
+    ran.iter().zip(seconds).map(|(ran, seconds)| if *seconds > 0.0 { scale * ran / seconds } else { 0.0 }).collect()
 }
 
 impl Demands {

@@ -33,7 +33,7 @@ const LEAST_STAGED_SHARE: u64 = 8;
 /// Pages that prefetch may hold more for each of its pages that was asked for. One that was not costs a page, so a fifth of all may be in vain.
 const EARNED: f64 = 0.25;
 /// What waited longer before it was asked for was not fetched for that: it lay there until something came by, or too much is fetched
-/// ahead of a slow stream. It costs what it would have earned. Streams fetch some 4 ms ahead.
+/// ahead of a slow stream. It costs what it would have earned. Streams fetch some 8 ms ahead.
 const SOON_NS: u64 = 32_000_000;
 /// Rates are taken over so long at least,
 const WINDOW_NS: u64 = 1_000_000;

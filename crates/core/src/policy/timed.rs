@@ -4,9 +4,11 @@
 //! Threads go from visit to visit, compute as long as is said for each, and wait where a page is not in view. The device reads and writes
 //! one thing after another at its bandwidth, and what is read is there a latency later; so what is asked for together costs one latency.
 //! Nobody waits for a write, but reads that come after it do. Near is `near` pages: what is in view, what was fetched ahead, and limbo,
-//! from which pages come back without a read; what of it is set aside is decided as the pager does.
-//! Left out: what threads wait for each other, huge pages, what an eviction costs the program.
+//! from which pages come back without a read; what of it is set aside follows the pager's rule.
+//! Left out: prefetches that wait for room (the oldest ones make room instead), the limit of what is under way, huge pages, what an eviction
+//! costs the program.
 
+mod blocks;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -15,13 +17,13 @@ use crate::addr::{BLOCK_PAGES, CHUNK_PAGES, PAGE};
 use crate::policy::headroom::Headroom;
 use crate::policy::step::Step;
 use crate::policy::{Arrival, Evict, Fault, Found, Prefetch, Room, Run, Unit, View};
-use std::collections::{HashMap, VecDeque};
-use threads::Threads;
+use blocks::{Block, Blocks, Page, index};
+use std::collections::VecDeque;
 
 /// What things take, in ns.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
-    /// Computing between two visits, if all threads took turns.
+    /// Computing in all, divided among the visits.
     pub visit_ns: f64,
     /// A page fault that needs no read, from the instruction and back.
     pub fault_ns: f64,
@@ -38,7 +40,7 @@ pub struct Costs {
 pub struct Timed {
     /// Seconds in all.
     pub seconds: f64,
-    /// Of these, waiting for far.
+    /// Seconds of waiting for far, all threads together.
     pub waited_s: f64,
     /// Page faults.
     pub faults: u64,
@@ -58,64 +60,11 @@ pub struct Timed {
     pub pages_out: u64,
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Page {
-    Empty,
-    Far,
-    View,
-    Staged(u32),
-    /// With the stamp of its entry in the list.
-    Limbo(u64),
-}
-
-struct Block {
-    pages: [Page; BLOCK_PAGES],
-    dirty: [bool; BLOCK_PAGES],
-    /// It was visited since it came to near.
-    used: [bool; BLOCK_PAGES],
-    /// It is evicted as one.
-    whole: bool,
-}
-
 struct Ahead {
     run: Run,
     begun: f64,
     ready: f64,
     left: u32,
-}
-
-struct Blocks(HashMap<u64, Box<Block>>);
-
-impl Blocks {
-    fn of(&mut self, page: u64) -> &mut Block {
-        let none = [false; BLOCK_PAGES];
-        let fresh = || Box::new(Block { pages: [Page::Empty; BLOCK_PAGES], dirty: none, used: none, whole: false });
-        self.0.entry(page / BLOCK_PAGES as u64).or_insert_with(fresh)
-    }
-}
-
-impl View for Blocks {
-    fn in_far(&self, run: Run, down: bool) -> Option<Run> {
-        let block = self.0.get(&(run.first / BLOCK_PAGES as u64))?;
-        let base = run.first / BLOCK_PAGES as u64 * BLOCK_PAGES as u64;
-        let start = (run.first - base) as usize;
-        let range = start..(start + run.count as usize).min(BLOCK_PAGES);
-        let far = |page: &usize| block.pages[*page] == Page::Far;
-        if range.clone().all(|page| matches!(block.pages[page], Page::Far | Page::Empty)) {
-            return range.clone().any(|page| far(&page)).then_some(run);
-        }
-        let (first, last) = match down {
-            false => {
-                let first = range.clone().find(far)?;
-                (first, (first..range.end).take_while(far).last()?)
-            }
-            true => {
-                let last = range.clone().rev().find(far)?;
-                ((range.start..=last).rev().take_while(far).last()?, last)
-            }
-        };
-        Some(Run { first: base + first as u64, count: (last - first + 1) as u32 })
-    }
 }
 
 /// The program, near and the device at one moment.
@@ -134,8 +83,6 @@ pub(super) struct Sim<'a> {
     view_pages: u64,
     pub(super) staged_pages: u64,
     limbo_pages: u64,
-    /// Pages that the fault of the moment brings into view.
-    shown: u64,
     stamp: u64,
     now: f64,
     device_free: f64,
@@ -158,7 +105,7 @@ pub(super) fn start<'a>(near: u64, evict: &'a mut dyn Evict, fetch: &'a mut dyn 
         kept: near,
         evict,
         fetch,
-        blocks: Blocks(HashMap::new()),
+        blocks: Blocks::default(),
         ahead: Vec::new(),
         staged: VecDeque::new(),
         aside: Headroom::default(),
@@ -166,7 +113,6 @@ pub(super) fn start<'a>(near: u64, evict: &'a mut dyn Evict, fetch: &'a mut dyn 
         view_pages: 0,
         staged_pages: 0,
         limbo_pages: 0,
-        shown: 0,
         stamp: 0,
         now: 0.0,
         device_free: 0.0,
@@ -174,22 +120,20 @@ pub(super) fn start<'a>(near: u64, evict: &'a mut dyn Evict, fetch: &'a mut dyn 
     }
 }
 
-fn index(page: u64) -> usize {
-    page as usize % BLOCK_PAGES
-}
-
 impl Sim<'_> {
     fn follow(&mut self, steps: &[Step]) {
-        let mut threads = Threads::default();
-        threads.follow(steps, |step, now, beside| {
+        // As long as all of it takes when each visit takes one.
+        let visits = steps.iter().filter(|step| matches!(step, Step::Visit { .. })).count() as f64;
+        let alone = threads::follow(steps, 0.0, |step, now| now + f64::from(u8::from(matches!(step, Step::Visit { .. }))));
+        let visit_ns = self.costs.visit_ns * visits / alone.max(1.0);
+        self.now = threads::follow(steps, self.now, |step, now| {
             self.now = now;
             match *step {
-                Step::Visit { page, thread, write } => self.visit(page, thread, write, self.costs.visit_ns * beside),
+                Step::Visit { page, thread, write } => self.visit(page, thread, write, visit_ns),
                 Step::Gone { page, pages } => self.gone(page, pages),
             }
             self.now
         });
-        self.now = threads.end();
     }
 
     /// What it came to.
@@ -228,8 +172,11 @@ impl Sim<'_> {
         // Before anything is evicted for what comes ahead.
         block.dirty[index(page)] |= write;
         block.used[index(page)] = true;
-        if state != Page::View {
-            self.fault(page, thread, write, state);
+        let ready = block.ready[index(page) / CHUNK_PAGES];
+        match state {
+            // Another thread has asked for it.
+            Page::View => self.wait_until(ready),
+            _ => self.fault(page, thread, write, state),
         }
     }
 
@@ -256,7 +203,7 @@ impl Sim<'_> {
         let fault = Fault { page, thread, found, write, now_ns: self.now as u64 };
         let fetch = self.fetch.on_fault(&fault, &room, &self.blocks);
         let run = fetch.run.unwrap_or(Run { first: page, count: 1 });
-        let mut ready = match found {
+        let (mut ready, mut pages) = match found {
             Found::Staged | Found::Late => {
                 self.timed.late += u64::from(found == Found::Late);
                 self.timed.staged += u64::from(found == Found::Staged);
@@ -265,14 +212,15 @@ impl Sim<'_> {
             _ => self.bring(page, run, found),
         };
         for run in fetch.show {
-            ready = ready.max(self.show_ahead(run.first));
+            let other = self.show_ahead(run.first);
+            (ready, pages) = (ready.max(other.0), pages + other.1);
         }
         for run in fetch.ahead {
             self.stage(run);
         }
         // All of this is asked for at once; others ask for more meanwhile.
         self.wait_until(ready);
-        self.now += std::mem::take(&mut self.shown) as f64 * self.costs.page_ns;
+        self.now += pages as f64 * self.costs.page_ns;
     }
 
     /// As the pager does at each of its rounds.
@@ -292,8 +240,8 @@ impl Sim<'_> {
         }
     }
 
-    /// Brings what of `run` is in the same state as `page`, around it; when it is there.
-    fn bring(&mut self, page: u64, run: Run, found: Found) -> f64 {
+    /// Brings what of `run` is in the same state as `page`, around it: when it is there, and how many pages.
+    fn bring(&mut self, page: u64, run: Run, found: Found) -> (f64, u64) {
         let block = self.blocks.of(page);
         let wanted = block.pages[index(page)];
         let base = page - index(page) as u64;
@@ -330,19 +278,20 @@ impl Sim<'_> {
         pages.iter().for_each(|&at| block.pages[at] = Page::View);
         block.whole |= whole;
         self.view_pages += count;
-        self.shown += count;
         let arrival = match found {
             Found::Zero => Arrival::Touched,
             Found::Limbo => Arrival::Rescued,
             _ => Arrival::Demanded,
         };
-        self.settle(base, &pages, arrival);
-        ready
+        self.settle(base, &pages, arrival, ready);
+        (ready, count)
     }
 
-    fn settle(&mut self, base: u64, pages: &[usize], arrival: Arrival) {
+    /// What came into view, and is there when it is `ready`.
+    fn settle(&mut self, base: u64, pages: &[usize], arrival: Arrival, ready: f64) {
         let number = (base / BLOCK_PAGES as u64) as usize;
         let block = self.blocks.of(base);
+        pages.iter().for_each(|page| block.ready[page / CHUNK_PAGES] = ready);
         if block.whole {
             self.evict.insert(Unit::block(number), BLOCK_PAGES as u32, arrival);
             return;
@@ -377,9 +326,9 @@ impl Sim<'_> {
         pages.iter().for_each(|&at| block.pages[at] = Page::Staged(id));
     }
 
-    /// Shows the run that was brought ahead and has `page`; when it is there.
-    fn show_ahead(&mut self, page: u64) -> f64 {
-        let Page::Staged(id) = self.blocks.of(page).pages[index(page)] else { return self.now };
+    /// Shows the run that was brought ahead and has `page`: when it is there, and how many pages.
+    fn show_ahead(&mut self, page: u64) -> (f64, u64) {
+        let Page::Staged(id) = self.blocks.of(page).pages[index(page)] else { return (self.now, 0) };
         let Ahead { run, begun, ready, .. } = self.ahead[id as usize];
         let base = page - index(page) as u64;
         let block = self.blocks.of(page);
@@ -391,9 +340,8 @@ impl Sim<'_> {
         self.aside.used(pages.len() as u64, (self.now - begun) as u64);
         self.staged_pages -= pages.len() as u64;
         self.view_pages += pages.len() as u64;
-        self.shown += pages.len() as u64;
-        self.settle(base, &pages, Arrival::Demanded);
-        ready
+        self.settle(base, &pages, Arrival::Demanded, ready);
+        (ready, pages.len() as u64)
     }
 
     fn drop_staged(&mut self) -> bool {
@@ -460,7 +408,9 @@ impl Sim<'_> {
                 self.view_pages -= 1;
             }
         }
-        self.transfer(u64::from(written));
+        if written > 0 {
+            self.transfer(u64::from(written));
+        }
         self.timed.pages_out += u64::from(written);
         self.evict.left(unit, written);
     }

@@ -126,7 +126,7 @@ fn carry_out(copy: &Copy) -> usize {
     at - copy.store
 }
 
-/// Copies as a device would, which leaves the program's data in the caches.
+/// Copies without writing into the caches, as a device would: more of the program's data stays there, and a copy takes less time.
 ///
 /// # Safety
 /// As for `copy_nonoverlapping`.
@@ -152,6 +152,9 @@ unsafe fn copy_past_caches(from: *const u8, to: *mut u8, len: usize) {
 }
 
 /// The same, where no such copy is known.
+///
+/// # Safety
+/// As for `copy_nonoverlapping`.
 #[cfg(not(target_arch = "x86_64"))]
 unsafe fn copy_past_caches(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: as the caller promises.

@@ -123,6 +123,7 @@ fn repeated_sweeps_with_adaptive_eviction() {
             "{near} of 256 blocks, {threads} threads: reads {:.3} of the bound, {tally:?}",
             tally.pages_in as f64 / least as f64
         );
+        // Where near is a quarter, the first fault of a stream after each hole is much of all.
         good_stream(&tally, 0.94);
         // What was not read as a block leaves in chunks, not as one: the more of the loop stays, the more that costs.
         let bound = if near == 200 { 1.3 } else { 1.1 };

@@ -1,67 +1,75 @@
 //! Threads of a trace that go on beside each other: each has a clock, and the one that is behind goes first.
 //!
-//! A trace tells in which order pages were visited, not which thread waits for which. So no thread runs ahead of the others by more than
-//! a part of the trace; within a part they do not wait for each other.
+//! A trace tells in which order pages were visited, not which thread waits for which. Two things are assumed: a thread that came after the
+//! last visit of another began when that ended, as those do that are made for each step of a program; and all meet at the end of each part
+//! of the trace, so that none gets far ahead. Within a part, what a thread gives up goes before or after what others visit.
 
 use crate::policy::step::Step;
 use std::collections::{BTreeMap, HashMap};
 
-/// Steps of a part: a program whose threads meet often has some rounds in it, and what one thread hands to the next is in few of them.
-const PART: usize = 1024;
+/// Steps of a part, some 16 MiB of single pages: threads that share a work meet about as often.
+pub const PART: usize = 4096;
 
-/// Clocks of threads, in ns.
-#[derive(Default)]
-pub struct Threads {
-    clocks: HashMap<u32, f64>,
-    /// When what of the part before was ready first: no other thread begins before.
-    begun: f64,
-}
+/// Places in the trace of a thread's first visit and of its last.
+type Span = (usize, usize);
 
 /// What a thread does in a part.
 struct Turn<'a> {
-    thread: u32,
     steps: std::vec::IntoIter<&'a Step>,
     clock: f64,
+    span: Span,
 }
 
-impl Threads {
-    /// Tells `each` of every step, with the time when it begins and how many threads are beside each other, in the order of time. It returns
-    /// when that step has ended.
-    pub fn follow(&mut self, steps: &[Step], mut each: impl FnMut(&Step, f64, f64) -> f64) {
-        for part in steps.chunks(PART) {
-            let mut by_thread: BTreeMap<u32, Vec<&Step>> = BTreeMap::new();
-            let (mut last, mut visits) = (0, 0usize);
-            for step in part {
-                if let Step::Visit { thread, .. } = step {
-                    (last, visits) = (*thread, visits + 1);
-                }
-                // Who gave pages up is not told: most likely who visited others just before.
-                by_thread.entry(last).or_default().push(step);
-            }
-            let most = by_thread.values().map(Vec::len).max().unwrap_or(1).max(1);
-            let beside = (visits as f64 / most as f64).max(1.0);
-            let clock = |thread| self.clocks.get(&thread).copied().unwrap_or(0.0).max(self.begun);
-            let mut turns: Vec<Turn<'_>> = by_thread
-                .into_iter()
-                .map(|(thread, steps)| Turn { thread, steps: steps.into_iter(), clock: clock(thread) })
-                .collect();
-            let mut ready = f64::INFINITY;
-            while let Some((at, turn)) = turns.iter_mut().enumerate().min_by(|one, other| one.1.clock.total_cmp(&other.1.clock)) {
-                match turn.steps.next() {
-                    Some(step) => turn.clock = each(step, turn.clock, beside),
-                    None => {
-                        ready = ready.min(turn.clock);
-                        self.clocks.insert(turn.thread, turn.clock);
-                        turns.swap_remove(at);
-                    }
-                }
-            }
-            self.begun = ready;
+/// Tells `each` of every step, with the time in ns when it begins, `now` for the first; it returns when that has ended. When all have.
+pub fn follow(steps: &[Step], mut now: f64, mut each: impl FnMut(&Step, f64) -> f64) -> f64 {
+    let mut spans: HashMap<u32, Span> = HashMap::new();
+    for (at, step) in steps.iter().enumerate() {
+        if let Step::Visit { thread, .. } = step {
+            spans.entry(*thread).or_insert((at, at)).1 = at;
         }
     }
+    let mut last = 0;
+    for part in steps.chunks(PART) {
+        let mut by_thread: BTreeMap<u32, Vec<&Step>> = BTreeMap::new();
+        for step in part {
+            if let Step::Visit { thread, .. } = step {
+                last = *thread;
+            }
+            // Who gave pages up is not told: most likely who visited others just before.
+            by_thread.entry(last).or_default().push(step);
+        }
+        let span = |thread: &u32| spans.get(thread).copied().unwrap_or((0, usize::MAX));
+        now = meet(by_thread.into_iter().map(|(thread, steps)| (span(&thread), steps)).collect(), now, &mut each);
+    }
+    now
+}
 
-    /// When the last of them has ended.
-    pub fn end(&self) -> f64 {
-        self.clocks.values().copied().fold(0.0, f64::max)
+/// A part, from `now` on: when all have ended.
+fn meet(mut later: Vec<(Span, Vec<&Step>)>, now: f64, each: &mut impl FnMut(&Step, f64) -> f64) -> f64 {
+    // Those that begin first are last.
+    later.sort_by_key(|turn| std::cmp::Reverse(turn.0));
+    let (mut active, mut ended): (Vec<Turn<'_>>, Vec<(Span, f64)>) = (Vec::new(), Vec::new());
+    loop {
+        let spans = later.iter().map(|turn| turn.0).chain(active.iter().map(|turn| turn.span));
+        let first_end = spans.map(|span| span.1).min().unwrap_or(usize::MAX);
+        while let Some((span, steps)) = later.pop_if(|turn| turn.0.0 <= first_end) {
+            let before = ended.iter().filter(|other| other.0.1 < span.0).map(|other| other.1);
+            active.push(Turn { steps: steps.into_iter(), clock: before.fold(now, f64::max), span });
+        }
+        let Some(at) = run(&mut active, each) else { break };
+        let Turn { clock, span, .. } = active.swap_remove(at);
+        ended.push((span, clock));
+    }
+    ended.iter().map(|turn| turn.1).fold(now, f64::max)
+}
+
+/// Lets the one that is behind go, again and again, until one has ended: which.
+fn run(active: &mut [Turn<'_>], each: &mut impl FnMut(&Step, f64) -> f64) -> Option<usize> {
+    loop {
+        let (at, turn) = active.iter_mut().enumerate().min_by(|one, other| one.1.clock.total_cmp(&other.1.clock))?;
+        match turn.steps.next() {
+            Some(step) => turn.clock = each(step, turn.clock),
+            None => return Some(at),
+        }
     }
 }
