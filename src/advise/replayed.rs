@@ -16,6 +16,7 @@ use anyhow::{Context, Result, ensure};
 use nearfar_core::addr::PAGE;
 use nearfar_core::advise::replay::{Known, curve};
 use nearfar_core::policy::step::Step;
+use nearfar_core::policy::timed::{Costs, width};
 use nearfar_core::trace;
 use nearfar_core::units::Bytes;
 use std::collections::BTreeSet;
@@ -111,7 +112,15 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
         None => median(&(0..PLAIN_RUNS).map(|_| wall(&mut command(&args.program))).collect::<Result<Vec<_>>>()?)
             .context("no run without nearfar")?,
     };
-    let costs = tiers::paging_costs(far)?;
+    let (threads, cpus) = (width(&steps), std::thread::available_parallelism().map_or(1, |cpus| cpus.get()));
+    let beside = threads + 1.0 <= cpus as f64 + 0.5;
+    if !beside {
+        message::line(format_args!(
+            "{threads:.0} threads and the pager share {cpus} CPUs: threads are taken to take turns, and where they spin while they wait for each \
+             other, runs take longer than is said"
+        ));
+    }
+    let costs = Costs { beside, ..tiers::paging_costs(far)? };
     let mut sizes: Vec<f64> = PARTS.iter().map(|part| part * data).filter(|size| *size >= LEAST).collect();
     // In the place of one that is about as large.
     sizes.retain(|size| (size / near - 1.0).abs() > ALIKE);

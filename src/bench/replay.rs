@@ -70,6 +70,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
         page_ns: args.page.0 as f64,
         latency_ns: args.latency.0 as f64,
         bytes_per_s: args.bandwidth.0 as f64,
+        beside: true,
     };
     for near in nears {
         let capacity = near.0 / PAGE as u64;

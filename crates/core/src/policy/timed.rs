@@ -33,6 +33,8 @@ pub struct Costs {
     pub latency_ns: f64,
     /// Bandwidth of the device, bytes per second, reads and writes together.
     pub bytes_per_s: f64,
+    /// Threads compute and wait beside each other: there are CPUs for all of them and for the pager. Otherwise they take turns.
+    pub beside: bool,
 }
 
 /// What a replay came to.
@@ -96,6 +98,13 @@ pub fn timed(steps: &[Step], near: u64, evict: &mut dyn Evict, fetch: &mut dyn P
     sim.finish()
 }
 
+/// How many threads go on beside each other, on average of all visits.
+pub fn width(steps: &[Step]) -> f64 {
+    let one = |step: &Step| f64::from(u8::from(matches!(step, Step::Visit { .. })));
+    let visits: f64 = steps.iter().map(one).sum();
+    visits / threads::follow(steps, 0.0, |step, now| now + one(step)).max(1.0)
+}
+
 /// Before the first visit.
 pub(super) fn start<'a>(near: u64, evict: &'a mut dyn Evict, fetch: &'a mut dyn Prefetch, costs: &Costs) -> Sim<'a> {
     evict.set_capacity(near);
@@ -122,18 +131,20 @@ pub(super) fn start<'a>(near: u64, evict: &'a mut dyn Evict, fetch: &'a mut dyn 
 
 impl Sim<'_> {
     fn follow(&mut self, steps: &[Step]) {
-        // As long as all of it takes when each visit takes one.
-        let visits = steps.iter().filter(|step| matches!(step, Step::Visit { .. })).count() as f64;
-        let alone = threads::follow(steps, 0.0, |step, now| now + f64::from(u8::from(matches!(step, Step::Visit { .. }))));
-        let visit_ns = self.costs.visit_ns * visits / alone.max(1.0);
-        self.now = threads::follow(steps, self.now, |step, now| {
+        let (beside, start) = (self.costs.beside, self.now);
+        let visit_ns = self.costs.visit_ns * if beside { width(steps) } else { 1.0 };
+        let mut each = |step: &Step, now: f64| {
             self.now = now;
             match *step {
                 Step::Visit { page, thread, write } => self.visit(page, thread, write, visit_ns),
                 Step::Gone { page, pages } => self.gone(page, pages),
             }
             self.now
-        });
+        };
+        self.now = match beside {
+            true => threads::follow(steps, start, each),
+            false => steps.iter().fold(start, |now, step| each(step, now)),
+        };
     }
 
     /// What it came to.

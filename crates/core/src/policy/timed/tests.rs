@@ -8,7 +8,8 @@ use crate::random_numbers::mix;
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-const COSTS: Costs = Costs { visit_ns: 1000.0, fault_ns: 10_000.0, page_ns: 0.0, latency_ns: 90_000.0, bytes_per_s: 4096e5 };
+const COSTS: Costs =
+    Costs { visit_ns: 1000.0, fault_ns: 10_000.0, page_ns: 0.0, latency_ns: 90_000.0, bytes_per_s: 4096e5, beside: true };
 const DATA: u64 = 8192;
 
 /// Two sweeps over the data, from the second page of the address space on.
@@ -86,6 +87,12 @@ fn threads_compute_and_wait_beside_each_other() {
     let beside = computed + (one.seconds - computed) / 4.0;
     assert!((four.waited_s / one.waited_s - 1.0).abs() < 0.2, "{four:?} for {one:?}");
     assert!((four.seconds / beside - 1.0).abs() < 0.1, "{} for {beside}", four.seconds);
+    assert_eq!((width(&threads(1)), width(&threads(4))), (1.0, 4.0));
+    // Without CPUs for that they take turns.
+    let mut evict = evict_by_name("fifo", 4096).unwrap();
+    let costs = Costs { beside: false, ..costs };
+    let turns = timed(&threads(4), 4096, evict.as_mut(), &mut GrainFetch::new(16), &costs);
+    assert!((turns.seconds / one.seconds - 1.0).abs() < 0.1, "{} for {}", turns.seconds, one.seconds);
 }
 
 #[test]
