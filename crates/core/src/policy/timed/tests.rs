@@ -99,7 +99,7 @@ fn threads_compute_and_wait_beside_each_other() {
 fn computing_takes_what_it_takes_however_visits_are_divided() {
     let costs = Costs { fault_ns: 0.0, ..COSTS };
     // By turns one of the threads has most of a part's visits.
-    let thread = |at: usize| 1 + u32::from((at % 4 == 0) != (at / PART % 2 == 0));
+    let thread = |at: usize| 1 + u32::from(at.is_multiple_of(4) != (at / PART).is_multiple_of(2));
     let steps: Vec<Step> =
         (0..8 * PART).map(|at| Step::Visit { page: 512 + at as u64 % DATA, thread: thread(at), write: true }).collect();
     let mut evict = evict_by_name("fifo", 2 * DATA).unwrap();
