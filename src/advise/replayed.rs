@@ -113,14 +113,15 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
             .context("no run without nearfar")?,
     };
     let (threads, cpus) = (width(&steps), std::thread::available_parallelism().map_or(1, |cpus| cpus.get()));
-    let beside = threads + 1.0 <= cpus as f64 + 0.5;
-    if !beside {
+    let turns = take_turns(threads, cpus);
+    if turns {
         message::line(format_args!(
-            "{threads:.0} threads and the pager share {cpus} CPUs: threads are taken to take turns, and where they spin while they wait for each \
-             other, runs take longer than is said"
+            "{threads:.0} threads and the pager share {cpus} CPU{}: threads are taken to take turns, so that their waits add up; where they \
+             spin while they wait for each other, runs take longer than is said",
+            if cpus == 1 { "" } else { "s" }
         ));
     }
-    let costs = Costs { beside, ..tiers::paging_costs(far)? };
+    let costs = Costs { width: if turns { 1.0 } else { threads }, ..tiers::paging_costs(far)? };
     let mut sizes: Vec<f64> = PARTS.iter().map(|part| part * data).filter(|size| *size >= LEAST).collect();
     // In the place of one that is about as large.
     sizes.retain(|size| (size / near - 1.0).abs() > ALIKE);
@@ -161,6 +162,12 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether so many threads have so few CPUs that the pager takes much of what one of them needs: then no thread computes while another
+/// waits. Of more than three CPUs the pager's is a small part.
+fn take_turns(threads: f64, cpus: usize) -> bool {
+    threads >= 1.5 && cpus <= 3 && threads + 0.5 > cpus as f64
 }
 
 fn command(program: &[std::ffi::OsString]) -> Command {
@@ -257,4 +264,14 @@ fn chart(replayed: &Replayed) -> Option<String> {
     let title = format!("Run time by near memory: {}", cut(&replayed.trace, 60));
     let notes = [format!("Far: {}. Without nearfar {:.2} s.", cut(&replayed.far, 60), replayed.plain_s)];
     Some(draw(&Frame::new(x, y), &title, &lines, &notes))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn few_cpus_are_taken_in_turns() {
+        let turns = |threads, cpus| super::take_turns(threads, cpus);
+        assert!(turns(2.0, 1) && turns(2.0, 2) && turns(3.0, 3) && turns(8.0, 2));
+        assert!(!turns(1.0, 1) && !turns(1.0, 2) && !turns(2.0, 3) && !turns(4.0, 4) && !turns(64.0, 32));
+    }
 }

@@ -234,7 +234,7 @@ pub fn paging_costs(spec: &FarSpec) -> anyhow::Result<Costs> {
         page_ns: paged.page_ns,
         latency_ns: (paged.fault_ns - EMPTY_FAULT_NS - transfer_ns).max(0.0),
         bytes_per_s: paged.read,
-        beside: true,
+        width: 1.0,
     })
 }
 

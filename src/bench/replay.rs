@@ -8,7 +8,7 @@ use nearfar_core::policy::Prefetch;
 use nearfar_core::policy::fetch_grain::GrainFetch;
 use nearfar_core::policy::step::Step;
 use nearfar_core::policy::stream::StreamFetch;
-use nearfar_core::policy::timed::{Costs, timed};
+use nearfar_core::policy::timed::{Costs, timed, width};
 use nearfar_core::policy::{EVICT_NAMES, evict_by_name};
 use nearfar_core::trace::steps;
 use nearfar_core::units::Bytes;
@@ -70,7 +70,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
         page_ns: args.page.0 as f64,
         latency_ns: args.latency.0 as f64,
         bytes_per_s: args.bandwidth.0 as f64,
-        beside: true,
+        width: width(&steps),
     };
     for near in nears {
         let capacity = near.0 / PAGE as u64;

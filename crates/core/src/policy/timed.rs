@@ -33,8 +33,8 @@ pub struct Costs {
     pub latency_ns: f64,
     /// Bandwidth of the device, bytes per second, reads and writes together.
     pub bytes_per_s: f64,
-    /// Threads compute and wait beside each other: there are CPUs for all of them and for the pager. Otherwise they take turns.
-    pub beside: bool,
+    /// Threads that go on beside each other, on average of all visits: see [`width`]. 1: they take turns.
+    pub width: f64,
 }
 
 /// What a replay came to.
@@ -131,8 +131,8 @@ pub(super) fn start<'a>(near: u64, evict: &'a mut dyn Evict, fetch: &'a mut dyn 
 
 impl Sim<'_> {
     fn follow(&mut self, steps: &[Step]) {
-        let (beside, start) = (self.costs.beside, self.now);
-        let visit_ns = self.costs.visit_ns * if beside { width(steps) } else { 1.0 };
+        let (Costs { width, .. }, start) = (self.costs, self.now);
+        let visit_ns = self.costs.visit_ns * width;
         let mut each = |step: &Step, now: f64| {
             self.now = now;
             match *step {
@@ -141,7 +141,7 @@ impl Sim<'_> {
             }
             self.now
         };
-        self.now = match beside {
+        self.now = match width > 1.0 {
             true => threads::follow(steps, start, each),
             false => steps.iter().fold(start, |now, step| each(step, now)),
         };
@@ -183,7 +183,7 @@ impl Sim<'_> {
         // Before anything is evicted for what comes ahead.
         block.dirty[index(page)] |= write;
         block.used[index(page)] = true;
-        let ready = block.ready[index(page) / CHUNK_PAGES];
+        let ready = block.ready[index(page)];
         match state {
             // Another thread has asked for it.
             Page::View => self.wait_until(ready),
@@ -302,7 +302,7 @@ impl Sim<'_> {
     fn settle(&mut self, base: u64, pages: &[usize], arrival: Arrival, ready: f64) {
         let number = (base / BLOCK_PAGES as u64) as usize;
         let block = self.blocks.of(base);
-        pages.iter().for_each(|page| block.ready[page / CHUNK_PAGES] = ready);
+        pages.iter().for_each(|page| block.ready[*page] = ready);
         if block.whole {
             self.evict.insert(Unit::block(number), BLOCK_PAGES as u32, arrival);
             return;

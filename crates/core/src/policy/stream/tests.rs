@@ -20,14 +20,8 @@ const ROOM: Room = Room {
 /// First page of the data; not at a border of much.
 const BASE: u64 = 1000 * BLOCK;
 /// Work per page takes a little more than its transfer, so that prefetch can keep up.
-const COSTS: Costs = Costs {
-    visit_ns: 5_000.0,
-    fault_ns: 0.0,
-    page_ns: 0.0,
-    latency_ns: 80_000.0,
-    bytes_per_s: (1u64 << 30) as f64,
-    beside: true,
-};
+const COSTS: Costs =
+    Costs { visit_ns: 5_000.0, fault_ns: 0.0, page_ns: 0.0, latency_ns: 80_000.0, bytes_per_s: (1u64 << 30) as f64, width: 1.0 };
 
 /// A near that is empty.
 struct Model(Sim<'static>);
@@ -113,7 +107,7 @@ fn repeated_sweeps() {
     good_stream(&sim.finish(), 0.98);
 }
 
-/// A share of the loop stays in near: holes in the streams, which pass them and have the rest prefetched as before.
+/// A share of the loop stays in near: holes in the streams, which pass them and have the rest prefetched as before, but for a fault each.
 #[test]
 fn repeated_sweeps_with_adaptive_eviction() {
     for (near, threads) in [(64, 1), (128, 1), (128, 2), (200, 2)] {
@@ -129,7 +123,6 @@ fn repeated_sweeps_with_adaptive_eviction() {
             "{near} of 256 blocks, {threads} threads: reads {:.3} of the bound, {tally:?}",
             tally.pages_in as f64 / least as f64
         );
-        // Where near is a quarter, the first fault of a stream after each hole is much of all.
         good_stream(&tally, 0.94);
         // What was not read as a block leaves in chunks, not as one: the more of the loop stays, the more that costs.
         let bound = if near == 200 { 1.3 } else { 1.1 };

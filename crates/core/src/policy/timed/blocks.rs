@@ -1,6 +1,6 @@
 //! Where the pages of a replayed program are.
 
-use crate::addr::{BLOCK_PAGES, CHUNK_PAGES};
+use crate::addr::BLOCK_PAGES;
 use crate::policy::{Run, View};
 use std::collections::HashMap;
 
@@ -27,8 +27,8 @@ pub struct Block {
     pub dirty: [bool; BLOCK_PAGES],
     /// It was visited since it came to near.
     pub used: [bool; BLOCK_PAGES],
-    /// When what of each chunk was brought last is there.
-    pub ready: [f64; BLOCK_PAGES / CHUNK_PAGES],
+    /// When what was asked for is there.
+    pub ready: [f64; BLOCK_PAGES],
     /// It is evicted as one.
     pub whole: bool,
 }
@@ -46,7 +46,7 @@ impl Blocks {
                 pages: [Page::Empty; BLOCK_PAGES],
                 dirty: none,
                 used: none,
-                ready: [0.0; BLOCK_PAGES / CHUNK_PAGES],
+                ready: [0.0; BLOCK_PAGES],
                 whole: false,
             })
         };

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 
 const COSTS: Costs =
-    Costs { visit_ns: 1000.0, fault_ns: 10_000.0, page_ns: 0.0, latency_ns: 90_000.0, bytes_per_s: 4096e5, beside: true };
+    Costs { visit_ns: 1000.0, fault_ns: 10_000.0, page_ns: 0.0, latency_ns: 90_000.0, bytes_per_s: 4096e5, width: 1.0 };
 const DATA: u64 = 8192;
 
 /// Two sweeps over the data, from the second page of the address space on.
@@ -76,28 +76,25 @@ fn threads(count: u64) -> Vec<Step> {
 #[test]
 fn threads_compute_and_wait_beside_each_other() {
     let costs = Costs { bytes_per_s: 65536e5, ..COSTS };
-    let of = |count| {
+    assert_eq!((width(&threads(1)), width(&threads(4))), (1.0, 4.0));
+    let of = |count, width| {
         let mut evict = evict_by_name("fifo", 4096).unwrap();
-        timed(&threads(count), 4096, evict.as_mut(), &mut GrainFetch::new(16), &costs)
+        timed(&threads(count), 4096, evict.as_mut(), &mut GrainFetch::new(16), &Costs { width, ..costs })
     };
-    let (one, four) = (of(1), of(4));
+    let (one, four) = (of(1, 1.0), of(4, 4.0));
     // As much is read, and waited for in sum, but at the same time. The program computes as long as before.
     assert!((one.pages_in as f64 / four.pages_in as f64 - 1.0).abs() < 0.01, "{four:?} for {one:?}");
     let computed = 2.0 * DATA as f64 * COSTS.visit_ns / 1e9;
     let beside = computed + (one.seconds - computed) / 4.0;
     assert!((four.waited_s / one.waited_s - 1.0).abs() < 0.2, "{four:?} for {one:?}");
     assert!((four.seconds / beside - 1.0).abs() < 0.1, "{} for {beside}", four.seconds);
-    assert_eq!((width(&threads(1)), width(&threads(4))), (1.0, 4.0));
-    // Without CPUs for that they take turns.
-    let mut evict = evict_by_name("fifo", 4096).unwrap();
-    let costs = Costs { beside: false, ..costs };
-    let turns = timed(&threads(4), 4096, evict.as_mut(), &mut GrainFetch::new(16), &costs);
+    // Where they take turns, waits add up.
+    let turns = of(4, 1.0);
     assert!((turns.seconds / one.seconds - 1.0).abs() < 0.1, "{} for {}", turns.seconds, one.seconds);
 }
 
 #[test]
 fn computing_takes_what_it_takes_however_visits_are_divided() {
-    let costs = Costs { fault_ns: 0.0, ..COSTS };
     // By turns one of the threads has most of a part's visits.
     let thread = |at: usize| 1 + u32::from(at.is_multiple_of(4) != (at / PART).is_multiple_of(2));
     let steps: Vec<Step> =
@@ -112,7 +109,7 @@ fn computing_takes_what_it_takes_however_visits_are_divided() {
 fn what_one_thread_asked_for_is_waited_for_by_all() {
     let of = |threads: u32| {
         let (mut evict, mut fetch) = (evict_by_name("fifo", 2 * DATA).unwrap(), GrainFetch::new(16));
-        let mut sim = start(2 * DATA, evict.as_mut(), &mut fetch, &COSTS);
+        let mut sim = start(2 * DATA, evict.as_mut(), &mut fetch, &Costs { width: f64::from(threads), ..COSTS });
         sim.fill(512..512 + DATA);
         let visit = |page: u64, thread: u32| Step::Visit { page, thread, write: false };
         let steps: Vec<Step> = (512..512 + DATA).flat_map(|page| (0..threads).map(move |thread| visit(page, thread))).collect();
@@ -126,39 +123,59 @@ fn what_one_thread_asked_for_is_waited_for_by_all() {
 
 #[test]
 fn a_thread_that_comes_after_another_begins_when_that_ends() {
-    // The whole data each; the first visits a page again at its end, in the middle of a part.
-    let visit = |at, thread| Step::Visit { page: 512 + at % DATA, thread, write: false };
-    let of = |threads: u32| {
-        let all = (0..threads).flat_map(|thread| (0..DATA + 100).map(move |at| visit(at, thread)));
-        run(&all.collect::<Vec<Step>>(), 2 * DATA, 1)
-    };
-    let (one, two) = (of(1), of(2));
-    let again = (DATA + 100) as f64 * COSTS.visit_ns / 1e9;
-    assert!((two.seconds - one.seconds - again).abs() < 1e-6, "{} after {}", two.seconds, one.seconds);
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        8 => (0..64u64, 0..5u32, any::<bool>()).prop_map(|(page, thread, write)| Step::Visit { page, thread, write }),
-        1 => (0..64u64, 1..64u64).prop_map(|(page, pages)| Step::Gone { page, pages }),
-    ]
+    // The first ends in the middle of a part.
+    let visit = |at, thread| Step::Visit { page: at, thread, write: false };
+    let all = (0..3).flat_map(|thread| (0..DATA + 100).map(move |at| visit(at, thread)));
+    let steps: Vec<Step> = all.collect();
+    assert_eq!(width(&steps), 1.0);
+    assert_eq!(threads::follow(&steps, 7.0, |_, now| now + 1.0), 7.0 + steps.len() as f64);
 }
 
 proptest! {
+    /// In parts of eight, of threads that come and go.
     #[test]
-    fn every_step_is_told_once_and_no_thread_goes_back(steps in proptest::collection::vec(step(), 0..300)) {
-        let (mut told, mut clocks) = (0, HashMap::new());
-        let end = threads::follow(&steps, 5.0, |step, now| {
-            told += 1;
-            if let Step::Visit { thread, .. } = step {
-                let clock = clocks.entry(*thread).or_insert(5.0);
-                assert!(now >= *clock);
-                *clock = now + 1.0;
+    fn every_step_is_told_once_in_the_order_of_time(runs in proptest::collection::vec((0..40u32, 1..6usize, any::<bool>()), 0..60)) {
+        let steps = |(thread, count, gone): &(u32, usize, bool)| {
+            let one = match gone {
+                true => Step::Gone { page: 0, pages: 1 },
+                false => Step::Visit { page: 0, thread: *thread, write: false },
+            };
+            vec![one; *count]
+        };
+        let mut steps: Vec<Step> = runs.iter().flat_map(steps).collect();
+        for (at, step) in steps.iter_mut().enumerate() {
+            match step {
+                Step::Visit { page, .. } | Step::Gone { page, .. } => *page = at as u64,
             }
-            now + 1.0
+        }
+        let (mut told, mut last, mut begun, mut ends) = (vec![false; steps.len()], 5.0, HashMap::new(), HashMap::new());
+        let end = threads::follow_in(8, &steps, 5.0, |step, now| {
+            assert!(now >= last, "{now} after {last}");
+            last = now;
+            let took = match *step {
+                Step::Gone { page, .. } => {
+                    assert!(!std::mem::replace(&mut told[page as usize], true));
+                    0.0
+                }
+                Step::Visit { page, thread, .. } => {
+                    assert!(!std::mem::replace(&mut told[page as usize], true));
+                    let clock = ends.insert(thread, now + 1.0);
+                    assert!(clock.is_none_or(|clock| now >= clock));
+                    begun.entry(thread).or_insert((page, now));
+                    1.0
+                }
+            };
+            now + took
         });
-        prop_assert_eq!(told, steps.len());
-        prop_assert!(clocks.values().all(|clock| *clock <= end));
+        prop_assert!(told.iter().all(|told| *told) && ends.values().all(|clock| *clock <= end));
+        // Who came after the last visit of another began when that had ended.
+        for (thread, (first, now)) in &begun {
+            for (other, clock) in &ends {
+                let is = |step: &&Step| matches!(step, Step::Visit { thread, .. } if thread == other);
+                let last = steps.iter().rev().find(is).map_or(0, |step| if let Step::Visit { page, .. } = step { *page } else { 0 });
+                prop_assert!(last >= *first || now >= clock, "{thread} after {other}");
+            }
+        }
     }
 }
 

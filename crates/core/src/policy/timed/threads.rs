@@ -21,7 +21,12 @@ struct Turn<'a> {
 }
 
 /// Tells `each` of every step, with the time in ns when it begins, `now` for the first; it returns when that has ended. When all have.
-pub fn follow(steps: &[Step], mut now: f64, mut each: impl FnMut(&Step, f64) -> f64) -> f64 {
+pub fn follow(steps: &[Step], now: f64, each: impl FnMut(&Step, f64) -> f64) -> f64 {
+    follow_in(PART, steps, now, each)
+}
+
+/// The same with parts of so many steps.
+pub fn follow_in(part: usize, steps: &[Step], mut now: f64, mut each: impl FnMut(&Step, f64) -> f64) -> f64 {
     let mut spans: HashMap<u32, Span> = HashMap::new();
     for (at, step) in steps.iter().enumerate() {
         if let Step::Visit { thread, .. } = step {
@@ -29,7 +34,7 @@ pub fn follow(steps: &[Step], mut now: f64, mut each: impl FnMut(&Step, f64) -> 
         }
     }
     let mut last = 0;
-    for part in steps.chunks(PART) {
+    for part in steps.chunks(part) {
         let mut by_thread: BTreeMap<u32, Vec<&Step>> = BTreeMap::new();
         for step in part {
             if let Step::Visit { thread, .. } = step {
