@@ -99,6 +99,8 @@ fn computing_takes_what_it_takes_however_visits_are_divided() {
     let thread = |at: usize| 1 + u32::from(at.is_multiple_of(4) != (at / PART).is_multiple_of(2));
     let steps: Vec<Step> =
         (0..8 * PART).map(|at| Step::Visit { page: 512 + at as u64 % DATA, thread: thread(at), write: true }).collect();
+    assert!((width(&steps) - 4.0 / 3.0).abs() < 1e-9, "{}", width(&steps));
+    let costs = Costs { fault_ns: 0.0, width: width(&steps), ..COSTS };
     let mut evict = evict_by_name("fifo", 2 * DATA).unwrap();
     let found = timed(&steps, 2 * DATA, evict.as_mut(), &mut GrainFetch::new(16), &costs);
     let all = steps.len() as f64 * COSTS.visit_ns / 1e9;
