@@ -41,9 +41,9 @@ fn what_fits_in_near_is_left_alone() {
 #[test]
 fn numpy_programs() {
     needs!("numpy");
-    // In half of their memory they have taken from one minute to over five here, by how busy the disk was.
+    // np.unique jumps about in its hash table: where the kernel read around each page, 8 MiB here, this took up to five minutes.
     for (name, near) in [("numpy_sort.py", "128M"), ("numpy_lu_solve.py", "160M")] {
-        same(TestProgram::python(name).options(DENY).near(near).limit_s(300));
+        same(TestProgram::python(name).options(DENY).near(near).limit_s(240));
     }
 }
 

@@ -10,6 +10,7 @@ pub mod evict_adaptive;
 pub mod rivals;
 pub mod fetch_grain;
 pub mod merging;
+pub mod read_around;
 pub mod stream;
 pub mod replay;
 pub mod step;

@@ -61,6 +61,7 @@ impl Mapped {
                 return Err(why);
             }
         }
+        self.page_alone = false;
         // What the program itself has mapped into our address space is neither free nor in a region, and stays.
         let free = arena.free_ranges().into_iter().map(|range| (range, libc::PROT_NONE));
         let used = regions.all().into_iter().filter(|(_, attr)| attr.arena).map(|(range, attr)| (range, attr.prot));

@@ -10,6 +10,7 @@ use crate::hash_map::Map;
 use crate::job::{Job, Slot};
 use crate::region::Regions;
 use nearfar_core::addr::{BLOCK, BLOCK_PAGES, Extent, PAGE, block_extent};
+use nearfar_core::policy::read_around::ReadAround;
 use nearfar_core::policy::{self, Arrival, Evict, Unit};
 use nearfar_core::stats::Counter;
 use nearfar_sys::errno::Errno;
@@ -60,6 +61,7 @@ pub struct Keeper {
     pagemap: Pagemap,
     resident: Resident,
     evict: Box<dyn Evict>,
+    read_around: ReadAround,
     known: BTreeMap<usize, Known>,
     limbo: VecDeque<usize>,
     ahead: VecDeque<usize>,
@@ -82,6 +84,7 @@ impl Keeper {
             pagemap,
             resident,
             evict,
+            read_around: ReadAround::default(),
             known: BTreeMap::new(),
             limbo: VecDeque::new(),
             ahead: VecDeque::new(),
@@ -148,6 +151,7 @@ impl Mapped {
     pub fn round(&mut self, job: Job, slot: &'static Slot, regions: &Regions, pins: &[Extent]) -> Option<Chores> {
         let mut keeper = self.keeper.take()?;
         let chores = keeper.round(self, job, slot, regions, pins);
+        self.let_kernel_read_around(keeper.read_around.is_wanted(now_ns(), job.near_pages()));
         self.keeper = Some(keeper);
         Some(chores)
     }
@@ -368,6 +372,7 @@ impl Keeper {
             if let Ok(cached) = page_cache::cached(&*mapped.file, offset, BLOCK as u64)
                 && !self.handed_on
             {
+                self.read_around.leaves(its.pages, cached.pages as u32);
                 its.pages = its.pages.max(cached.pages as u32);
                 round.slot.add(Counter::BytesOut, cached.dirty * PAGE as u64);
             } else {

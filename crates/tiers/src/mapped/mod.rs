@@ -46,6 +46,8 @@ pub struct Mapped {
     arena: Extent,
     // Blocks of the arena that have another block of the file than the one at their own distance from the start.
     moved: Map<usize, usize>,
+    // The kernel reads only the page that is missing.
+    page_alone: bool,
     /// Keeps memory within near; from the moment on that the process may need more.
     pub keeper: Option<Keeper>,
     // During a fork: hangs up when the child has its copy.
@@ -71,7 +73,16 @@ impl Mapped {
             match create(&dir, len) {
                 Ok(file) => {
                     let arena = Extent { start: 0, end: 0 };
-                    return Ok(Self { file: Arc::new(file), dir, len, arena, moved: Map::default(), keeper: None, pipe: None });
+                    return Ok(Self {
+                        file: Arc::new(file),
+                        dir,
+                        len,
+                        arena,
+                        moved: Map::default(),
+                        page_alone: false,
+                        keeper: None,
+                        pipe: None,
+                    });
                 }
                 Err(errno) if len <= SMALLEST => return Err(errno),
                 Err(_) => len /= 2,
@@ -134,6 +145,9 @@ impl Mapped {
             unsafe { map::mmap(part.start, part.len(), prot, SHARED, self.file.as_raw_fd(), place as i64)? };
         }
         self.hide_from_raw_forks(range, true);
+        if self.page_alone {
+            self.advise_reading(range);
+        }
         // The kernel would write holes to a core dump as zeros: terabytes.
         // SAFETY: the advice changes only what a core dump holds.
         let _ = unsafe { map::madvise(range, libc::MADV_DONTDUMP) };
@@ -145,6 +159,20 @@ impl Mapped {
     fn hide_from_raw_forks(&self, range: Extent, hidden: bool) {
         let advice = if hidden { libc::MADV_DONTFORK } else { libc::MADV_DOFORK };
         // SAFETY: the advice changes only what a later fork inherits.
+        let _ = unsafe { map::madvise(range, advice) };
+    }
+
+    /// Whether a page that is missing is read with what is around it, as far as the disk's read-ahead goes.
+    fn let_kernel_read_around(&mut self, wanted: bool) {
+        if self.page_alone == wanted {
+            self.page_alone = !wanted;
+            self.advise_reading(self.arena);
+        }
+    }
+
+    fn advise_reading(&self, range: Extent) {
+        let advice = if self.page_alone { libc::MADV_RANDOM } else { libc::MADV_NORMAL };
+        // SAFETY: the advice changes only what is read ahead.
         let _ = unsafe { map::madvise(range, advice) };
     }
 
