@@ -7,6 +7,8 @@ use std::time::Duration;
 pub enum UsageOf {
     /// All threads of this process.
     Process,
+    /// The thread that asks.
+    Thread,
     /// All children that have been waited for, their own waited-for children included.
     Children,
 }
@@ -26,6 +28,7 @@ pub struct Used {
 pub fn used(whose: UsageOf) -> Used {
     let who = match whose {
         UsageOf::Process => libc::RUSAGE_SELF,
+        UsageOf::Thread => libc::RUSAGE_THREAD,
         UsageOf::Children => libc::RUSAGE_CHILDREN,
     };
     // SAFETY: all zeros is a valid value of this structure of integers.

@@ -1,57 +1,79 @@
 //! Where the kernel pages a file: whether it is to read around each page that is missing, or that page alone.
 //!
-//! How much it reads is the disk's setting, 128 KiB as a rule, 8 MiB on some machines; a mapping can only ask for it or not. The simplest
-//! rule, always to ask, brings a program that jumps about to a standstill: what is read in vain pushes out what is used. So what leaves
-//! is looked at: where the program saw little of it, reading around is off for a while, and then tried again.
+//! How much it reads around is the disk's setting, 128 KiB as a rule, 4 or 8 MiB on some machines; a mapping can only ask for it or not.
+//! Always to ask, the simplest rule, is right for 128 KiB; with 8 MiB, what is read in vain brings a program that jumps about to a
+//! standstill. What was read in vain is not seen, since the kernel maps what is around, too. What is seen is how the program comes
+//! along: its CPU time. So the other way is tried for a moment, ever more rarely while it is no better.
 
-/// Judged when this share of near has left.
-const WINDOW_SHARE: u64 = 2;
-/// Too little was used: so many pages were read in vain for each.
-const IN_VAIN: u64 = 3;
-/// First pause, in ns, twice as long each time, up to the last.
+/// Length of a trial, and of what it is compared with, in ns.
+const SLICE_NS: u64 = 250_000_000;
+/// Fewer pages read in a slice are not worth a trial: at 0.1 ms each they take a tenth of it.
+const LEAST_PAGES: u64 = 256;
+/// The other way is kept when the program has this many times as much CPU time.
+const BETTER: f64 = 1.25;
+/// First time without trial, in ns; four times as long after each trial that was no better, up to the last.
 const FIRST_NS: u64 = 1_000_000_000;
-const LONGEST_NS: u64 = 32_000_000_000;
+const LONGEST_NS: u64 = 64_000_000_000;
+const LONGER: u64 = 4;
 
-/// Counts what leaves near, by whether it was used.
+/// What is known at the start of a slice.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Clock, in ns.
+    pub now_ns: u64,
+    /// CPU time of the program outside of the kernel, in ns.
+    pub user_ns: u64,
+    /// Pages that came in from far.
+    pub read_pages: u64,
+}
+
+/// Which way is better for the program as it is now.
 #[derive(Debug)]
 pub struct ReadAround {
-    used: u64,
-    unused: u64,
-    off_until_ns: u64,
+    wanted: bool,
+    since: Option<Progress>,
+    // While the other way is tried: CPU time per time before.
+    before: Option<f64>,
+    next_ns: u64,
     pause_ns: u64,
 }
 
 impl Default for ReadAround {
     fn default() -> Self {
-        Self { used: 0, unused: 0, off_until_ns: 0, pause_ns: FIRST_NS }
+        Self { wanted: true, since: None, before: None, next_ns: 0, pause_ns: FIRST_NS }
     }
 }
 
 impl ReadAround {
-    /// Takes note that something leaves of which `there` pages are in memory, and the program had `seen` in view.
-    pub fn leaves(&mut self, seen: u32, there: u32) {
-        self.used += u64::from(seen);
-        self.unused += u64::from(there.saturating_sub(seen));
-    }
-
-    /// Whether the kernel is to read around, from `now_ns` on, for a near of `near_pages`.
-    pub fn is_wanted(&mut self, now_ns: u64, near_pages: u64) -> bool {
-        if now_ns < self.off_until_ns {
-            (self.used, self.unused) = (0, 0);
-            return false;
+    /// Whether the kernel is to read around from now on.
+    pub fn is_wanted(&mut self, now: Progress) -> bool {
+        let Some(since) = self.since else {
+            self.since = Some(now);
+            return self.wanted;
+        };
+        let took_ns = now.now_ns.saturating_sub(since.now_ns);
+        if took_ns < SLICE_NS {
+            return self.wanted;
         }
-        if self.used + self.unused < near_pages / WINDOW_SHARE {
-            return true;
+        self.since = Some(now);
+        let share = now.user_ns.saturating_sub(since.user_ns) as f64 / took_ns as f64;
+        match self.before.take() {
+            Some(before) if share > BETTER * before => {
+                self.pause_ns = FIRST_NS;
+                self.next_ns = now.now_ns + self.pause_ns;
+            }
+            Some(_) => {
+                self.wanted = !self.wanted;
+                self.next_ns = now.now_ns + self.pause_ns;
+                self.pause_ns = (LONGER * self.pause_ns).min(LONGEST_NS);
+            }
+            None if now.now_ns >= self.next_ns && now.read_pages.saturating_sub(since.read_pages) >= LEAST_PAGES => {
+                self.before = Some(share);
+                self.wanted = !self.wanted;
+            }
+            None => {}
         }
-        let wanted = self.unused <= IN_VAIN * self.used;
-        (self.used, self.unused) = (0, 0);
-        if wanted {
-            self.pause_ns = FIRST_NS;
-        } else {
-            self.off_until_ns = now_ns + self.pause_ns;
-            self.pause_ns = (2 * self.pause_ns).min(LONGEST_NS);
-        }
-        wanted
+        self.wanted
     }
 }
 
@@ -59,45 +81,57 @@ impl ReadAround {
 mod tests {
     use super::*;
 
-    /// Runs for `seconds` in steps of a millisecond; while the kernel reads around, a block of 512 pages leaves in each, of which
-    /// `seen` pages were seen. Returns the milliseconds that the kernel read around.
-    fn read_around_ms(policy: &mut ReadAround, from_ms: u64, seconds: u64, seen: u32) -> u64 {
-        let mut on = 0;
-        for ms in from_ms..from_ms + 1000 * seconds {
-            if policy.is_wanted(ms * 1_000_000, 32_768) {
-                policy.leaves(seen, 512);
-                on += 1;
+    /// A program that reads, and gets `shares[0]` of its time as CPU time while the kernel reads around, else `shares[1]`.
+    struct Program {
+        policy: ReadAround,
+        now: Progress,
+        pages_per_ms: u64,
+    }
+
+    impl Program {
+        fn new(pages_per_ms: u64) -> Self {
+            Self { policy: ReadAround::default(), now: Progress { now_ns: 0, user_ns: 0, read_pages: 0 }, pages_per_ms }
+        }
+
+        /// Milliseconds of `seconds` that the kernel read around.
+        fn run(&mut self, seconds: u64, shares: [f64; 2]) -> u64 {
+            let mut on = 0;
+            for _ in 0..1000 * seconds {
+                let wanted = self.policy.is_wanted(self.now);
+                on += u64::from(wanted);
+                self.now.now_ns += 1_000_000;
+                self.now.user_ns += (1e6 * shares[usize::from(!wanted)]) as u64;
+                self.now.read_pages += self.pages_per_ms;
             }
+            on
         }
-        on
     }
 
     #[test]
-    fn what_is_used_is_read_around_always() {
-        assert_eq!(read_around_ms(&mut ReadAround::default(), 0, 100, 512), 100_000);
-        assert_eq!(read_around_ms(&mut ReadAround::default(), 0, 100, 128), 100_000);
+    fn streams_are_read_around_but_for_trials() {
+        // Trials of 250 ms after 0, 1, 4, 16 and 64 s.
+        let off = 100_000 - Program::new(100).run(100, [0.9, 0.2]);
+        assert!((1_000..=1_300).contains(&off), "{off}");
+        // Equally good: the same.
+        let off = 100_000 - Program::new(100).run(100, [0.9, 0.9]);
+        assert!((1_000..=1_300).contains(&off), "{off}");
     }
 
     #[test]
-    fn what_is_not_used_is_tried_again_ever_more_rarely() {
-        // A trial takes 32 blocks; at 0, 1, 3, 7, 15, 31, 63 and 95 s.
-        let mut policy = ReadAround::default();
-        assert_eq!(read_around_ms(&mut policy, 0, 100, 8), 8 * 32);
-        // Then the program changes: after the pause it is read around again, and the next pause is short.
-        let on = read_around_ms(&mut policy, 100_000, 100, 512);
-        assert!((68_000..=73_000).contains(&on), "{on}");
-        assert!(read_around_ms(&mut policy, 200_000, 1, 8) < 64);
-        assert!(read_around_ms(&mut policy, 201_000, 1, 512) > 900);
+    fn one_that_jumps_about_is_not_read_around_and_what_changes_is_seen() {
+        let mut program = Program::new(100);
+        let on = program.run(100, [0.02, 0.4]);
+        assert!((1_250..=1_800).contains(&on), "{on}");
+        // Another phase: seen within a minute and a bit, the next change within seconds.
+        let on = program.run(100, [0.9, 0.2]);
+        assert!((35_000..=99_500).contains(&on), "{on}");
+        let on = program.run(100, [0.02, 0.4]);
+        assert!(on < 64_000, "{on}");
     }
 
     #[test]
-    fn nothing_leaves_in_a_pause_that_counts_later() {
-        let mut policy = ReadAround::default();
-        assert_eq!(read_around_ms(&mut policy, 0, 1, 0), 32);
-        for _ in 0..1000 {
-            policy.leaves(0, 512);
-        }
-        assert!(!policy.is_wanted(900_000_000, 32_768));
-        assert!(policy.is_wanted(2_000_000_000, 32_768), "what left in the pause was not read around");
+    fn what_hardly_reads_is_left_alone() {
+        assert_eq!(Program::new(0).run(100, [0.1, 0.9]), 100_000);
+        assert_eq!(Program::new(1).run(100, [0.1, 0.9]), 100_000);
     }
 }

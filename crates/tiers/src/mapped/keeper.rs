@@ -10,13 +10,14 @@ use crate::hash_map::Map;
 use crate::job::{Job, Slot};
 use crate::region::Regions;
 use nearfar_core::addr::{BLOCK, BLOCK_PAGES, Extent, PAGE, block_extent};
-use nearfar_core::policy::read_around::ReadAround;
+use nearfar_core::policy::read_around::{Progress, ReadAround};
 use nearfar_core::policy::{self, Arrival, Evict, Unit};
 use nearfar_core::stats::Counter;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::event::now_ns;
 use nearfar_sys::pagemap::Pagemap;
 use nearfar_sys::resident::Resident;
+use nearfar_sys::usage::{UsageOf, used};
 use nearfar_sys::{map, page_cache};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::os::fd::{AsRawFd, RawFd};
@@ -62,6 +63,8 @@ pub struct Keeper {
     resident: Resident,
     evict: Box<dyn Evict>,
     read_around: ReadAround,
+    /// Pages that came into view and had been read.
+    read_pages: u64,
     known: BTreeMap<usize, Known>,
     limbo: VecDeque<usize>,
     ahead: VecDeque<usize>,
@@ -85,6 +88,7 @@ impl Keeper {
             resident,
             evict,
             read_around: ReadAround::default(),
+            read_pages: 0,
             known: BTreeMap::new(),
             limbo: VecDeque::new(),
             ahead: VecDeque::new(),
@@ -136,6 +140,11 @@ impl Keeper {
     }
 }
 
+/// CPU time of the program outside of the kernel: that of all threads but the one that keeps.
+fn used_ns() -> u64 {
+    used(UsageOf::Process).user.saturating_sub(used(UsageOf::Thread).user).as_nanos() as u64
+}
+
 /// Where a round stands.
 struct Round {
     job: Job,
@@ -151,7 +160,8 @@ impl Mapped {
     pub fn round(&mut self, job: Job, slot: &'static Slot, regions: &Regions, pins: &[Extent]) -> Option<Chores> {
         let mut keeper = self.keeper.take()?;
         let chores = keeper.round(self, job, slot, regions, pins);
-        self.let_kernel_read_around(keeper.read_around.is_wanted(now_ns(), job.near_pages()));
+        let progress = Progress { now_ns: now_ns(), user_ns: used_ns(), read_pages: keeper.read_pages };
+        self.let_kernel_read_around(keeper.read_around.is_wanted(progress));
         self.keeper = Some(keeper);
         Some(chores)
     }
@@ -277,6 +287,7 @@ impl Keeper {
             }
         };
         if read {
+            self.read_pages += u64::from(fresh);
             round.slot.add(Counter::BytesIn, u64::from(fresh) * PAGE as u64);
         }
         self.known.insert(block, Known { state: State::Seen, pages, back: 0, read });
@@ -372,7 +383,6 @@ impl Keeper {
             if let Ok(cached) = page_cache::cached(&*mapped.file, offset, BLOCK as u64)
                 && !self.handed_on
             {
-                self.read_around.leaves(its.pages, cached.pages as u32);
                 its.pages = its.pages.max(cached.pages as u32);
                 round.slot.add(Counter::BytesOut, cached.dirty * PAGE as u64);
             } else {
