@@ -262,11 +262,25 @@ impl Recurrence {
 
     /// Rate per page and second of visits that follow a gap longer than `seconds`.
     pub fn density(&self, seconds: f64) -> f64 {
-        let slope = self.holding(seconds).map_or(0.0, Stretch::slope);
         match self.shape {
-            Shape::Even => slope,
-            Shape::Memoryless => slope * (-self.height(seconds)).exp(),
+            Shape::Even => self.holding(seconds).map_or(0.0, Stretch::slope),
+            Shape::Memoryless => self.hazard(seconds) * (-self.height(seconds)).exp(),
         }
+    }
+
+    /// The hazard at `seconds`. A stretch tells its mean. Where visits at random are those of a phase, the hazard of all pages
+    /// falls as those of that phase are touched, and what caches see, the beginning of the first stretch, is above its mean
+    /// (a fifth, measured): there its logarithm is taken to go straight through the middles of the first two.
+    fn hazard(&self, seconds: f64) -> f64 {
+        let Some(here) = self.holding(seconds) else { return 0.0 };
+        let (Some(first), Some(second)) = (self.stretches.first(), self.stretches.get(1)) else { return here.slope() };
+        let middle = |stretch: &Stretch| 0.5 * (stretch.start + stretch.end);
+        let fall = (first.slope() / second.slope()).ln() / (middle(second) - middle(first));
+        if seconds >= first.end || !fall.is_finite() || fall <= 0.0 {
+            return here.slope();
+        }
+        // What falls straight to nothing begins at twice its mean.
+        here.slope() * (fall * (middle(first) - seconds)).exp().min(2.0)
     }
 
     /// Highest rate that would have been seen as rarely as one in twenty: what is true when nothing was seen at all.
@@ -353,6 +367,22 @@ mod tests {
         close(curve.density(1e-6), 10.0, 0.05);
         close(curve.density(0.1), 10.0 * (-1.0_f64).exp(), 0.1);
         close(Recurrence::of(&all, Shape::Even, SIGNIFICANT).density(1e-6), 10.0, 0.35);
+    }
+
+    #[test]
+    fn visits_at_random_in_one_phase() {
+        // A round takes 0.1 s. In 30 % of it each page is visited at random every millisecond, else not at all.
+        let (share, gap, round) = (0.3, 1e-3, 0.1);
+        for looks in [1000, 4000] {
+            let within = (0..looks).map(|at| {
+                let part = (f64::from(at) + 0.5) / f64::from(looks);
+                if part < share { -gap * (1.0 - part / share).ln() } else { (part - share) * round }
+            });
+            let curve = Recurrence::of(&waits(within, 9.0), Shape::Memoryless, SIGNIFICANT);
+            for seconds in [1e-5, 1e-4, 2e-4] {
+                close(curve.density(seconds), share / gap * (-seconds / gap).exp() + 1.0 / round, 0.06);
+            }
+        }
     }
 
     #[test]
