@@ -4,7 +4,7 @@
 use super::advice::Advice;
 use super::demand::Demands;
 use super::machine::{Far, Machine, PAGE, Paged, Tier};
-use super::model::{Model, Use};
+use super::model::{Model, Use, Waiting};
 use super::sharing::Cached;
 use super::unknowns::Unknowns;
 use crate::profile::summary::{Estimate, ObjectGroup, Pattern, Summary};
@@ -141,6 +141,9 @@ pub fn explain(summary: &Summary, machine: &Machine, advice: &Advice, group: usi
                     (asked_near.near, asked_near.near_stall),
                 ),
             ));
+            if let Some(waiting) = model.waiting(demand, most) {
+                lines.push(line("  waits", waits(&waiting, model.threads_at_home(most), machine, tier)));
+            }
         }
         Far::Paged(_) if !demand.pageable => lines.push(line("  far", "it is never paged".to_owned())),
         Far::Paged(paged) => lines.extend(paging(
@@ -237,8 +240,12 @@ fn rates(machine: &Machine) -> Vec<Line> {
 fn moving((read, written): (f64, f64), tier: &Tier, machine: &Machine, threads: f64, (moved, waits): (f64, f64)) -> String {
     let more = machine.scaling.traffic();
     let factor = if more == 1.0 { String::new() } else { format!("{more:.2} x ") };
+    let reached = match tier.share(threads) {
+        share if share < 1.0 => format!(", of which so many threads reach {:.0} %,", 100.0 * share),
+        _ => String::new(),
+    };
     format!(
-        "{factor}the larger of {} / {:.1} GB/s + {} / {:.1} GB/s and all of it / ({:.1} GB/s x {threads:.1} threads) = {} moving; {} waiting for loads",
+        "{factor}the larger of {} / {:.1} GB/s + {} / {:.1} GB/s{reached} and all of it / ({:.1} GB/s x {threads:.1} threads) = {} moving; {} waiting for loads",
         gb(read),
         tier.read / 1e9,
         gb(written),
@@ -246,6 +253,29 @@ fn moving((read, written): (f64, f64), tier: &Tier, machine: &Machine, threads: 
         tier.per_core / 1e9,
         s(moved),
         s(waits)
+    )
+}
+
+/// "lines x latency / loads at once / threads = ...; x far's latency / home's = ...".
+fn waits(waiting: &Waiting, threads: f64, machine: &Machine, far: &Tier) -> String {
+    let home = waiting.wall(threads);
+    let limit = match waiting.most {
+        most if most.is_finite() => format!(", {} at most, which the code that loads them took,", s(most)),
+        _ => String::new(),
+    };
+    let then = |tier: &Tier| {
+        let seconds = home * tier.latency_ns / machine.home.latency_ns;
+        format!("x {:.0} ns / {:.0} ns = {}", tier.latency_ns, machine.home.latency_ns, s(seconds))
+    };
+    format!(
+        "{:.0} lines x {:.0} ns / {:.1} loads at once{limit} / {threads:.1} threads, of which {:.0} % fit into what is not computing = {} at home; far {}, near {}, before other threads and traffic",
+        waiting.lines,
+        waiting.latency_ns,
+        waiting.at_once,
+        100.0 * waiting.room,
+        s(home),
+        then(far),
+        then(&machine.near)
     )
 }
 
@@ -334,6 +364,33 @@ mod tests {
             assert!((number(total, "") - number(total, "far - ") - gain).abs() < 0.002, "{total}");
             assert!(of("read from memory").starts_with("60.000 GB"));
         }
+    }
+
+    #[test]
+    fn waits_and_what_threads_reach_are_told() {
+        let mut summary = summary(8.0, 8, vec![swept("hot (a.c:1)", 1e9, 60.0, 8), swept("cold (a.c:2)", 3e9, 2.0, 8)]);
+        summary.objects[0].pattern = Pattern::Random;
+        let memory = |rate: f64, latency: f64| Tier { per_core: rate, ..Tier::plain("t", rate, latency, 1e12) };
+        let far = Tier { by_threads: vec![(1.0, 0.5)], ..memory(8e9, 300.0) };
+        let machine = Machine {
+            name: "m".into(),
+            near: memory(40e9, 150.0),
+            far: Far::Memory(far),
+            home: memory(20e9, 100.0),
+            cores: 1,
+            cpus: 1,
+            scaling: Default::default(),
+            notes: Vec::new(),
+        };
+        let said = advice(&summary, &machine, Question { near: 1.5e9, fractions: false }).expect("advice");
+        let lines = explain(&summary, &machine, &said, find(&summary, "hot").expect("one"));
+        let of = |what: &str| lines.iter().find(|line| line.0 == what).unwrap_or_else(|| panic!("{what}: {lines:?}")).1.as_str();
+        let (home, rest) = of("  waits").split_once(" at home; far ").expect("home");
+        let (far, near) = rest.split_once(", near ").expect("far");
+        let [home, far, near] = [home, far, near].map(|text| number(text, "= "));
+        assert!(home > 0.0 && (far / home - 3.0).abs() < 0.01 && (near / home - 1.5).abs() < 0.01, "{home} {far} {near}");
+        assert!((number(of("  far"), "moving; ") - far).abs() < 0.002 && (number(of("  near"), "moving; ") - near).abs() < 0.002);
+        assert!(of("  far").contains("of which so many threads reach 50 %") && !of("  near").contains("reach"));
     }
 
     #[test]

@@ -145,7 +145,7 @@ impl Tier {
     }
 
     /// What of the bandwidth so many threads reach, where more of them than are measured, or fewer, do not reach less for their number.
-    fn share(&self, threads: f64) -> f64 {
+    pub fn share(&self, threads: f64) -> f64 {
         let after = self.by_threads.partition_point(|&(x, _)| x <= threads);
         match (after.checked_sub(1).map(|at| self.by_threads[at]), self.by_threads.get(after)) {
             (Some((x0, y0)), Some(&(x1, y1))) => y0 + (y1 - y0) * (threads - x0) / (x1 - x0),

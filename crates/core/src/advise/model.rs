@@ -77,6 +77,28 @@ pub struct Model<'a> {
     waits: Vec<f64>,
 }
 
+/// Waits for loads at home.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting {
+    /// Lines loaded.
+    pub lines: f64,
+    /// Of each.
+    pub latency_ns: f64,
+    /// Loads that a thread has under way.
+    pub at_once: f64,
+    /// Seconds that the code took which loads them: no more can be waits.
+    pub most: f64,
+    /// The share of the waits for which there is time in the stretch.
+    pub room: f64,
+}
+
+impl Waiting {
+    /// Wall seconds of so many threads.
+    pub fn wall(&self, threads: f64) -> f64 {
+        (self.lines * self.latency_ns * 1e-9 / self.at_once).min(self.most) / threads * self.room
+    }
+}
+
 impl<'a> Model<'a> {
     /// `demands` are those of `summary`.
     pub fn new(summary: &Summary, demands: &'a Demands, machine: &'a Machine, guess: Unknowns) -> Self {
@@ -139,6 +161,11 @@ impl<'a> Model<'a> {
         (self.demands.seconds[bin] * self.guess.unobserved, self.at_home[bin])
     }
 
+    /// Threads that are busy on average in `bin` at home.
+    pub fn threads_at_home(&self, bin: usize) -> f64 {
+        self.threads[bin]
+    }
+
     /// Threads that are busy on average in `bin` of the predicted run.
     pub fn threads(&self, bin: usize) -> f64 {
         self.then[bin]
@@ -189,16 +216,23 @@ impl<'a> Model<'a> {
     }
 
     fn stall_at_home(&self, group: &Demand, bin: usize) -> f64 {
+        self.waiting(group, bin).map_or(0.0, |waiting| waiting.wall(self.threads[bin]))
+    }
+
+    /// What `stall_at_home` comes from; `None` where nothing waits, since lines are fetched ahead.
+    pub fn waiting(&self, group: &Demand, bin: usize) -> Option<Waiting> {
         let total: f64 = group.read.iter().sum();
         if !group.random || total <= 0.0 {
-            return 0.0;
+            return None;
         }
-        let lines = total / 64.0 * self.traffic(group);
-        let mut at_home = lines * self.machine.home.latency_ns * 1e-9 / self.guess.parallel_loads;
-        if group.busy_s > 0.0 {
-            at_home = at_home.min(group.busy_s);
-        }
-        at_home / self.threads[bin] * self.waits[bin] * group.read[bin] / total
+        let share = group.read[bin] / total;
+        Some(Waiting {
+            lines: total / 64.0 * self.traffic(group) * share,
+            latency_ns: self.machine.home.latency_ns,
+            at_once: self.guess.parallel_loads,
+            most: if group.busy_s > 0.0 { group.busy_s * share } else { f64::INFINITY },
+            room: self.waits[bin],
+        })
     }
 
     /// What `group` asks for in `bin` when it is near.
