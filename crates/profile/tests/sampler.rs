@@ -31,6 +31,7 @@ const SCENARIOS: &[Scenario] = &[
     ("pages are locked", scenarios::locks),
     ("system calls read and write", scenarios::pipes),
     ("huge pages", scenarios::huge),
+    ("huge pages that are updated", scenarios::huge_updated),
     ("heap, stacks and threads that end", scenarios::everything),
     ("stacks that recursion and signals use", stacks::stacks),
     ("forks", processes::forks),

@@ -22,6 +22,9 @@ pub struct Counts {
     pub followed: u64,
     pub wrote: u64,
     pub huge: u64,
+    /// Of huge ones: visit looked at for writes, and seen to write.
+    pub huge_followed: u64,
+    pub huge_wrote: u64,
 }
 
 impl Counts {
@@ -36,6 +39,8 @@ impl Counts {
             followed: self.followed - before.followed,
             wrote: self.wrote - before.wrote,
             huge: self.huge - before.huge,
+            huge_followed: self.huge_followed - before.huge_followed,
+            huge_wrote: self.huge_wrote - before.huge_wrote,
         }
     }
 }
@@ -134,7 +139,10 @@ fn work(sampler: &Sampler, shared: &Shared) {
             counts.with_ip += u64::from(watch.ip != 0);
             counts.followed += u64::from(watch.end == WatchEnd::Read && watch.wrote.is_some());
             counts.wrote += u64::from(watch.end == WatchEnd::Read && watch.wrote == Some(true));
-            counts.huge += u64::from(watch.pages > 1);
+            let huge = watch.pages > 1;
+            counts.huge += u64::from(huge);
+            counts.huge_followed += u64::from(huge && watch.end == WatchEnd::Read && watch.wrote.is_some());
+            counts.huge_wrote += u64::from(huge && watch.end == WatchEnd::Read && watch.wrote == Some(true));
         }
         *shared.counts.lock().expect("as planned") = counts;
         shared.rounds.fetch_add(1, Ordering::Relaxed);

@@ -249,6 +249,30 @@ pub fn huge(feed: &Feed) {
     });
 }
 
+/// Huge pages that are updated in place: of the visits that begin with a read, it is seen that they write.
+pub fn huge_updated(feed: &Feed) {
+    let memory = Memory::aligned(16 * BLOCK_PAGES);
+    // SAFETY: our own mapping.
+    let _ = unsafe { map::madvise(memory.range, libc::MADV_HUGEPAGE) };
+    memory.fill(0);
+    let before = feed.counts();
+    feed.add(memory.range);
+    feed.repeat(|round| {
+        for index in 0..memory.words() {
+            let word = memory.word(index);
+            // SAFETY: our own mapping.
+            let old = std::hint::black_box(unsafe { word.read_volatile() });
+            // SAFETY: our own mapping.
+            unsafe { word.write_volatile(old ^ value(index, round) ^ value(index, round + 1)) };
+        }
+        memory.check(round + 1);
+    });
+    let seen = feed.counts().since(before);
+    // Checking reads as well. Where there are no huge pages, nothing is seen of them.
+    let followed = seen.huge_followed > 0 && seen.huge_wrote * 5 > seen.huge_followed;
+    assert!(seen.huge < 2000 || followed, "{seen:?}");
+}
+
 /// All of the process is looked at: heaps, stacks, descriptors of threads that come and go.
 pub fn everything(feed: &Feed) {
     feed.add_everything();

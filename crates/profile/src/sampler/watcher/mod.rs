@@ -29,6 +29,8 @@ const SPARE_HUGE: usize = 8;
 const TICK_NS: u64 = 40_000_000;
 /// Share of the looks that, when they end with a read, go on to see whether the visit writes; each costs as much again.
 const FOLLOWED: f64 = 0.25;
+/// The same of huge pages, where it costs several times as much; what the code at one place does is told by a few.
+const FOLLOWED_HUGE: f64 = 0.05;
 /// So many at a time.
 const VISITS: usize = 64;
 /// How long a page stays write-protected after it was read.
@@ -394,7 +396,7 @@ impl Watcher {
         self.slots.reuse(|used| self.mover.clear_slots(used));
         let Some(slot) = self.slots.claim(range, watch) else { return };
         self.begun += 1;
-        let follow = range == small && self.random.unit() < FOLLOWED;
+        let follow = self.random.unit() < if range == small { FOLLOWED } else { FOLLOWED_HUGE };
         self.slots.get(slot).follow = follow;
         // SAFETY: this thread reads the messages until `finish` unregisters.
         if unsafe { self.mover.fd.register(range, follow) }.is_err() {
