@@ -196,6 +196,13 @@ fn nearfar_starts_mpich() {
     around_the_launcher(Launcher::Mpich);
 }
 
+/// Ranks of srun are children of slurmd: what they are told, they are told by their environment.
+#[test]
+fn nearfar_starts_srun() {
+    needs!("slurm", "mpich");
+    around_the_launcher(Launcher::Srun);
+}
+
 /// Nodes of Slurm that are one host divide the near of each, and report each.
 #[track_caller]
 fn on_two_nodes(job: &Job, end: &Ended) {

@@ -3,6 +3,7 @@
 //! None of this changes what the file or a mapping of it holds.
 
 use crate::errno::{Errno, call};
+use crate::root::Root;
 use std::os::fd::{AsRawFd, RawFd};
 
 /// cachestat(2), since Linux 6.5; the number is the same on every architecture.
@@ -77,6 +78,23 @@ pub fn let_go(file: &impl AsRawFd, offset: u64, len: u64) {
 /// Reads the bytes into memory ahead of need. Only advice.
 pub fn read_ahead(file: &impl AsRawFd, offset: u64, len: u64) {
     advise(file, offset, len, libc::POSIX_FADV_WILLNEED);
+}
+
+/// Bytes that the kernel reads around a page of a mapping of the file that is missing: a setting of the disk. `None` where sysfs does
+/// not say: an overlay, no sysfs.
+pub fn read_around(file: &impl AsRawFd) -> Option<u64> {
+    // SAFETY: all zeros is a valid value of this structure of integers.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: writes into the local.
+    if unsafe { libc::fstat(file.as_raw_fd(), &raw mut stat) } != 0 {
+        return None;
+    }
+    let device = format!("{}:{}", libc::major(stat.st_dev), libc::minor(stat.st_dev));
+    let root = Root::this();
+    // A partition has the queue of its disk.
+    let paths =
+        ["/sys/class/bdi/@/read_ahead_kb", "/sys/dev/block/@/queue/read_ahead_kb", "/sys/dev/block/@/../queue/read_ahead_kb"];
+    paths.iter().find_map(|path| root.number(&path.replace('@', &device))).map(|kib| kib << 10)
 }
 
 fn advise(file: &impl AsRawFd, offset: u64, len: u64, advice: i32) {

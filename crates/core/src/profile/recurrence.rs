@@ -247,6 +247,12 @@ impl Recurrence {
     /// The curve's height.
     fn height(&self, seconds: f64) -> f64 {
         match self.holding(seconds) {
+            Some(stretch)
+                if stretch.start == 0.0
+                    && let Some((begin, decay)) = self.fall() =>
+            {
+                begin * -(-decay * seconds.max(0.0)).exp_m1() / decay
+            }
             Some(stretch) => stretch.low + stretch.slope() * (seconds - stretch.start).max(0.0),
             None => self.stretches.last().map_or(0.0, |stretch| stretch.high),
         }
@@ -268,19 +274,30 @@ impl Recurrence {
         }
     }
 
-    /// The hazard at `seconds`. A stretch tells its mean. Where visits at random are those of a phase, the hazard of all pages
-    /// falls as those of that phase are touched, and what caches see, the beginning of the first stretch, is above its mean
-    /// (a fifth, measured): there its logarithm is taken to go straight through the middles of the first two.
+    /// How the hazard of a memoryless curve falls within its first stretch: what it begins with, and its rate of decay. Where visits
+    /// at random are those of a phase, the hazard of all pages falls as those of that phase are touched, and what caches see, the
+    /// beginning, is above the mean of the stretch (a fifth, measured): its logarithm is taken to go straight through the middles of
+    /// the first two, with the same mean.
+    fn fall(&self) -> Option<(f64, f64)> {
+        let (first, second) = (self.stretches.first()?, self.stretches.get(1)?);
+        let middle = |stretch: &Stretch| 0.5 * (stretch.start + stretch.end);
+        let decay = (first.slope() / second.slope()).ln() / (middle(second) - middle(first));
+        if self.shape != Shape::Memoryless || !decay.is_finite() || decay <= 0.0 {
+            return None;
+        }
+        // At most to a fifth within the stretch: more would have been seen as another stretch.
+        let steep = (decay * first.end).min(5.0_f64.ln());
+        let decay = steep / first.end;
+        Some((first.slope() * steep / -(-steep).exp_m1(), decay))
+    }
+
+    /// The hazard of a memoryless curve.
     fn hazard(&self, seconds: f64) -> f64 {
         let Some(here) = self.holding(seconds) else { return 0.0 };
-        let (Some(first), Some(second)) = (self.stretches.first(), self.stretches.get(1)) else { return here.slope() };
-        let middle = |stretch: &Stretch| 0.5 * (stretch.start + stretch.end);
-        let fall = (first.slope() / second.slope()).ln() / (middle(second) - middle(first));
-        if seconds >= first.end || !fall.is_finite() || fall <= 0.0 {
-            return here.slope();
+        match self.fall() {
+            Some((begin, decay)) if here.start == 0.0 => begin * (-decay * seconds).exp(),
+            _ => here.slope(),
         }
-        // What falls straight to nothing begins at twice its mean.
-        here.slope() * (fall * (middle(first) - seconds)).exp().min(2.0)
     }
 
     /// Highest rate that would have been seen as rarely as one in twenty: what is true when nothing was seen at all.
@@ -331,6 +348,7 @@ pub fn least(count: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random_numbers::Random;
 
     fn waits(seconds: impl IntoIterator<Item = f64>, limit: f64) -> Vec<Wait> {
         let mut waits: Vec<_> = seconds
@@ -382,6 +400,29 @@ mod tests {
             for seconds in [1e-5, 1e-4, 2e-4] {
                 close(curve.density(seconds), share / gap * (-seconds / gap).exp() + 1.0 / round, 0.06);
             }
+        }
+    }
+
+    #[test]
+    fn few_looks_at_random_are_right_in_the_mean() {
+        let mut random = Random::new(5);
+        let mut mean = |looks: usize, phase: bool| {
+            let ratio = |random: &mut Random| {
+                let one = |random: &mut Random| {
+                    let at_random = -1e-3 * (1.0 - random.unit()).ln();
+                    if !phase || random.unit() < 0.3 { at_random } else { 0.07 * random.unit() }
+                };
+                let all: Vec<f64> = (0..looks).map(|_| one(random)).collect();
+                let truth = if phase { 0.3 * 1e3 * (-0.1_f64).exp() + 10.0 } else { 1e3 * (-0.1_f64).exp() };
+                Recurrence::of(&waits(all, 9.0), Shape::Memoryless, SIGNIFICANT).density(1e-4) / truth
+            };
+            (0..60).map(|_| ratio(&mut random)).sum::<f64>() / 60.0
+        };
+        // With few looks there is often no second stretch to be seen.
+        for (looks, least) in [(100, 0.75), (400, 0.95), (2000, 0.95)] {
+            let (even, phase) = (mean(looks, false), mean(looks, true));
+            println!("{looks} looks: {even:.3} of random visits, {phase:.3} of those of a phase");
+            assert!((0.93..1.12).contains(&even) && (least..1.12).contains(&phase), "{looks}: {even} {phase}");
         }
     }
 

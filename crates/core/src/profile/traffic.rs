@@ -3,7 +3,7 @@
 use super::groups::{Group, Look};
 use super::record::WatchEnd;
 use super::recurrence::{Outcome, Recurrence, Shape, Wait, stratum};
-use super::visits::{LINES, Visit, VisitPattern, WAYS};
+use super::visits::{LINES, MID_VISIT, Visit, VisitPattern, WAYS};
 
 /// Visits of one way.
 #[derive(Clone, Debug)]
@@ -159,15 +159,21 @@ impl Flow {
         let missing = self.waits.density(self.kept(kept));
         match self.way {
             VisitPattern::Column if kept.is_finite() && self.mean.fresh > 0.0 && self.round() > kept => {
-                missing + self.mean.fresh * (self.waits.density(0.0) - missing).max(0.0)
+                missing + self.mean.fresh * (self.all() - missing).max(0.0)
             }
             _ => missing,
         }
     }
 
+    /// Rate of visits after gaps of any length. Whoever comes back to a page sooner than the middle of a visit is still at it, or goes
+    /// through less than caches hold; some looks end at once since the program waited for us, and a rate from those has no bound.
+    fn all(&self) -> f64 {
+        self.waits.density(MID_VISIT)
+    }
+
     /// Seconds until visits that move on come back to the same line.
     fn round(&self) -> f64 {
-        let visits = self.waits.density(0.0) * self.mean.lines * self.mean.fresh;
+        let visits = self.all() * self.mean.lines * self.mean.fresh;
         if visits > 0.0 { LINES / visits } else { f64::INFINITY }
     }
 
@@ -228,4 +234,27 @@ fn flow(
     let unseen = Marks { number: 1.0, lines: LINES, reads: LINES, writes: LINES / 2.0, fresh: 0.0 };
     let mean = if sum.number > 0.0 { sum.mean() } else { unseen };
     Some(Flow { way, waits, seconds, sums, mean })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::recurrence::SIGNIFICANT;
+    use super::*;
+
+    #[test]
+    fn looks_that_end_at_once_do_not_count_as_visits_of_columns() {
+        let flow = |at_once: u32| {
+            // Each page is visited every 10 ms.
+            let even = (0..200).map(|at| 1e-2 * (f64::from(at) + 0.5) / 200.0);
+            let seconds: Vec<f64> = (0..at_once).map(|_| 0.0).chain(even).collect();
+            let wait = |&seconds: &f64| Wait { seconds, weight: 1.0, outcome: Outcome::Touched, stratum: 0 };
+            let waits = Recurrence::of(&seconds.iter().map(wait).collect::<Vec<_>>(), Shape::Even, SIGNIFICANT);
+            let mean = Marks { number: 1.0, lines: 1.0, reads: 1.0, writes: 0.0, fresh: 0.25 };
+            Flow { way: VisitPattern::Column, waits, sums: vec![Marks::default(); seconds.len() + 1], seconds, mean }
+        };
+        for at_once in [0, 8, 40] {
+            let (misses, round) = (flow(at_once).misses(0.02), flow(at_once).round());
+            assert!((20.0..26.0).contains(&misses) && (2.5..3.2).contains(&round), "{at_once}: {misses} {round}");
+        }
+    }
 }

@@ -160,8 +160,11 @@ impl Mapped {
     pub fn round(&mut self, job: Job, slot: &'static Slot, regions: &Regions, pins: &[Extent]) -> Option<Chores> {
         let mut keeper = self.keeper.take()?;
         let chores = keeper.round(self, job, slot, regions, pins);
-        let progress = Progress { now_ns: now_ns(), user_ns: used_ns(), read_pages: keeper.read_pages };
-        self.let_kernel_read_around(keeper.read_around.is_wanted(progress));
+        let now_ns = now_ns();
+        if self.reads_much && keeper.read_around.is_due(now_ns) {
+            let progress = Progress { now_ns, user_ns: used_ns(), read_pages: keeper.read_pages };
+            self.let_kernel_read_around(keeper.read_around.is_wanted(progress));
+        }
         self.keeper = Some(keeper);
         Some(chores)
     }

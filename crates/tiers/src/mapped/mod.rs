@@ -24,6 +24,7 @@ use nearfar_sys::errno::Errno;
 use nearfar_sys::file::SpillFile;
 use nearfar_sys::io::{Op, Piece};
 use nearfar_sys::map::{self, OwnedMap};
+use nearfar_sys::page_cache;
 use nearfar_sys::rlimit::{Limit, limit};
 use nearfar_sys::spill_dir::SpillDir;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -35,6 +36,8 @@ const LARGEST: usize = 8 << 40;
 const SMALLEST: usize = 2 << 30;
 /// Shared: what is written goes to the file.
 const SHARED: i32 = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
+/// Read around a page that is missing, more than this is much.
+const MUCH: u64 = 256 << 10;
 /// Zeros written at a time where holes cannot be made.
 const ZEROS: usize = 1 << 20;
 
@@ -46,7 +49,9 @@ pub struct Mapped {
     arena: Extent,
     // Blocks of the arena that have another block of the file than the one at their own distance from the start.
     moved: Map<usize, usize>,
-    // The kernel reads only the page that is missing.
+    // The disk has the kernel read much around a page that is missing.
+    reads_much: bool,
+    // It reads that page only.
     page_alone: bool,
     /// Keeps memory within near; from the moment on that the process may need more.
     pub keeper: Option<Keeper>,
@@ -74,6 +79,7 @@ impl Mapped {
                 Ok(file) => {
                     let arena = Extent { start: 0, end: 0 };
                     return Ok(Self {
+                        reads_much: page_cache::read_around(&file).is_none_or(|bytes| bytes > MUCH),
                         file: Arc::new(file),
                         dir,
                         len,
@@ -172,7 +178,7 @@ impl Mapped {
 
     fn advise_reading(&self, range: Extent) {
         let advice = if self.page_alone { libc::MADV_RANDOM } else { libc::MADV_NORMAL };
-        // SAFETY: the advice changes only what is read ahead.
+        // SAFETY: the advice changes what is read ahead and, since Linux 6.3, which pages a full cgroup takes first; no content.
         let _ = unsafe { map::madvise(range, advice) };
     }
 
@@ -263,6 +269,42 @@ mod tests {
     fn word(addr: usize) -> &'static mut u64 {
         // SAFETY: the tests pass addresses in mappings of their own, readable and writable, that stay for the test's life.
         unsafe { &mut *(addr as *mut u64) }
+    }
+
+    /// Whether the kernel was told to read only the page that is missing at `addr`.
+    fn is_alone(addr: usize) -> bool {
+        let maps = std::fs::read_to_string("/proc/self/smaps").expect("smaps");
+        let mut inside = false;
+        for line in maps.lines() {
+            let mut words = line.split_ascii_whitespace();
+            if let Some((from, to)) = words.next().and_then(|first| first.split_once('-'))
+                && let (Ok(from), Ok(to)) = (usize::from_str_radix(from, 16), usize::from_str_radix(to, 16))
+            {
+                inside = (from..to).contains(&addr);
+            } else if inside && line.starts_with("VmFlags") {
+                return words.any(|flag| flag == "rr");
+            }
+        }
+        panic!("{addr:x} is not mapped");
+    }
+
+    #[test]
+    fn pages_are_read_alone_when_told_so() {
+        let mut mapped = Mapped::new(Path::new("/var/tmp")).expect("a spill file");
+        let arena = map::reserve(16 * BLOCK).expect("address space");
+        mapped.take_arena(arena).expect("mapped");
+        let at = |block: usize| arena.start + block * BLOCK;
+        assert!(!is_alone(at(1)));
+        mapped.let_kernel_read_around(false);
+        assert!(is_alone(at(0)) && is_alone(at(15)));
+        // What is mapped anew, and what moves, too.
+        mapped.put(Extent::new(at(4), BLOCK), map::RW).expect("mapped");
+        // SAFETY: our own mapping.
+        unsafe { map::mprotect(arena, map::RW) }.expect("access");
+        assert_eq!(mapped.relocate(at(0), at(8), 2), 2);
+        assert!([0, 1, 4, 8, 9].into_iter().all(|block| is_alone(at(block))));
+        mapped.let_kernel_read_around(true);
+        assert!((0..16).all(|block| !is_alone(at(block))));
     }
 
     #[test]

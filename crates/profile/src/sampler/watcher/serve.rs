@@ -128,7 +128,9 @@ impl Watcher {
         }
         if matches!(page.state, State::Protected | State::Back) {
             if page.state == State::Protected && fault.protected && fault.write {
-                page.watch.wrote = Some(true);
+                // Another page of a huge one may be another visit's: then it is not known.
+                let same = (fault.addr ^ page.watch.touched as usize) < PAGE;
+                page.watch.wrote = same.then_some(true);
             }
             self.stalled(now_ns() - fault.at + self.waking() / 2);
             return self.finish(slot);
