@@ -241,7 +241,7 @@ fn moving((read, written): (f64, f64), tier: &Tier, machine: &Machine, threads: 
     let more = machine.scaling.traffic();
     let factor = if more == 1.0 { String::new() } else { format!("{more:.2} x ") };
     let reached = match tier.share(threads) {
-        share if share < 1.0 => format!(", of which so many threads reach {:.0} %,", 100.0 * share),
+        share if share < 1.0 => format!(" (divided by {share:.2}, what so many threads reach of it)"),
         _ => String::new(),
     };
     format!(
@@ -390,7 +390,7 @@ mod tests {
         let [home, far, near] = [home, far, near].map(|text| number(text, "= "));
         assert!(home > 0.0 && (far / home - 3.0).abs() < 0.01 && (near / home - 1.5).abs() < 0.01, "{home} {far} {near}");
         assert!((number(of("  far"), "moving; ") - far).abs() < 0.002 && (number(of("  near"), "moving; ") - near).abs() < 0.002);
-        assert!(of("  far").contains("of which so many threads reach 50 %") && !of("  near").contains("reach"));
+        assert!(of("  far").contains("(divided by 0.50, what so many threads reach of it)") && !of("  near").contains("reach"));
     }
 
     #[test]
