@@ -43,7 +43,7 @@ fn numpy_programs() {
     needs!("numpy");
     // np.unique jumps about in its hash table: where the kernel read around each page, 8 MiB here, this took up to five minutes.
     for (name, near) in [("numpy_sort.py", "128M"), ("numpy_lu_solve.py", "160M")] {
-        same(TestProgram::python(name).options(DENY).near(near).limit_s(240));
+        same(TestProgram::python(name).options(DENY).near(near).limit_s(300));
     }
 }
 

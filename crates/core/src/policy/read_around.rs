@@ -1,4 +1,4 @@
-//! Where the kernel pages a file on a disk that reads much ahead: whether it is to read around each page that is missing, or that page alone.
+//! Where the kernel pages a file on a disk that reads much ahead (or nobody knows how much): whether it is to read around each page that is missing, or that page alone.
 //!
 //! How much it reads around is the disk's setting: 128 KiB as a rule, which is right for all programs that were tried, and then nobody
 //! asks here. On some machines it is 4 or 8 MiB, and what is read in vain brings a program that jumps about to a standstill; a mapping
@@ -17,8 +17,8 @@ const LEAST_PAGES: u64 = 16;
 /// One is better than the other when the program has this many times as much CPU time,
 const BETTER: f64 = 1.25;
 /// and so many CPUs more: kernels count CPU time in ticks of 1 to 10 ms.
-const MORE: f64 = 0.05;
-/// First time without trial, in ns; four times as long after each trial that changed nothing, up to the last.
+const MORE: f64 = 0.03;
+/// First time without trial, in ns; four times as long after each, up to the last.
 const FIRST_NS: u64 = 1_000_000_000;
 const LONGEST_NS: u64 = 32_000_000_000;
 const LONGER: u64 = 4;
@@ -39,15 +39,15 @@ pub struct Progress {
 pub struct ReadAround {
     wanted: bool,
     since: Option<Progress>,
-    // While the other way is tried: CPU time per time before, and slices that it has been tried for.
-    before: Option<(f64, u32)>,
+    // While the other way is tried: CPU time per time before, and where the trial began.
+    trial: Option<(f64, Progress)>,
     next_ns: u64,
     pause_ns: u64,
 }
 
 impl Default for ReadAround {
     fn default() -> Self {
-        Self { wanted: true, since: None, before: None, next_ns: 0, pause_ns: FIRST_NS }
+        Self { wanted: true, since: None, trial: None, next_ns: 0, pause_ns: FIRST_NS }
     }
 }
 
@@ -63,32 +63,37 @@ impl ReadAround {
             return self.wanted;
         }
         let Some(since) = self.since.replace(now) else { return self.wanted };
-        let took_ns = now.now_ns.saturating_sub(since.now_ns);
-        let tells = took_ns < LONGEST_SLICE_NS && now.read_pages.saturating_sub(since.read_pages) >= LEAST_PAGES;
-        let share = now.user_ns.saturating_sub(since.user_ns) as f64 / took_ns as f64;
-        match self.before.take() {
-            // The one that was tried is in use: so back to what was before.
-            Some(_) if !tells => self.wanted = !self.wanted,
-            Some((before, tried)) => {
-                let (around, alone) = if self.wanted { (share, before) } else { (before, share) };
+        let share = |since: Progress| {
+            now.user_ns.saturating_sub(since.user_ns) as f64 / now.now_ns.saturating_sub(since.now_ns).max(1) as f64
+        };
+        let slice_ns = now.now_ns.saturating_sub(since.now_ns);
+        let tells = slice_ns < LONGEST_SLICE_NS && now.read_pages.saturating_sub(since.read_pages) >= LEAST_PAGES;
+        match self.trial {
+            // Nothing is read any more, whichever way.
+            Some(_) if !tells => self.end_trial(now, true),
+            Some((before, begin)) => {
+                let (around, alone) = if self.wanted { (share(begin), before) } else { (before, share(begin)) };
                 let better = |one: f64, other: f64| one > BETTER * other + MORE;
-                if tried < SLICES && !better(alone, around) && !better(around, alone) {
-                    self.before = Some((before, tried + 1));
-                    return self.wanted;
+                let over = now.now_ns.saturating_sub(begin.now_ns) >= u64::from(SLICES) * SLICE_NS;
+                if over || better(alone, around) || better(around, alone) {
+                    self.end_trial(now, !better(alone, around));
                 }
-                let (was, wanted) = (!self.wanted, !better(alone, around));
-                self.pause_ns = if wanted == was { self.pause_ns } else { FIRST_NS };
-                self.next_ns = now.now_ns + self.pause_ns;
-                self.pause_ns = (LONGER * self.pause_ns).min(LONGEST_NS);
-                self.wanted = wanted;
             }
-            None if tells && now.now_ns >= self.next_ns => {
-                self.before = Some((share, 1));
+            None if now.now_ns < self.next_ns => {}
+            None if tells => {
+                self.trial = Some((share(since), now));
                 self.wanted = !self.wanted;
             }
-            None => {}
+            None => self.wanted = true,
         }
         self.wanted
+    }
+
+    fn end_trial(&mut self, now: Progress, wanted: bool) {
+        self.trial = None;
+        self.wanted = wanted;
+        self.next_ns = now.now_ns + self.pause_ns;
+        self.pause_ns = (LONGER * self.pause_ns).min(LONGEST_NS);
     }
 }
 
@@ -158,13 +163,40 @@ mod tests {
         for _ in 0..6 {
             program.run(100, shares[0]);
             shares.reverse();
-            let wrong =
-                |on: u64, seconds: u64, program: &[f64; 2]| if program[0] > program[1] { 1000 * seconds - on } else { on };
-            let at_first = program.run(34, shares[0]);
-            assert!(wrong(at_first, 34, &shares[0]) <= 33_000, "{at_first}");
-            let then = program.run(20, shares[0]);
-            assert!(wrong(then, 20, &shares[0]) <= 1_100, "{then}");
+            let jumps = shares[0][0] < shares[0][1];
+            program.run(34, shares[0]);
+            let on = program.run(30, shares[0]);
+            let wrong = if jumps { on } else { 30_000 - on };
+            assert!(wrong <= 300, "{wrong}");
         }
+    }
+
+    #[test]
+    fn noise_does_not_flip_it_for_ever() {
+        // Both ways are equal, and the program computes much in one slice and little in the next.
+        let mut program = Program::new(50_000);
+        let (mut was, mut flips) = (true, 0);
+        for slice in 0..800 {
+            let share = if slice * 7 % 5 < 2 { 0.9 } else { 0.1 };
+            for _ in 0..250 {
+                let wanted = program.policy.is_wanted(program.now);
+                flips += u32::from(wanted != was);
+                was = wanted;
+                program.now.now_ns += 1_000_000;
+                program.now.user_ns += (1e6 * share) as u64;
+                program.now.read_pages += 50;
+            }
+        }
+        assert!(flips <= 20, "{flips}");
+    }
+
+    #[test]
+    fn where_little_is_read_alone_it_reads_around_again() {
+        let mut program = Program::new(50_000);
+        assert!(program.run(10, [0.02, 0.4]) < 2_000);
+        program.pages_per_s = 40;
+        assert!(program.run(40, [0.5, 0.1]) > 20_000);
+        assert_eq!(program.run(40, [0.5, 0.1]), 40_000);
     }
 
     #[test]
@@ -172,8 +204,8 @@ mod tests {
         let mut program = Program::new(50_000);
         program.run(2, [0.02, 0.4]);
         let on = program.run(100, [16.0, 16.0]);
-        // Alone for 5 s until the first trial, and for 2 s in each of four.
-        assert!(on > 85_000, "{on}");
+        // Alone for some seconds until the next trial, and for 2 s in each of those that follow.
+        assert!(on > 80_000, "{on}");
     }
 
     #[test]
@@ -187,6 +219,6 @@ mod tests {
         };
         assert!(at(0, 0, 0) && !at(250, 5000, 5) && at(500, 5000, 255), "computing begins");
         // Nor does one that took too long.
-        assert!(!at(750, 9000, 260) && at(3000, 20_000, 2500));
+        assert!(at(750, 9000, 260) && at(1450, 9000, 260) && !at(1700, 10_000, 265) && at(3000, 20_000, 2500));
     }
 }

@@ -276,7 +276,7 @@ impl Recurrence {
 
     /// How the hazard of a memoryless curve falls within its first stretch: what it begins with, and its rate of decay. Where visits
     /// at random are those of a phase, the hazard of all pages falls as those of that phase are touched, and what caches see, the
-    /// beginning, is above the mean of the stretch (a fifth, measured): its logarithm is taken to go straight through the middles of
+    /// beginning, is above the mean of the stretch (a fifth, measured): it is taken to fall as it does between the middles of
     /// the first two, with the same mean.
     fn fall(&self) -> Option<(f64, f64)> {
         let (first, second) = (self.stretches.first()?, self.stretches.get(1)?);
@@ -322,7 +322,7 @@ impl Recurrence {
         self.holding(seconds).map_or(0.0, Stretch::count)
     }
 
-    /// The stretch of constant density around `seconds`.
+    /// The stretch around `seconds`: density is constant in it, or nearly so.
     pub fn around(&self, seconds: f64) -> (f64, f64) {
         self.holding(seconds).map_or((seconds, f64::INFINITY), |stretch| (stretch.start, stretch.end))
     }

@@ -3,7 +3,10 @@
 use super::groups::{Group, Look};
 use super::record::WatchEnd;
 use super::recurrence::{Outcome, Recurrence, Shape, Wait, stratum};
-use super::visits::{LINES, MID_VISIT, Visit, VisitPattern, WAYS};
+use super::visits::{LINES, Visit, VisitPattern, WAYS};
+
+/// Seconds: less than a look takes to begin.
+const AT_ONCE: f64 = 2e-6;
 
 /// Visits of one way.
 #[derive(Clone, Debug)]
@@ -165,10 +168,10 @@ impl Flow {
         }
     }
 
-    /// Rate of visits after gaps of any length. Whoever comes back to a page sooner than the middle of a visit is still at it, or goes
-    /// through less than caches hold; some looks end at once since the program waited for us, and a rate from those has no bound.
+    /// Rate of visits after gaps of any length that looks can tell: some end at once since the program waited for us, and a rate from
+    /// those has no bound.
     fn all(&self) -> f64 {
-        self.waits.density(MID_VISIT)
+        self.waits.density(AT_ONCE)
     }
 
     /// Seconds until visits that move on come back to the same line.
