@@ -1,11 +1,11 @@
 //! Where the kernel pages a file on a disk that reads much ahead (or nobody knows how much): whether it is to read around each page
 //! that is missing, or that page alone.
 //!
-//! How much it reads around is the disk's setting: 128 KiB as a rule, with which all six programs that were tried were fast, and up to
-//! 256 nobody asks here. On some machines it is 4 or 8 MiB, and what is read in vain brings a program that jumps about to a standstill; a mapping
-//! can only ask for it or not. What was read in vain is not seen, since the kernel maps some of it, too. What is seen is how the program
-//! comes along: its CPU time. So the page alone is tried for a moment, ever more rarely while that is no better. Threads that spin while
-//! others wait make all alike: then the kernel reads around.
+//! How much it reads around is the disk's setting: 128 KiB as a rule, with which all six programs that were tried were fast,
+//! and up to 256 nobody asks here. On some machines it is 4 or 8 MiB, and what is read in vain brings a program that jumps
+//! about to a standstill; a mapping can only ask for it or not. What was read in vain is not seen, since the kernel maps some
+//! of it, too. What is seen is how the program comes along: its CPU time. So the page alone is tried for a moment, ever more
+//! rarely while that is no better. Threads that spin while others wait make all alike: then the kernel reads around.
 
 /// A trial is judged so often, in ns, and compared with as much before.
 const SLICE_NS: u64 = 250_000_000;
