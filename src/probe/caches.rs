@@ -33,6 +33,7 @@ impl Session<'_> {
         self.node.scaling.iter_mut().for_each(|row| file(&mut row.memory));
         self.node.latency.iter_mut().for_each(|row| file(&mut row.memory));
         self.node.loaded.iter_mut().for_each(|row| file(&mut row.memory));
+        self.node.parallel_loads.iter_mut().for_each(|row| file(&mut row.memory));
     }
 
     /// Bandwidth and latency of each cache that holds data.
@@ -106,7 +107,7 @@ impl Session<'_> {
             limit_bytes: self.limit(None),
         };
         match kernels::latency(&setting) {
-            Ok(rows) => self.node.latency.extend(rows),
+            Ok((rows, _)) => self.node.latency.extend(rows),
             Err(error) => self.missing(format!("latency of the level {level} cache"), error.to_string()),
         }
     }

@@ -3,14 +3,14 @@
 use crate::ui::table::for_output;
 use nearfar_core::node::{
     Bandwidth, Cache, CacheKind, Certainty, Compute, Energy, FarTier, Figure, Injection, Latency, LoadPoint, Memory, MemoryNode,
-    Mpi, Node, Operation, Scaling, ScalingPoint, Stores, Subject, Threading, Validity,
+    Mpi, Node, Operation, ParallelLoads, Scaling, ScalingPoint, Stores, Subject, Threading, Validity,
 };
 use nearfar_core::units::Bytes;
 use std::fmt::Write as _;
 
 /// All of it.
 pub fn render(node: &Node) -> String {
-    let tables = [memories, bandwidth, scaling, latency, loaded, compute, threading, energy, mpi];
+    let tables = [memories, bandwidth, scaling, latency, loaded, parallel, compute, threading, energy, mpi];
     let mut text = head(node);
     text.extend(tables.map(|table| table(node)));
     text.extend(node.far.iter().map(far));
@@ -58,6 +58,10 @@ fn rows(node: &Node) -> Vec<(String, &Figure)> {
             let name = format!("latency of {} under load, {load}", memory(row.memory));
             rows.extend([(name.clone(), &point.time), (name, &point.rate)]);
         }
+    }
+    for row in &node.parallel_loads {
+        let name = |cycles: u32| format!("load of {}, {cycles} at once", memory(row.memory));
+        rows.extend(row.points.iter().map(|point| (name(point.cycles), &point.time)));
     }
     rows.extend(node.compute.iter().map(|row| (format!("{:?} {:?} {:?}", row.precision, row.isa, row.arithmetic), &row.rate)));
     rows.extend(node.threading.iter().map(|row| (format!("{} of {} threads", row.construct, row.threads), &row.overhead)));
@@ -296,6 +300,22 @@ fn loaded(node: &Node) -> String {
         first.injectors
     );
     section("Latency under load", &head, first.points.iter().map(row), &note)
+}
+
+fn parallel(node: &Node) -> String {
+    let row = |row: &ParallelLoads| {
+        let points = row.points.iter().map(|point| format!("{}: {}", point.cycles, show(&point.time, 1.0)));
+        vec![
+            format!("node {}", row.cpu_node),
+            memory(row.memory),
+            row.pages.name().to_owned(),
+            points.collect::<Vec<_>>().join("   "),
+            row.most().map_or("-".to_owned(), number),
+        ]
+    };
+    let head = ["CPU of", "memory", "pages", "cycles at once: ns per load", "loads under way"];
+    let note = "One thread at random places. Loads under way: how often the shortest goes into that of one cycle.";
+    section("Parallel loads", &head, node.parallel_loads.iter().map(row), note)
 }
 
 fn compute(node: &Node) -> String {

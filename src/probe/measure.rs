@@ -279,7 +279,10 @@ impl<'a> Session<'a> {
                 limit_bytes: limit,
             };
             match kernels::latency(&setting) {
-                Ok(rows) => self.node.latency.extend(rows),
+                Ok((rows, parallel)) => {
+                    self.node.latency.extend(rows);
+                    self.node.parallel_loads.extend(parallel);
+                }
                 Err(error) => self.missing(what.clone(), error.to_string()),
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::ui::html::{Cell, heading, method, section, table};
 use nearfar_core::node::{
-    Bandwidth, Compute, Energy, FarPoint, Latency, LoadedLatency, Memory, Missing, Mpi, Node, Operation, Threading, words,
+    Bandwidth, Compute, Energy, FarPoint, Latency, LoadedLatency, Memory, Missing, Mpi, Node, Operation, ParallelLoads, Threading, words,
 };
 
 /// The sections on measurements.
@@ -11,6 +11,7 @@ pub fn sections(node: &Node) -> String {
         bandwidth(node),
         latency(node),
         loaded(node),
+        parallel(node),
         compute(node),
         threading(node),
         far(node),
@@ -152,6 +153,24 @@ fn loaded(node: &Node) -> String {
     let how = "One thread chases pointers while the others load the memory, with pauses of different lengths. \"twice that at\": the \
                bandwidth at which a load takes twice as long as under the least load; - when it never does.";
     section("Loaded latency", &head, node.loaded.iter().map(row), how)
+}
+
+fn parallel(node: &Node) -> String {
+    let row = |row: &ParallelLoads| {
+        let at = |cycles: u32| row.points.iter().find(|point| point.cycles == cycles);
+        let time = |cycles: u32| at(cycles).map_or(Cell::number("-"), |point| Cell::figure(&point.time, words::time));
+        let first = [
+            Cell::text(node.memory_name(row.memory)),
+            Cell::text(format!("node {}", row.cpu_node)),
+            Cell::text(row.pages.name()),
+        ];
+        let most = Cell::number(row.most().map_or("-".to_owned(), |most| format!("{most:.1}")));
+        first.into_iter().chain([1, 2, 4, 8, 16, 32].map(time)).chain([most]).collect()
+    };
+    let head = ["memory", "CPU", "pages", "1", "2", "4", "8", "16", "32 at once", "under way"];
+    let how = "One thread follows so many chains of dependent loads at once, at random places; time per load. Under way: how often the \
+               shortest time goes into that of a single chain, which is how many loads the core keeps in flight.";
+    section("Parallel loads", &head, node.parallel_loads.iter().map(row), how)
 }
 
 /// What people ask of a curve.

@@ -93,7 +93,7 @@ fn run(words: &[&str]) -> Result<(), Box<dyn Error>> {
                 budget: seconds(time)?,
                 limit_bytes,
             };
-            for row in probe::latency(&setting)? {
+            for row in probe::latency(&setting)?.0 {
                 eprintln!("{:?} {:?}", row.pages, row.time);
                 println!("{:.4}", row.time.median);
             }

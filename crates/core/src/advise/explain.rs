@@ -142,7 +142,7 @@ pub fn explain(summary: &Summary, machine: &Machine, advice: &Advice, group: usi
                 ),
             ));
             if let Some(waiting) = model.waiting(demand, most) {
-                lines.push(line("  waits", waits(&waiting, model.threads_at_home(most), machine, tier)));
+                lines.push(line("  waits", waits(&waiting, &model, most, machine, tier)));
             }
         }
         Far::Paged(_) if !demand.pageable => lines.push(line("  far", "it is never paged".to_owned())),
@@ -256,22 +256,26 @@ fn moving((read, written): (f64, f64), tier: &Tier, machine: &Machine, threads: 
     )
 }
 
-/// "lines x latency / loads at once / threads = ...; x far's latency / home's = ...".
-fn waits(waiting: &Waiting, threads: f64, machine: &Machine, far: &Tier) -> String {
+/// "lines x latency / loads at once / threads = ...; x far's latency per load at once / home's = ...".
+fn waits(waiting: &Waiting, model: &Model, bin: usize, machine: &Machine, far: &Tier) -> String {
+    let threads = model.threads_at_home(bin);
     let home = waiting.wall(threads);
     let limit = match waiting.most {
         most if most.is_finite() => format!(", {} at most, which the code that loads them took,", s(most)),
         _ => String::new(),
     };
     let then = |tier: &Tier| {
-        let seconds = home * tier.latency_ns / machine.home.latency_ns;
-        format!("x {:.0} ns / {:.0} ns = {}", tier.latency_ns, machine.home.latency_ns, s(seconds))
+        let (at_once, at_home) = (model.at_once(tier), waiting.at_once);
+        let seconds = home * (tier.latency_ns / at_once) / (machine.home.latency_ns / at_home);
+        let per_load = |latency: f64, at_once: f64| format!("({latency:.0} ns / {at_once:.1})");
+        format!("x {} / {} = {}", per_load(tier.latency_ns, at_once), per_load(machine.home.latency_ns, at_home), s(seconds))
     };
     format!(
-        "{:.0} lines x {:.0} ns / {:.1} loads at once{limit} / {threads:.1} threads, of which {:.0} % fit into what is not computing = {} at home; far {}, near {}, before other threads and traffic",
+        "{:.0} lines x {:.0} ns / {:.1} loads at once (of {:.1} that the core can: the middle of a guess){limit} / {threads:.1} threads, of which {:.0} % fit into what is not computing = {} at home; far {}, near {}, before other threads and traffic",
         waiting.lines,
         waiting.latency_ns,
         waiting.at_once,
+        machine.home.parallel_loads,
         100.0 * waiting.room,
         s(home),
         then(far),

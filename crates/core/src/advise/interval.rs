@@ -43,7 +43,7 @@ pub fn draws<'a>(summary: &Summary, demands: &'a Demands, machine: &'a Machine) 
                 traffic: traffic.collect(),
                 overlap: random.around(middle.overlap, 2.0).max(1.0),
                 paged_overlap: random.around(middle.paged_overlap, 1.8).max(1.0),
-                parallel_loads: random.around(middle.parallel_loads, 2.5).max(1.0),
+                parallelism: random.0.unit(),
                 // Runs of one program on a shared machine differ by so much, whatever is near.
                 unobserved: (1.0 - summary.overhead.clamp(0.0, 0.5) * (0.5 + random.0.unit())) * random.around(1.0, 1.1),
                 rates: (random.around(1.0, 1.08), random.around(1.0, 1.08)),

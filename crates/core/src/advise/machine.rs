@@ -2,7 +2,7 @@
 //! behind page faults is.
 
 use super::scaling::Scaling;
-use crate::node::{Bandwidth, Figure, Memory, Node, Operation, Role};
+use crate::node::{Bandwidth, Figure, Memory, Node, Operation, ParallelLoads, Role};
 use serde::Serialize;
 
 /// Taken where nobody measured a latency.
@@ -12,6 +12,8 @@ const USUAL_LOADED: f64 = 2.5;
 /// Lines that one core has under way with its prefetchers, where nobody measured what a thread reaches.
 const LINES_IN_FLIGHT: f64 = 40.0;
 const LINE: f64 = 64.0;
+/// Loads that a core has under way where nobody measured it: line buffers of the last ten years' cores are 10 to 20 and more.
+const USUAL_PARALLEL_LOADS: f64 = 16.0;
 /// A rank's cache of far is no smaller.
 const LEAST_CACHE: f64 = 32.0 * 1_048_576.0;
 /// Bytes of a page.
@@ -32,6 +34,8 @@ pub struct Tier {
     pub loaded: Vec<(f64, f64)>,
     /// Bytes per second that one core reaches.
     pub per_core: f64,
+    /// Loads at places without order that one thread has under way at the most.
+    pub parallel_loads: f64,
     /// (threads, share of the most that memory gives to any number of them), ascending; empty: not measured.
     pub by_threads: Vec<(f64, f64)>,
     /// Bytes; infinite where nothing limits them.
@@ -172,6 +176,7 @@ impl Tier {
             latency_ns,
             loaded: Vec::new(),
             per_core,
+            parallel_loads: USUAL_PARALLEL_LOADS,
             by_threads: Vec::new(),
             bytes,
         }
@@ -244,6 +249,8 @@ impl Tier {
         let mut tier = Self::plain(&node.memory_name(memory), read, latency_ns, bytes);
         tier.write = write.min(2.0 * read);
         tier.per_core = one_thread.unwrap_or(tier.per_core);
+        let parallel = node.parallel_loads.iter().filter(|row| row.memory == memory).filter_map(ParallelLoads::most);
+        tier.parallel_loads = parallel.max_by(f64::total_cmp).unwrap_or(tier.parallel_loads);
         tier.loaded = loaded(node, memory);
         tier.by_threads = by_threads(node, memory);
         Ok(tier)
@@ -430,6 +437,17 @@ mod tests {
         let paged = Machine::paged("p", machine.near, Paged::example(256e6)).part(0.5);
         let Far::Paged(paged) = paged.far else { panic!("pages") };
         assert_eq!((paged.read, paged.cache_bytes), (2e9, 128e6));
+    }
+
+    #[test]
+    fn loads_under_way_are_those_of_the_memory() {
+        use crate::node::{ParallelLoads, ParallelPoint};
+        let mut node = node();
+        let point = |(cycles, median)| ParallelPoint { cycles, time: Figure { median, ..Figure::default() } };
+        let points = [(1, 120.0), (4, 30.0), (16, 10.0), (32, 12.0)].map(point);
+        node.parallel_loads.push(ParallelLoads { memory: Memory::Node(1), points: points.into(), ..Default::default() });
+        let machine = Machine::of_node(&node, None).expect("a machine");
+        assert_eq!((machine.near.parallel_loads, machine.home.parallel_loads), (12.0, USUAL_PARALLEL_LOADS));
     }
 
     #[test]

@@ -211,8 +211,14 @@ impl<'a> Model<'a> {
 
     /// Wall seconds that threads wait for loads of `group` from an idle `tier`.
     fn stall(&self, group: &Demand, bin: usize, tier: &Tier) -> f64 {
-        let slower = tier.latency_ns / self.machine.home.latency_ns * self.machine.scaling.traffic();
+        let home = &self.machine.home;
+        let slower = (tier.latency_ns / self.at_once(tier)) / (home.latency_ns / self.at_once(home)) * self.machine.scaling.traffic();
         self.stall_at_home(group, bin) * slower * self.threads[bin] / self.then[bin]
+    }
+
+    /// Loads without order that a thread has under way on `tier`.
+    pub fn at_once(&self, tier: &Tier) -> f64 {
+        tier.parallel_loads.max(1.0).powf(self.guess.parallelism)
     }
 
     fn stall_at_home(&self, group: &Demand, bin: usize) -> f64 {
@@ -229,7 +235,7 @@ impl<'a> Model<'a> {
         Some(Waiting {
             lines: total / 64.0 * self.traffic(group) * share,
             latency_ns: self.machine.home.latency_ns,
-            at_once: self.guess.parallel_loads,
+            at_once: self.at_once(&self.machine.home),
             most: if group.busy_s > 0.0 { group.busy_s * share } else { f64::INFINITY },
             room: self.waits[bin],
         })

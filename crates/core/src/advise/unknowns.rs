@@ -10,8 +10,9 @@ pub struct Unknowns {
     pub overlap: f64,
     /// The same for computing and transfers of pages.
     pub paged_overlap: f64,
-    /// Independent loads that a thread has under way where it goes through memory without order.
-    pub parallel_loads: f64,
+    /// How many loads a thread has under way where it goes through memory without order, on a logarithmic scale: 0 one after the other,
+    /// 1 as many as the core can.
+    pub parallelism: f64,
     /// The run without observation, as a share of the profiled one.
     pub unobserved: f64,
     /// Factor on what is computed, where the run has other threads or cores than the profiled one.
@@ -28,7 +29,7 @@ impl Unknowns {
         Self {
             overlap: 3.0,
             paged_overlap: PAGED_OVERLAP,
-            parallel_loads: 4.0,
+            parallelism: 0.5,
             unobserved: 1.0 - summary.overhead.clamp(0.0, 0.5),
             scaled: 1.0,
             rates: (1.0, 1.0),

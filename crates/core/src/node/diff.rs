@@ -163,6 +163,13 @@ fn rows(node: &Node) -> Vec<Row<'_>> {
             add("loaded", format!("bandwidth of {under}"), String::new(), Measure::Rate, &point.rate);
         }
     }
+    for row in &node.parallel_loads {
+        for point in &row.points {
+            let from = format!("{} from node {}, {}", name(row.memory), row.cpu_node, row.pages.name());
+            let what = format!("load of {from}, {} cycles at once", point.cycles);
+            add("parallel loads", what, words::size(row.bytes), Measure::Time, &point.time);
+        }
+    }
     for row in &node.compute {
         let what = format!("{} {} {}, {} threads", row.precision.name(), row.isa.name(), row.arithmetic.name(), row.threads);
         if let Some(clock) = &row.clock_hz {

@@ -178,6 +178,41 @@ impl Latency {
     }
 }
 
+/// Loads that a core has under way at once: the time of a load when one thread follows several cycles of dependent loads together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ParallelLoads {
+    /// The NUMA node of the CPU.
+    pub cpu_node: u32,
+    /// Where the data are.
+    pub memory: Memory,
+    /// The pages.
+    pub pages: Pages,
+    /// Bytes of the data.
+    pub bytes: u64,
+    /// Ascending numbers of cycles, the first is 1.
+    pub points: Vec<ParallelPoint>,
+}
+
+/// One number of cycles.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ParallelPoint {
+    /// Cycles.
+    pub cycles: u32,
+    /// Nanoseconds of a load: of the walk, divided by the loads of all cycles.
+    pub time: Figure,
+}
+
+impl ParallelLoads {
+    /// Loads under way at the most: how often the shortest time goes into that of a load by itself. `None` without usable figures.
+    pub fn most(&self) -> Option<f64> {
+        let usable = || self.points.iter().filter(|point| point.time.is_usable() && point.time.median > 0.0);
+        let single = usable().find(|point| point.cycles == 1)?.time.median;
+        usable().map(|point| single / point.time.median).max_by(f64::total_cmp)
+    }
+}
+
 /// What the other CPUs do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

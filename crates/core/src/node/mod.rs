@@ -25,7 +25,7 @@ pub use finding::{Certainty, Finding, Subject};
 pub use firmware::{Firmware, KnlModes, MemoryModule, ModuleKind};
 pub use measured::{
     Arithmetic, Bandwidth, Chase, Compute, Energy, FarAccess, FarPoint, FarTier, Injection, Isa, Latency, LoadPoint,
-    LoadedLatency, Memory, Mpi, Noise, Operation, Pages, Precision, Runtime, Scaling, ScalingPoint, Stores, Threading,
+    LoadedLatency, Memory, Mpi, Noise, Operation, Pages, ParallelLoads, ParallelPoint, Precision, Runtime, Scaling, ScalingPoint, Stores, Threading,
 };
 pub use role::Role;
 pub use topology::{
@@ -70,6 +70,8 @@ pub struct Node {
     pub latency: Vec<Latency>,
     /// The same while other CPUs load the memory.
     pub loaded: Vec<LoadedLatency>,
+    /// Loads that a core has under way at once.
+    pub parallel_loads: Vec<ParallelLoads>,
     /// Floating-point roofs.
     pub compute: Vec<Compute>,
     /// What starting and joining threads costs.
@@ -101,13 +103,14 @@ macro_rules! figures {
         let latency = $node.latency.$iter().map(|row| &$($mut)? row.time);
         let loaded = $node.loaded.$iter().flat_map(|row| &$($mut)? row.points);
         let loaded = loaded.flat_map(|point| [&$($mut)? point.time, &$($mut)? point.rate]);
+        let parallel = $node.parallel_loads.$iter().flat_map(|row| &$($mut)? row.points).map(|point| &$($mut)? point.time);
         let compute = $node.compute.$iter().map(|row| &$($mut)? row.rate);
         let threading = $node.threading.$iter().map(|row| &$($mut)? row.overhead);
         let far = $node.far.$iter().flat_map(|tier| &$($mut)? tier.points);
         let far = far.flat_map(|point| [&$($mut)? point.rate, &$($mut)? point.time]);
         let energy = $node.energy.$iter().map(|row| &$($mut)? row.joules);
         let mpi = $node.mpi.$iter().map(|row| &$($mut)? row.value);
-        bandwidth.chain(scaling).chain(latency).chain(loaded).chain(compute).chain(threading).chain(far).chain(energy).chain(mpi)
+        bandwidth.chain(scaling).chain(latency).chain(loaded).chain(parallel).chain(compute).chain(threading).chain(far).chain(energy).chain(mpi)
     }};
 }
 

@@ -6,10 +6,11 @@
 //! region must be large enough, on its node and of its pages. What is given as pages is what was proved, not what was asked for.
 
 use super::error::Error;
+use super::parallel;
 use super::region::{Region, page_size};
 use super::ring::{Ring, drive_out, walk};
 use super::team;
-use nearfar_core::node::{Chase, Figure, Latency, Memory, Pages};
+use nearfar_core::node::{Chase, Figure, Latency, Memory, Pages, ParallelLoads, ParallelPoint};
 use std::time::{Duration, Instant};
 
 /// Timed runs, after one that is dropped.
@@ -44,17 +45,18 @@ pub struct ChaseSetting<'a> {
     pub limit_bytes: u64,
 }
 
-/// Measures one row for each order of visits.
+/// Measures one row for each order of visits, and parallel loads where lines of a node are visited at random and there are enough of them.
 ///
 /// # Errors
 /// Memory or CPUs could not be had; nothing was measured then.
-pub fn latency(setting: &ChaseSetting) -> Result<Vec<Latency>, Error> {
+pub fn latency(setting: &ChaseSetting) -> Result<(Vec<Latency>, Option<ParallelLoads>), Error> {
     let node = if let Memory::Node(node) = setting.memory { Some(node) } else { None };
     let bytes = setting.bytes as usize;
     let region = Region::new(bytes, node, setting.pages, setting.limit_bytes)?;
     let budget = setting.budget / setting.chases.len().max(1) as u32;
     let helpers = if setting.helpers.is_empty() { std::slice::from_ref(&setting.cpu) } else { setting.helpers };
     let mut rows = Vec::with_capacity(setting.chases.len());
+    let mut parallel = None;
     for &chase in setting.chases {
         let ring = Ring::new(chase, bytes);
         team::run(helpers, vec![(); helpers.len()], |index, ()| {
@@ -64,21 +66,33 @@ pub fn latency(setting: &ChaseSetting) -> Result<Vec<Latency>, Error> {
         if rows.is_empty() {
             fill_rest(&region, bytes);
         }
-        let figure = team::run(&[setting.cpu], vec![()], |_, ()| time(setting, &region, &ring, budget))?.remove(0);
+        let (figure, points) = team::run(&[setting.cpu], vec![()], |_, ()| {
+            let (figure, done) = time(setting, &region, &ring, budget);
+            let is_parallel = chase == Chase::Random && node.is_some();
+            let points = is_parallel.then(|| parallel::points(&region, &ring, done, budget, figure.median));
+            (figure, points.unwrap_or_default())
+        })?
+        .remove(0);
         let broken = team::run(helpers, vec![(); helpers.len()], |index, ()| {
             // SAFETY: all was linked, and nobody writes any more.
             unsafe { ring.broken(&region, ring.share(index, helpers.len())) }
         })?;
         let broken: usize = broken.into_iter().sum();
         let proof = region.proof();
-        let mut time = super::judge_size(proof.judge(figure), setting.memory, setting.bytes, setting.llc_bytes);
-        if broken > 0 {
-            time = Figure::invalid(format!("{broken} pointers of the cycle are wrong"));
-        }
+        let judge = |figure: Figure| match broken {
+            0 => super::judge_size(proof.judge(figure), setting.memory, setting.bytes, setting.llc_bytes),
+            _ => Figure::invalid(format!("{broken} pointers of the cycle are wrong")),
+        };
+        let time = judge(figure);
         let pages = proof.pages.unwrap_or(setting.pages);
+        if !points.is_empty() {
+            let points = points.into_iter().map(|point| ParallelPoint { time: judge(point.time), ..point }).collect();
+            let (cpu_node, memory, bytes) = (setting.cpu_node, setting.memory, setting.bytes);
+            parallel = Some(ParallelLoads { cpu_node, memory, pages, bytes, points });
+        }
         rows.push(Latency { cpu_node: setting.cpu_node, memory: setting.memory, chase, pages, bytes: setting.bytes, time });
     }
-    Ok(rows)
+    Ok((rows, parallel))
 }
 
 /// Touches what a ring of whole groups leaves out at its end: the proof is of all that was asked for.
@@ -94,8 +108,8 @@ fn fill_rest(region: &Region, bytes: usize) {
     }
 }
 
-/// Nanoseconds per hop, by the thread that walks.
-fn time(setting: &ChaseSetting, region: &Region, ring: &Ring, budget: Duration) -> Figure {
+/// Nanoseconds per hop, by the thread that walks, and the places that were visited.
+fn time(setting: &ChaseSetting, region: &Region, ring: &Ring, budget: Duration) -> (Figure, usize) {
     let mut done = 0;
     let mut at = ring.at(region, 0);
     let mut run = |hops: usize| {
@@ -113,7 +127,7 @@ fn time(setting: &ChaseSetting, region: &Region, ring: &Ring, budget: Duration) 
     } else {
         // SAFETY: as above.
         unsafe { drive_out(ring, region, lines_to_load(setting.llc_bytes, setting.bytes) / 16) };
-        (ring.slots() / 2 / RUNS).max(LEAST_HOPS)
+        (ring.slots() / 4 / RUNS).max(LEAST_HOPS)
     };
     let (first, right) = run(LEAST_HOPS);
     let fit = budget.as_secs_f64() * 1e9 / first.max(0.1) / (RUNS + 1) as f64;
@@ -125,7 +139,7 @@ fn time(setting: &ChaseSetting, region: &Region, ring: &Ring, budget: Duration) 
         times.push(nanoseconds);
         all_right &= right;
     }
-    if all_right { Figure::of(&times) } else { Figure::invalid("the walk left its cycle") }
+    (if all_right { Figure::of(&times) } else { Figure::invalid("the walk left its cycle") }, done)
 }
 
 /// Lines that fill the caches twice over.
@@ -156,7 +170,7 @@ mod tests {
     #[test]
     fn both_orders_give_a_row() {
         let cpus = team::own_cpus();
-        let rows = latency(&setting(&cpus, &[Chase::PageLocal, Chase::Random])).expect("measured");
+        let (rows, _) = latency(&setting(&cpus, &[Chase::PageLocal, Chase::Random])).expect("measured");
         assert_eq!([rows[0].chase, rows[1].chase], [Chase::PageLocal, Chase::Random]);
         for row in &rows {
             assert!(row.time.is_valid() && row.time.runs == RUNS as u32 && row.time.median > 0.1, "{row:?}");
@@ -165,12 +179,27 @@ mod tests {
     }
 
     #[test]
+    fn loads_that_do_not_wait_for_each_other_go_on_together() {
+        let cpus = team::own_cpus();
+        let large = ChaseSetting { bytes: 64 << 20, budget: Duration::from_millis(60), ..setting(&cpus, &[Chase::Random]) };
+        let (rows, parallel) = latency(&large).expect("measured");
+        let parallel = parallel.expect("there is room for it");
+        assert_eq!((rows.len(), parallel.points.len(), parallel.bytes), (1, 6, 64 << 20));
+        // A core of 2005 had four under way; one cycle is what latency is.
+        assert!(parallel.most().expect("valid") > 1.5, "{parallel:?}");
+        let ratio = parallel.points[0].time.median / rows[0].time.median;
+        assert!((0.5..2.0).contains(&ratio), "{ratio} {parallel:?}");
+        let (_, none) = latency(&setting(&cpus, &[Chase::PageLocal])).expect("measured");
+        assert_eq!(none, None);
+    }
+
+    #[test]
     fn data_that_fit_the_cache_are_no_memory() {
         let cpus = team::own_cpus();
         let small = ChaseSetting { llc_bytes: Some(2 << 20), ..setting(&cpus, &[Chase::Random]) };
-        assert_eq!(latency(&small).expect("measured")[0].time.validity, Validity::Invalid);
+        assert_eq!(latency(&small).expect("measured").0[0].time.validity, Validity::Invalid);
         let cache = ChaseSetting { memory: Memory::Cache(1), bytes: 16 << 10, ..setting(&cpus, &[Chase::Random]) };
-        assert!(latency(&cache).expect("measured")[0].time.is_valid());
+        assert!(latency(&cache).expect("measured").0[0].time.is_valid());
         assert!(latency(&ChaseSetting { limit_bytes: 1 << 20, ..setting(&cpus, &[Chase::Random]) }).is_err());
         assert!(latency(&ChaseSetting { cpu: 60_000, ..setting(&cpus, &[Chase::Random]) }).is_err());
     }

@@ -19,6 +19,7 @@ mod simd_portable;
 mod simd;
 mod stream;
 mod ring;
+mod parallel;
 mod chase;
 mod loaded;
 mod arithmetic_loop;

@@ -156,6 +156,22 @@ pub unsafe fn walk(mut from: *const u8, hops: usize) -> *const u8 {
     from
 }
 
+/// Follows `hops` pointers from each of these, by turns.
+///
+/// # Safety
+/// As for [`walk`].
+#[inline(never)]
+pub unsafe fn walk_together<const N: usize>(at: &mut [*const u8; N], hops: usize) {
+    let mut now = *at;
+    for _ in 0..hops {
+        for one in &mut now {
+            // SAFETY: passed on to the caller. Volatile: as in `walk`.
+            *one = unsafe { one.cast::<*const u8>().read_volatile() };
+        }
+    }
+    *at = now;
+}
+
 /// Loads the slots of `hops` places on each of 16 stretches that begin evenly spread over the second half of the cycle: whatever was
 /// in the caches makes room for lines that a walk from place 0 does not reach soon.
 ///

@@ -58,6 +58,29 @@ fn streams_go_with_bandwidth_and_gathers_with_latency() {
     assert!((1.5..2.3).contains(&gain), "half the latency: {gain}");
 }
 
+/// A core that has twice as many loads under way on one memory waits half as long for it, where the program has as many as it can;
+/// where each load needs the one before, no more than latency counts.
+#[test]
+fn memory_that_takes_more_loads_at_once_is_waited_for_less() {
+    let mut machine = tiers();
+    machine.near.latency_ns = machine.home.latency_ns;
+    (machine.near.parallel_loads, machine.home.parallel_loads) = (20.0, 10.0);
+    machine.far = Far::Memory(machine.home.clone());
+    (machine.near.read, machine.near.per_core) = (machine.home.read, machine.home.read);
+    machine.near.write = machine.home.write;
+    let mut group = swept("a", 1e9, 6.0, 10);
+    (group.pattern, group.busy_s) = (Pattern::Random, 10.0);
+    let summary = summary(10.0, 10, vec![group]);
+    let demands = Demands::of(&summary);
+    let gain = |parallelism: f64| {
+        let guess = Unknowns { parallelism, ..Unknowns::middle(&summary) };
+        let model = Model::new(&summary, &demands, &machine, guess);
+        model.time(&[0.0], 0.0) - model.time(&[1.0], 0.0)
+    };
+    // 94 M loads of 200 ns, ten at once, are 1.9 s: half of it goes.
+    assert!((0.85..1.0).contains(&gain(1.0)) && gain(0.0).abs() < 1e-9, "{} {}", gain(1.0), gain(0.0));
+}
+
 #[test]
 fn more_threads_fill_the_memory_that_few_do_not() {
     // Two threads of 1 GB/s each do not fill 10 GB/s; 64 would, and gain from what is faster.
