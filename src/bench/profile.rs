@@ -35,7 +35,7 @@ pub fn run(args: &ProfileArgs) -> Result<ExitCode> {
     let (dir, json) = (scratch.path(), args.json.as_deref());
     let runs = Runs { seconds: args.seconds, size: args.size, options: &args.options };
     let failed = match args.what {
-        What::Truth => truths(dir, &runs, json, wanted)?,
+        What::Truth => truths(args.keep.as_deref().unwrap_or(dir), &runs, json, wanted)?,
         What::Overhead => {
             save(json, &overhead::measure(dir, args.pairs, args.precise, &args.options, wanted)?)?;
             false
@@ -82,7 +82,7 @@ fn truths(dir: &Path, runs: &Runs<'_>, json: Option<&Path>, wanted: impl Fn(&str
 }
 
 fn outcome(program: &Program, runs: &Runs<'_>, dir: &Path) -> Result<Outcome> {
-    let (printed, summary) = program.profiled(runs, dir)?;
+    let (printed, summary) = program.kept(runs, dir)?;
     let truths = truth::parse(&printed);
     anyhow::ensure!(!truths.is_empty(), "the program did not report its traffic");
     let (rows, order_right) = truth::compare(&truths, &summary);

@@ -352,6 +352,9 @@ pub struct ProfileArgs {
     /// Only programs whose name begins with this
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,
+    /// For truth: keep the profiles in this directory, and where it has them already, only analyse them again
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
     /// Pairs of runs for overhead
     #[arg(long, value_name = "N", default_value_t = 7)]
     pub pairs: u32,

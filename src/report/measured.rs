@@ -2,7 +2,8 @@
 
 use crate::ui::html::{Cell, heading, method, section, table};
 use nearfar_core::node::{
-    Bandwidth, Compute, Energy, FarPoint, Latency, LoadedLatency, Memory, Missing, Mpi, Node, Operation, ParallelLoads, Threading, words,
+    Bandwidth, Compute, Energy, FarPoint, Latency, LoadedLatency, Memory, Missing, Mpi, Node, Operation, ParallelLoads,
+    Threading, words,
 };
 
 /// The sections on measurements.

@@ -69,6 +69,18 @@ impl Program {
         Ok((printed, nfprof::read(&[file])?))
     }
 
+    /// The same; where `dir` has the profile and what the program printed, these.
+    pub fn kept(&self, runs: &Runs<'_>, dir: &Path) -> Result<(String, Summary)> {
+        let (printed, profile) = (dir.join(format!("{}.printed", self.name)), dir.join(format!("{}.nfprof", self.name)));
+        if printed.exists() && profile.exists() {
+            return Ok((std::fs::read_to_string(printed)?, nfprof::read(&[profile])?));
+        }
+        std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
+        let found = self.profiled(runs, dir)?;
+        std::fs::write(printed, &found.0)?;
+        Ok(found)
+    }
+
     /// Builds it in `dir`; how it is started.
     pub fn build(&self, dir: &Path) -> Result<Vec<OsString>> {
         self.build_as(self.name, &[], dir)

@@ -212,7 +212,8 @@ impl<'a> Model<'a> {
     /// Wall seconds that threads wait for loads of `group` from an idle `tier`.
     fn stall(&self, group: &Demand, bin: usize, tier: &Tier) -> f64 {
         let home = &self.machine.home;
-        let slower = (tier.latency_ns / self.at_once(tier)) / (home.latency_ns / self.at_once(home)) * self.machine.scaling.traffic();
+        let slower =
+            (tier.latency_ns / self.at_once(tier)) / (home.latency_ns / self.at_once(home)) * self.machine.scaling.traffic();
         self.stall_at_home(group, bin) * slower * self.threads[bin] / self.then[bin]
     }
 

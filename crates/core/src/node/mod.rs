@@ -25,7 +25,8 @@ pub use finding::{Certainty, Finding, Subject};
 pub use firmware::{Firmware, KnlModes, MemoryModule, ModuleKind};
 pub use measured::{
     Arithmetic, Bandwidth, Chase, Compute, Energy, FarAccess, FarPoint, FarTier, Injection, Isa, Latency, LoadPoint,
-    LoadedLatency, Memory, Mpi, Noise, Operation, Pages, ParallelLoads, ParallelPoint, Precision, Runtime, Scaling, ScalingPoint, Stores, Threading,
+    LoadedLatency, Memory, Mpi, Noise, Operation, Pages, ParallelLoads, ParallelPoint, Precision, Runtime, Scaling, ScalingPoint,
+    Stores, Threading,
 };
 pub use role::Role;
 pub use topology::{

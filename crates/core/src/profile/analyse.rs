@@ -219,7 +219,9 @@ fn traffic(studied: &mut [Studied<'_>], lines: f64, wall: f64) -> f64 {
         }
     }
     for (one, [reads, writes, page_visits]) in studied.iter_mut().zip(&mut again) {
-        let (read, written) = bytes(one.flows.lines(time), one.fresh, time);
+        // The middle of all replicates, not the estimate from the looks as they are: where a curve has its knots changes with single
+        // looks, and what changes so is worse than its mean (Breiman's bagging).
+        let (read, written) = (middle(reads), middle(writes));
         let most = one.flows.most_lines(time);
         let touches = one.flows.touches(time);
         let model = model_error(one);
@@ -236,6 +238,13 @@ fn traffic(studied: &mut [Studied<'_>], lines: f64, wall: f64) -> f64 {
     }
     unseen(studied, time);
     time
+}
+
+/// The median of some, which it puts in order; 0 of none.
+fn middle(all: &mut [f64]) -> f64 {
+    all.sort_by(f64::total_cmp);
+    let at = |place: usize| all.get(place).copied().unwrap_or(0.0);
+    0.5 * (at(all.len() / 2) + at(all.len().saturating_sub(1) / 2))
 }
 
 /// What the estimate of a group may be off beside chance, as a share of it: programs whose traffic is known came out so (`nearfar bench

@@ -25,6 +25,8 @@ pub struct Block {
     pub pages: [Page; BLOCK_PAGES],
     /// Far has something else.
     pub dirty: [bool; BLOCK_PAGES],
+    /// It was made anew and never left.
+    pub new: [bool; BLOCK_PAGES],
     /// It was visited since it came to near.
     pub used: [bool; BLOCK_PAGES],
     /// When what was asked for is there.
@@ -46,6 +48,7 @@ impl Blocks {
                 pages: [Page::Empty; BLOCK_PAGES],
                 dirty: none,
                 used: none,
+                new: none,
                 ready: [0.0; BLOCK_PAGES],
                 whole: false,
             })
