@@ -137,14 +137,11 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
         sizes: points.into_iter().map(|said| Size { said, measured: Vec::new() }).collect(),
     };
     message::line(format_args!(
-        "costs here: {:.0} us for a fault, {:.2} us for each page, {:.0} us more for a page that is waited for, {:.2} us for a new one \
-         that leaves, {:.1} GB/s read, {:.1} written",
+        "costs here: {:.0} us for a fault, {:.2} us for each page, {:.0} us more for a page that is waited for, {:.1} GB/s",
         costs.fault_ns / 1e3,
         costs.page_ns / 1e3,
         costs.latency_ns / 1e3,
-        costs.new_ns / 1e3,
-        costs.bytes_per_s / 1e9,
-        costs.write_bytes_per_s / 1e9
+        costs.bytes_per_s / 1e9
     ));
     super::print(&text(&replayed, near));
     let write = |replayed: &Replayed| match &json {

@@ -234,8 +234,6 @@ pub fn paging_costs(spec: &FarSpec) -> anyhow::Result<Costs> {
         page_ns: paged.page_ns,
         latency_ns: (paged.fault_ns - EMPTY_FAULT_NS - transfer_ns).max(0.0),
         bytes_per_s: paged.read,
-        write_bytes_per_s: paged.write,
-        new_ns: paged.new_ns,
         width: 1.0,
     })
 }

@@ -45,7 +45,10 @@ pub fn run(args: &ProfileArgs) -> Result<ExitCode> {
             false
         }
         What::Curve => {
-            let found = curve::measure(dir, &args.far.to_string(), args.threads, args.runs, wanted)?;
+            let keep = args.keep.as_deref();
+            keep.map_or(Ok(()), std::fs::create_dir_all)?;
+            let found =
+                curve::measure((keep.unwrap_or(dir), keep.is_some()), &args.far.to_string(), args.threads, args.runs, wanted)?;
             save(json, &found)?;
             found.iter().all(|outcome| outcome.curve.is_none())
         }

@@ -70,8 +70,6 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
         page_ns: args.page.0 as f64,
         latency_ns: args.latency.0 as f64,
         bytes_per_s: args.bandwidth.0 as f64,
-        write_bytes_per_s: args.bandwidth.0 as f64,
-        new_ns: 0.0,
         width: width(&steps),
     };
     for near in nears {

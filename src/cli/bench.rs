@@ -352,7 +352,7 @@ pub struct ProfileArgs {
     /// Only programs whose name begins with this
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,
-    /// For truth: keep the profiles in this directory, and where it has them already, only analyse them again
+    /// For truth and curve: keep profiles, traces and what was measured in this directory; where it has them, only estimate again
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
     /// Pairs of runs for overhead

@@ -111,13 +111,23 @@ fn fresh(dir: &Path) -> Vec<(&'static str, Result<Started>)> {
 }
 
 /// Records, predicts and runs all of them over `far`.
-pub fn measure(dir: &Path, far: &str, threads: u32, runs: u32, wanted: impl Fn(&str) -> bool) -> Result<Vec<Outcome>> {
+///
+/// With `keep`, traces stay in `dir`, and programs that it has already are only predicted again.
+pub fn measure(
+    (dir, keep): (&Path, bool),
+    far: &str,
+    threads: u32,
+    runs: u32,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<Outcome>> {
     println!("program      near   predicted (interval)         measured (spread)      error");
     let works = WORKS.iter().filter(|work| !work.reference).map(|work| (work.name, false, of_work(work, threads)));
     let others = fresh(dir).into_iter().map(|(name, started)| (name, true, started));
     let mut outcomes = Vec::new();
     for (name, is_fresh, started) in works.chain(others).filter(|(name, ..)| wanted(name)) {
-        let found = started.and_then(|started| one(name, &started, far, runs, dir));
+        // There are two that are called sort.
+        let file = format!("{name}{}", if is_fresh { "-fresh" } else { "" });
+        let found = started.and_then(|started| one(&file, &started, far, runs, (dir, keep)));
         match &found {
             Ok(curve) => print(name, is_fresh, curve),
             Err(error) => println!("{name:12} left out: {error:#}"),
@@ -135,10 +145,13 @@ pub fn measure(dir: &Path, far: &str, threads: u32, runs: u32, wanted: impl Fn(&
     Ok(outcomes)
 }
 
-fn one(name: &str, started: &Started, far: &str, runs: u32, dir: &Path) -> Result<Replayed> {
+fn one(name: &str, started: &Started, far: &str, runs: u32, (dir, keep): (&Path, bool)) -> Result<Replayed> {
     let (trace, json) = (dir.join(format!("{name}.nft")), dir.join(format!("{name}.json")));
     let environment = || started.environment.iter().map(|(name, value)| (name, value));
     let nearfar = std::env::current_exe()?;
+    if keep && trace.exists() && json.exists() {
+        return again(&nearfar, (&trace, &json), far);
+    }
     let mut record = Command::new(&nearfar);
     record.args(["run", "--quiet", "--near", RECORD_NEAR, "--far", RECORD_FAR, "--grain", "4K", "--trace"]).arg(&trace);
     record.arg("--").args(&started.command).envs(environment());
@@ -147,9 +160,26 @@ fn one(name: &str, started: &Started, far: &str, runs: u32, dir: &Path) -> Resul
     advise.arg("advise").arg(&trace).args(["--near", "64M", "--far", far, "--verify", "--runs", &runs.to_string(), "--json"]);
     advise.arg(&json).arg("--").args(&started.command).envs(environment());
     let done = output_of(&mut advise);
-    let _ = std::fs::remove_file(&trace);
+    if !keep || done.is_err() {
+        let _ = std::fs::remove_file(&trace);
+    }
     done?;
     Ok(serde_json::from_slice(&std::fs::read(&json)?)?)
+}
+
+/// What was measured, beside what is predicted now.
+fn again(nearfar: &Path, (trace, json): (&Path, &Path), far: &str) -> Result<Replayed> {
+    let measured: Replayed = serde_json::from_slice(&std::fs::read(json)?)?;
+    let said = json.with_extension("again");
+    let mut advise = Command::new(nearfar);
+    advise.arg("advise").arg(trace).args(["--near", "64M", "--far", far, "--plain", &measured.plain_s.to_string(), "--json"]);
+    output_of(advise.arg(&said))?;
+    let mut found: Replayed = serde_json::from_slice(&std::fs::read(&said)?)?;
+    for (size, before) in found.sizes.iter_mut().zip(measured.sizes) {
+        anyhow::ensure!(size.said.near == before.said.near, "{} is of other sizes of near", json.display());
+        size.measured = before.measured;
+    }
+    Ok(found)
 }
 
 /// Runs `command` to its end, for so long at most.

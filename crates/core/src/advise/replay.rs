@@ -76,16 +76,7 @@ fn point(steps: &[Step], near: f64, plain_s: f64, costs: &Costs) -> Point {
 mod tests {
     use super::*;
 
-    const COSTS: Costs = Costs {
-        visit_ns: 0.0,
-        fault_ns: 10e3,
-        page_ns: 400.0,
-        latency_ns: 20e3,
-        bytes_per_s: 4e9,
-        write_bytes_per_s: 4e9,
-        new_ns: 0.0,
-        width: 1.0,
-    };
+    const COSTS: Costs = Costs { visit_ns: 0.0, fault_ns: 10e3, page_ns: 400.0, latency_ns: 20e3, bytes_per_s: 4e9, width: 1.0 };
     const PAGES: u64 = 256 << 8;
 
     fn sweeps(count: u64) -> Vec<Step> {

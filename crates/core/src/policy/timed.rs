@@ -31,13 +31,8 @@ pub struct Costs {
     pub page_ns: f64,
     /// A read of one page, when the device has nothing else to do.
     pub latency_ns: f64,
-    /// Bytes per second that the device reads while it does nothing else.
+    /// Bandwidth of the device, bytes per second, reads and writes together.
     pub bytes_per_s: f64,
-    /// The same of writes, with what they cost the program meanwhile.
-    pub write_bytes_per_s: f64,
-    /// Of the program's thread for a page that leaves for far the first time, beside the device's time: it was made anew, and no huge
-    /// page.
-    pub new_ns: f64,
     /// Threads that go on beside each other, on average of all visits: see [`width`]. 1: they take turns.
     pub width: f64,
 }
@@ -168,8 +163,8 @@ impl Sim<'_> {
     }
 
     /// The device moves `pages` when it has done what came before; when it has.
-    fn transfer(&mut self, pages: u64, bytes_per_s: f64) -> f64 {
-        let ns = pages as f64 * PAGE as f64 / bytes_per_s * 1e9;
+    fn transfer(&mut self, pages: u64) -> f64 {
+        let ns = pages as f64 * PAGE as f64 / self.costs.bytes_per_s * 1e9;
         self.device_free = self.device_free.max(self.now) + ns;
         self.device_free
     }
@@ -177,7 +172,7 @@ impl Sim<'_> {
     /// Begins a read of `pages`; when it will be there.
     fn read(&mut self, pages: u64) -> f64 {
         self.timed.pages_in += pages;
-        self.transfer(pages, self.costs.bytes_per_s) + self.costs.latency_ns
+        self.transfer(pages) + self.costs.latency_ns
     }
 
     /// After `ns` of computing.
@@ -291,7 +286,7 @@ impl Sim<'_> {
         }
         self.make_room(count);
         let block = self.blocks.of(page);
-        pages.iter().for_each(|&at| (block.pages[at], block.new[at]) = (Page::View, block.new[at] | (found == Found::Zero)));
+        pages.iter().for_each(|&at| block.pages[at] = Page::View);
         block.whole |= whole;
         self.view_pages += count;
         let arrival = match found {
@@ -413,22 +408,19 @@ impl Sim<'_> {
         };
         let block = self.blocks.of(base);
         block.whole = false;
-        let (mut written, mut new) = (0, 0);
+        let mut written = 0;
         for at in range {
             if block.pages[at] == Page::View {
                 self.stamp += 1;
                 block.pages[at] = Page::Limbo(self.stamp);
-                let is_written = std::mem::take(&mut block.dirty[at]);
-                written += u32::from(is_written);
-                new += u32::from(is_written && std::mem::take(&mut block.new[at]));
+                written += u32::from(std::mem::take(&mut block.dirty[at]));
                 self.limbo.push_back((base + at as u64, self.stamp));
                 self.limbo_pages += 1;
                 self.view_pages -= 1;
             }
         }
         if written > 0 {
-            self.now += f64::from(new) * self.costs.new_ns;
-            self.transfer(u64::from(written), self.costs.write_bytes_per_s);
+            self.transfer(u64::from(written));
         }
         self.timed.pages_out += u64::from(written);
         self.evict.left(unit, written);
@@ -454,8 +446,7 @@ impl Sim<'_> {
                     }
                     Page::Empty | Page::Far => {}
                 }
-                block.pages[at] = Page::Empty;
-                (block.dirty[at], block.used[at], block.new[at]) = (false, false, false);
+                (block.pages[at], block.dirty[at], block.used[at]) = (Page::Empty, false, false);
             }
             if !block.pages.contains(&Page::View) {
                 if std::mem::take(&mut block.whole) {

@@ -20,16 +20,8 @@ const ROOM: Room = Room {
 /// First page of the data; not at a border of much.
 const BASE: u64 = 1000 * BLOCK;
 /// Work per page takes a little more than its transfer, so that prefetch can keep up.
-const COSTS: Costs = Costs {
-    visit_ns: 5_000.0,
-    fault_ns: 0.0,
-    page_ns: 0.0,
-    latency_ns: 80_000.0,
-    bytes_per_s: (1u64 << 30) as f64,
-    write_bytes_per_s: (1u64 << 30) as f64,
-    new_ns: 0.0,
-    width: 1.0,
-};
+const COSTS: Costs =
+    Costs { visit_ns: 5_000.0, fault_ns: 0.0, page_ns: 0.0, latency_ns: 80_000.0, bytes_per_s: (1u64 << 30) as f64, width: 1.0 };
 
 /// A near that is empty.
 struct Model(Sim<'static>);

@@ -25,8 +25,6 @@ pub struct Block {
     pub pages: [Page; BLOCK_PAGES],
     /// Far has something else.
     pub dirty: [bool; BLOCK_PAGES],
-    /// It was made anew and never left.
-    pub new: [bool; BLOCK_PAGES],
     /// It was visited since it came to near.
     pub used: [bool; BLOCK_PAGES],
     /// When what was asked for is there.
@@ -48,7 +46,6 @@ impl Blocks {
                 pages: [Page::Empty; BLOCK_PAGES],
                 dirty: none,
                 used: none,
-                new: none,
                 ready: [0.0; BLOCK_PAGES],
                 whole: false,
             })

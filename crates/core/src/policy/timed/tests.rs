@@ -8,16 +8,8 @@ use crate::random_numbers::mix;
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-const COSTS: Costs = Costs {
-    visit_ns: 1000.0,
-    fault_ns: 10_000.0,
-    page_ns: 0.0,
-    latency_ns: 90_000.0,
-    bytes_per_s: 4096e5,
-    write_bytes_per_s: 4096e5,
-    new_ns: 0.0,
-    width: 1.0,
-};
+const COSTS: Costs =
+    Costs { visit_ns: 1000.0, fault_ns: 10_000.0, page_ns: 0.0, latency_ns: 90_000.0, bytes_per_s: 4096e5, width: 1.0 };
 const DATA: u64 = 8192;
 
 /// Two sweeps over the data, from the second page of the address space on.
@@ -83,7 +75,7 @@ fn threads(count: u64) -> Vec<Step> {
 
 #[test]
 fn threads_compute_and_wait_beside_each_other() {
-    let costs = Costs { bytes_per_s: 65536e5, write_bytes_per_s: 65536e5, ..COSTS };
+    let costs = Costs { bytes_per_s: 65536e5, ..COSTS };
     assert_eq!((width(&threads(1)), width(&threads(4))), (1.0, 4.0));
     let of = |count, width| {
         let mut evict = evict_by_name("fifo", 4096).unwrap();
