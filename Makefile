@@ -6,45 +6,54 @@ CARGO ?= cargo
 NEARFAR := target/release/nearfar
 PREFIX ?= /usr/local
 
-.PHONY: all build demo test bench truth verify misses check loom fuzz soak docs figures messages install clean
+.PHONY: help all build demo test quick bench truth verify misses check loom fuzz soak docs figures messages install clean
+
+help: ## This list
+	@echo "make TARGET, where TARGET is one of"
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 14
 
 all: build
 
-build:
+build: ## Everything, into target/release
 	$(CARGO) build --release --workspace
 	for name in memkind autohbw memtier; do ln -sf lib$$name.so target/release/lib$$name.so.0; done
 
 # Two minutes: a program with three times its near memory, beside all-DRAM and (as root) kernel swap.
-demo: build
+demo: build ## Two minutes: the main job on real work, with figures of this machine
 	$(NEARFAR) demo
 
 # The tests load libnearfar.so, so it is built first. What was skipped, and why, is listed at the end.
-test: build
+test: build ## All tests; what is skipped is listed with its reason
 	mkdir -p target
 	$(CARGO) test --release --workspace -- --show-output 2>&1 | tee target/test.log || \
 	{ status=$$?; echo "Failed, once more and in short:"; grep -A 6 ' panicked at ' target/test.log | tail -n 80 || true; exit $$status; }
 	@echo; echo "Skipped:"; grep -ihE '^ *(skip|skipped|skipping)\b' target/test.log | sort | uniq -c || echo "  nothing"
 
+# For each change: what can be told within a minute or so after the build. The rest is for "make test".
+quick: ## Unit tests of the layers that hold no state of a process, and the rules of the texts
+	$(CARGO) test --release --package nearfar-core --package nearfar-sys --lib
+	$(CARGO) test --release --test layers --test docs --test messages
+
 # Efficiency curves against all-DRAM, kernel swap and mmap of a file, on this machine's disk.
-bench: build
+bench: build ## Efficiency beside all-DRAM, kernel swap and mmap
 	$(NEARFAR) bench
 
 # Profiles of programs whose traffic is known, beside the truth; then what profiling costs three programs.
-truth: build
+truth: build ## Profiles of programs whose traffic is known; what profiling costs
 	$(NEARFAR) bench profile
 	$(NEARFAR) bench profile overhead
 
 # Programs profiled, advised and run as advised: predicted beside measured. Then works of the suite and five other programs: run time by
 # near size, from a trace, beside measured.
-verify: build
+verify: build ## Predicted run times beside measured ones
 	$(NEARFAR) bench profile verify
 	$(NEARFAR) bench profile curve --runs 3
 
 # Miss-ratio curves of profiles beside a replay of every visit of a page.
-misses: build
+misses: build ## Miss-ratio curves beside an exact replay
 	$(NEARFAR) bench profile misses
 
-check:
+check: ## Format, lints and documentation
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
 	# In two steps: the command and the library are both called nearfar, and rustdoc would write both to one place.
@@ -52,24 +61,24 @@ check:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --package nearfar --no-deps --document-private-items
 
 # State machines that several processes or threads share without a lock: every order of the steps of small models.
-loom:
+loom: ## Every order of the steps of small concurrent models
 	RUSTFLAGS="--cfg loom" $(CARGO) test --release --package nearfar-tiers --target-dir target/loom --lib loom
 
 # Many more cases of the property tests than `make test` takes.
-fuzz:
+fuzz: ## Many more cases of the property tests
 	PROPTEST_CASES=$${PROPTEST_CASES:-20000} $(CARGO) test --release --package nearfar-core
 
 # Everything at once, for as long as one likes (MINUTES=n or HOURS=n), then the mover's long tests in guests, then
 # SIGKILL at 200 random moments. Each round says how it can be repeated.
 HOURS ?= 0
 MINUTES ?= $(if $(filter-out 0,$(HOURS)),$(shell awk 'BEGIN { print 60 * $(HOURS) }'),10)
-soak: build
+soak: build ## Everything at once for MINUTES=n or HOURS=n
 	NEARFAR_SOAK_MINUTES=$(MINUTES) $(CARGO) test --release --test tests soak:: -- --ignored --nocapture
 	$(CARGO) test --release --test tests numa_cache:: -- --ignored --nocapture
 	NEARFAR_TEST_KILLS=200 $(CARGO) test --release --test tests kills:: -- --nocapture
 
 # What is made from the code: man pages from the table of options, the table of counters in docs/reference/formats.md.
-docs: build
+docs: build ## Man pages and tables that are made from the code
 	$(NEARFAR) man docs/reference/man
 	NEARFAR_BLESS=1 $(CARGO) test --release --bin nearfar the_document_lists_the_counters
 
@@ -77,7 +86,7 @@ docs: build
 SHOWN := triad,poly-1024,gemm-tiled,lu-tiled,fft,md,cholesky,random
 
 # The table, the picture and the page in docs/results, from the suite there.
-figures: build
+figures: build ## Tables and pictures in README and docs/results
 	for file in README.md docs/results/README.md; do \
 	    grep -q '^<!-- figures -->$$' $$file && grep -q '^<!-- end of figures -->$$' $$file || { echo "$$file lacks the marks of the figures" >&2; exit 1; }; done
 	$(NEARFAR) bench suite --figures docs/results/suite.json >target/figures-results.md
@@ -87,12 +96,13 @@ figures: build
 	sed -i -e '/^<!-- figures -->$$/,/^<!-- end of figures -->$$/{//!d}' -e '/^<!-- figures -->$$/r target/figures-readme.md' README.md
 
 # Every text that a user can get, to be read in one go.
-messages:
+messages: ## Every text that a user can get
 	NEARFAR_LIST=1 $(CARGO) test --quiet --release --test messages one_word -- --nocapture
 
+SHARED := $(DESTDIR)$(PREFIX)/share
 # Does not build: who installs as root often has no Rust there.
-install:
-	@[ -e target/release/libmemkind.so ] || { echo "nothing is built yet: run make first" >&2; exit 2; }
+install: ## Into PREFIX (/usr/local), below DESTDIR
+	@[ -e target/release/libmemkind.so ] || { echo "nothing is built yet: run \"make build\" first" >&2; exit 2; }
 	install -Dm755 $(NEARFAR) $(DESTDIR)$(PREFIX)/bin/nearfar
 	install -Dm755 target/release/nearfar-kernel $(DESTDIR)$(PREFIX)/bin/nearfar-kernel
 	install -Dm755 target/release/libnearfar.so $(DESTDIR)$(PREFIX)/lib/nearfar/libnearfar.so
@@ -105,6 +115,10 @@ install:
 	sed 's,@PREFIX@,$(PREFIX),' include/memkind.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/memkind.pc
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m644 docs/reference/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -d $(SHARED)/bash-completion/completions $(SHARED)/zsh/site-functions $(SHARED)/fish/vendor_completions.d
+	$(NEARFAR) completions bash > $(SHARED)/bash-completion/completions/nearfar
+	$(NEARFAR) completions zsh > $(SHARED)/zsh/site-functions/_nearfar
+	$(NEARFAR) completions fish > $(SHARED)/fish/vendor_completions.d/nearfar.fish
 	$(MAKE) --no-print-directory install-api
 
 # For programmers: headers, pkg-config, the Fortran module as source (.mod files are each compiler's own), the Python package and
@@ -126,5 +140,5 @@ install-api:
 	install -m644 examples/vector_add_rust/Cargo.toml examples/vector_add_rust/Cargo.lock $(SHARE)/examples/vector_add_rust/
 	install -m644 examples/vector_add_rust/src/main.rs $(SHARE)/examples/vector_add_rust/src/
 
-clean:
+clean: ## Removes what was built
 	$(CARGO) clean

@@ -23,6 +23,7 @@ mod bench;
 mod doctor;
 mod demo;
 mod memkind_tools;
+mod completions;
 mod man;
 
 use clap::error::{ContextKind, ContextValue};
@@ -36,7 +37,11 @@ fn main() -> ExitCode {
     if let Some(result) = memkind_tools::dispatch(&std::env::args_os().collect::<Vec<_>>()) {
         return result.unwrap_or_else(failed);
     }
-    let result = match Cli::try_parse().unwrap_or_else(|error| not_understood(&error)).command {
+    let command = Cli::try_parse().unwrap_or_else(|error| not_understood(&error)).command;
+    if let Some(line) = misplaced_option(&command) {
+        return failed(exit::refuse(line));
+    }
+    let result = match command {
         Command::Run(args) => run::run(*args),
         Command::Probe(args) => probe::run(args),
         Command::Profile(args) => profile::run(args),
@@ -49,15 +54,30 @@ fn main() -> ExitCode {
         Command::Sensitivity(args) => sensitivity::run(args),
         Command::Report(args) => report::run(args),
         Command::Demo(args) => demo::run(args),
+        Command::Completions(args) => completions::run(&args, Cli::command()),
         Command::Man(args) => man::run(args, Cli::command()),
     };
     result.unwrap_or_else(failed)
 }
 
+/// The line about an option that there is none, which the parser takes for the program.
+fn misplaced_option(command: &Command) -> Option<String> {
+    let (name, program) = match command {
+        Command::Run(args) => ("run", &args.program),
+        Command::Profile(args) => ("profile", &args.program),
+        Command::Sensitivity(args) => ("sensitivity", &args.program),
+        Command::Advise(args) => ("advise", &args.program),
+        Command::Map(args) => ("map", &args.what),
+        _ => return None,
+    };
+    let typed = program.first()?.to_str()?;
+    cli::typo::about_option(typed, Cli::command().find_subcommand(name)?)
+}
+
 /// Ends the command with the status of what was typed: 2 when it is wrong, 0 for help. A value that an option does not take is told of
 /// like all that is refused later.
 fn not_understood(error: &clap::Error) -> ! {
-    match refusal(error) {
+    match refusal(error).or_else(|| cli::typo::about_command(error, &Cli::command())) {
         Some(text) => {
             message::line(text);
             std::process::exit(exit::BAD_INPUT.into())

@@ -257,6 +257,15 @@ fn an_installed_copy_serves_programs() {
     let at = |path: &str| prefix.join(path);
     make(&["install", &format!("PREFIX={}", prefix.display())], root());
     assert!(at("lib/nearfar/libmemkind.so.0").exists() && at("bin/memkind-hbw-nodes").exists());
+    // What Tab completes, asked of the shell itself.
+    let script = at("share/bash-completion/completions/nearfar");
+    let ask = format!(
+        "source {}; COMP_WORDS=(nearfar run --nea) COMP_CWORD=2; _nearfar nearfar --nea run; echo ${{COMPREPLY[@]}}",
+        script.display()
+    );
+    let answer = Command::new("bash").args(["-c", &ask]).output().expect("bash");
+    assert_eq!(String::from_utf8_lossy(&answer.stdout).trim(), "--near", "{answer:?}");
+    assert!(at("share/zsh/site-functions/_nearfar").exists() && at("share/fish/vendor_completions.d/nearfar.fish").exists());
     let out = scratch.0.join("out");
     let arguments = [format!("NEARFAR={}", prefix.display()), format!("OUT={}", out.display())];
     make(&[&arguments[0], &arguments[1]], &at("share/nearfar/examples"));

@@ -10,6 +10,7 @@ mod curve;
 mod misses;
 
 use crate::cli::bench::{ProfileArgs, What};
+use crate::exit::refuse;
 use anyhow::{Context, Result};
 use programs::{PROGRAMS, Program, Runs, Scratch};
 use serde::Serialize;
@@ -34,8 +35,14 @@ pub fn run(args: &ProfileArgs) -> Result<ExitCode> {
     let scratch = Scratch::new()?;
     let (dir, json) = (scratch.path(), args.json.as_deref());
     let runs = Runs { seconds: args.seconds, size: args.size, options: &args.options };
+    if args.keep.is_some() && !matches!(args.what, What::Truth | What::Curve) {
+        return Err(refuse("--keep is for truth and curve; the others keep nothing"));
+    }
+    // Compilers run in it: a relative name would not be found there.
+    let keep = args.keep.as_deref().map(|keep| std::fs::create_dir_all(keep).and_then(|()| keep.canonicalize()));
+    let keep = keep.transpose().context("--keep")?;
     let failed = match args.what {
-        What::Truth => truths(args.keep.as_deref().unwrap_or(dir), &runs, json, wanted)?,
+        What::Truth => truths(keep.as_deref().unwrap_or(dir), &runs, json, wanted)?,
         What::Overhead => {
             save(json, &overhead::measure(dir, args.pairs, args.precise, &args.options, wanted)?)?;
             false
@@ -45,10 +52,7 @@ pub fn run(args: &ProfileArgs) -> Result<ExitCode> {
             false
         }
         What::Curve => {
-            let keep = args.keep.as_deref();
-            keep.map_or(Ok(()), std::fs::create_dir_all)?;
-            let found =
-                curve::measure((keep.unwrap_or(dir), keep.is_some()), &args.far.to_string(), args.threads, args.runs, wanted)?;
+            let found = curve::measure((dir, keep.as_deref()), &args.far.to_string(), args.threads, args.runs, wanted)?;
             save(json, &found)?;
             found.iter().all(|outcome| outcome.curve.is_none())
         }

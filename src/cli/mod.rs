@@ -13,7 +13,9 @@ pub mod diff;
 pub mod sensitivity;
 pub mod report;
 pub mod demo;
+pub mod completions;
 pub mod man;
+pub mod typo;
 
 use clap::{Parser, Subcommand};
 
@@ -53,6 +55,8 @@ pub enum Command {
     Report(report::ReportArgs),
     /// A two-minute tour with figures of this machine
     Demo(demo::DemoArgs),
+    /// Print what a shell completes after nearfar when Tab is pressed
+    Completions(completions::CompletionsArgs),
     /// Write the man pages
     #[command(hide = true)]
     Man(man::ManArgs),

@@ -48,7 +48,13 @@ pub struct ProfileArgs {
     pub deny: Denied,
 
     /// The program and its arguments
-    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(
+        value_name = "PROGRAM",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_hint = clap::ValueHint::CommandWithArguments
+    )]
     pub program: Vec<OsString>,
 }
 

@@ -24,7 +24,13 @@ pub struct SensitivityArgs {
     pub smoke: bool,
 
     /// The program and its arguments
-    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(
+        value_name = "PROGRAM",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_hint = clap::ValueHint::CommandWithArguments
+    )]
     pub program: Vec<OsString>,
 }
 

@@ -9,11 +9,13 @@ use crate::run::paging::{self, HOW_TO_GET_UFFD};
 use crate::ui::table::{Table, for_output};
 use nearfar_core::node::{MemoryKind, MemoryNode, Topology};
 use nearfar_core::placement::{NodeSet, nodes};
+use nearfar_core::policy::read_around::MUCH;
 use nearfar_core::units::Bytes;
 use nearfar_kinds::choice;
 use nearfar_kinds::environment::Environment;
 use nearfar_sys::kernel::{self, Denied, Paging};
 use nearfar_sys::numa;
+use nearfar_sys::page_cache::{self, ReadAround};
 use nearfar_sys::rlimit::{Limit, limit};
 use nearfar_sys::root::Root;
 use nearfar_sys::seccomp;
@@ -85,6 +87,14 @@ fn examine(far: &Path, denied: Denied) -> Vec<Row> {
         waking(denied),
     ];
     rows.extend(far_rows(far, denied));
+    let serves = paging.is_some_and(|paging| match paging.scope {
+        Ok(FaultScope::UserAndKernel) => true,
+        Ok(FaultScope::UserOnly) => seccomp::is_available(),
+        Err(_) => false,
+    });
+    if !serves && let Some(around) = std::fs::File::open(far).ok().and_then(|dir| page_cache::read_around(&dir)) {
+        rows.push(read_ahead(&around));
+    }
     rows.push(match library::find() {
         Ok(path) => row("library", State::Good, path.display().to_string()),
         Err(error) => row("library", State::No, error.to_string()),
@@ -182,6 +192,9 @@ fn hbw(topology: &Topology, environment: &Environment) -> Row {
     }
 }
 
+/// Bytes that Linux reads around a missing page where nobody set anything else.
+const USUAL_READ_AHEAD: u64 = 128 << 10;
+
 const KERNEL_PAGES: &str = "the kernel pages a mapped file instead: slower, and near is held less closely";
 
 fn userfaultfd(paging: Option<Paging>, catching: bool) -> Row {
@@ -277,6 +290,24 @@ fn far_rows(named: &Path, denied: Denied) -> Vec<Row> {
         row("direct I/O", State::Slower, format!("{shown} has none: the page cache is used, which takes memory beyond near"))
     };
     vec![space, direct]
+}
+
+/// What the kernel reads around a page of far that is missing, where it does the paging.
+fn read_ahead(around: &ReadAround) -> Row {
+    let bytes = Bytes(around.bytes);
+    if around.bytes <= MUCH {
+        return row("read-ahead", State::Good, format!("the kernel reads {bytes} around a page that is missing"));
+    }
+    row(
+        "read-ahead",
+        State::Slower,
+        format!(
+            "the kernel reads {bytes} around a page that is missing: programs that jump about take many times as long; as root: \
+             \"echo {} > {}\"",
+            USUAL_READ_AHEAD >> 10,
+            around.setting
+        ),
+    )
 }
 
 fn memory() -> Row {
@@ -392,6 +423,9 @@ mod tests {
         assert_eq!(moving(paging(Ok(FaultScope::UserAndKernel), false)).state, State::Slower);
         assert_eq!(io_uring(Denied::parse("io_uring").expect("known")).state, State::Slower);
         assert_eq!(far_rows(Path::new("/no/such/directory"), Denied(0))[0].state, State::No);
+        let around = |kib: u64| read_ahead(&ReadAround { bytes: kib << 10, setting: "/sys/x/read_ahead_kb".into() });
+        assert_eq!((around(128).state, around(8192).state), (State::Good, State::Slower));
+        assert!(around(8192).words.ends_with("\"echo 128 > /sys/x/read_ahead_kb\""), "{}", around(8192).words);
         assert_eq!((huge_pages(Some("never")).state, huge_pages(None).state), (State::Slower, State::Slower));
         assert_eq!((overcommit("2").state, overcommit("0").state), (State::Note, State::Good));
         assert_eq!((mappings("1000").state, mappings("1048576").state), (State::Note, State::Good));

@@ -60,7 +60,7 @@ fn rows(node: &Node) -> Vec<(String, &Figure)> {
         }
     }
     for row in &node.parallel_loads {
-        let name = |cycles: u32| format!("load of {}, {cycles} at once", memory(row.memory));
+        let name = |cycles: u32| format!("load of {}, {cycles} cycles at once", memory(row.memory));
         rows.extend(row.points.iter().map(|point| (name(point.cycles), &point.time)));
     }
     rows.extend(node.compute.iter().map(|row| (format!("{:?} {:?} {:?}", row.precision, row.isa, row.arithmetic), &row.rate)));
@@ -314,7 +314,8 @@ fn parallel(node: &Node) -> String {
         ]
     };
     let head = ["CPU of", "memory", "pages", "cycles at once: ns per load", "loads under way"];
-    let note = "One thread at random places. Loads under way: how often the shortest goes into that of one cycle.";
+    let note = "One thread follows so many cycles of dependent loads, at random places. Loads under way: how often the shortest goes into that\n\
+                of one cycle; 32 at the most.";
     section("Parallel loads", &head, node.parallel_loads.iter().map(row), note)
 }
 

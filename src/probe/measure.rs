@@ -281,6 +281,9 @@ impl<'a> Session<'a> {
             match kernels::latency(&setting) {
                 Ok((rows, parallel)) => {
                     self.node.latency.extend(rows);
+                    if parallel.is_none() && chases.contains(&Chase::Random) {
+                        self.missing(format!("parallel loads of node {}", pair.memory), "too little memory may be used");
+                    }
                     self.node.parallel_loads.extend(parallel);
                 }
                 Err(error) => self.missing(what.clone(), error.to_string()),

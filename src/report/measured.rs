@@ -169,8 +169,8 @@ fn parallel(node: &Node) -> String {
         first.into_iter().chain([1, 2, 4, 8, 16, 32].map(time)).chain([most]).collect()
     };
     let head = ["memory", "CPU", "pages", "1", "2", "4", "8", "16", "32 at once", "under way"];
-    let how = "One thread follows so many chains of dependent loads at once, at random places; time per load. Under way: how often the \
-               shortest time goes into that of a single chain, which is how many loads the core keeps in flight.";
+    let how = "One thread follows so many cycles of dependent loads at once, at random places; time per load. Under way: how often the \
+               shortest time goes into that of a single cycle, 32 at the most: how many loads the core keeps in flight.";
     section("Parallel loads", &head, node.parallel_loads.iter().map(row), how)
 }
 

@@ -80,9 +80,17 @@ pub fn read_ahead(file: &impl AsRawFd, offset: u64, len: u64) {
     advise(file, offset, len, libc::POSIX_FADV_WILLNEED);
 }
 
-/// Bytes that the kernel reads around a page of a mapping of the file that is missing: a setting of the disk. `None` where sysfs does
-/// not say: an overlay, no sysfs.
-pub fn read_around(file: &impl AsRawFd) -> Option<u64> {
+/// What the kernel reads around a page of a mapping of a file that is missing: a setting of the disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadAround {
+    /// Bytes.
+    pub bytes: u64,
+    /// The file of sysfs that holds it, in KiB.
+    pub setting: String,
+}
+
+/// That of the disk that `file` is on. `None` where sysfs does not say: an overlay, no sysfs.
+pub fn read_around(file: &impl AsRawFd) -> Option<ReadAround> {
     // SAFETY: all zeros is a valid value of this structure of integers.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
     // SAFETY: writes into the local.
@@ -94,7 +102,10 @@ pub fn read_around(file: &impl AsRawFd) -> Option<u64> {
     // A partition has the queue of its disk.
     let paths =
         ["/sys/class/bdi/@/read_ahead_kb", "/sys/dev/block/@/queue/read_ahead_kb", "/sys/dev/block/@/../queue/read_ahead_kb"];
-    paths.iter().find_map(|path| root.number(&path.replace('@', &device))).map(|kib| kib << 10)
+    paths.iter().map(|path| path.replace('@', &device)).find_map(|setting| {
+        let kib = root.number(&setting)?;
+        Some(ReadAround { bytes: kib << 10, setting })
+    })
 }
 
 fn advise(file: &impl AsRawFd, offset: u64, len: u64, advice: i32) {

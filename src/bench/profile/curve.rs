@@ -112,21 +112,22 @@ fn fresh(dir: &Path) -> Vec<(&'static str, Result<Started>)> {
 
 /// Records, predicts and runs all of them over `far`.
 ///
-/// With `keep`, traces stay in `dir`, and programs that it has already are only predicted again.
+/// With `keep`, a directory, traces stay there, and programs that it has already are only predicted again.
 pub fn measure(
-    (dir, keep): (&Path, bool),
+    (dir, keep): (&Path, Option<&Path>),
     far: &str,
     threads: u32,
     runs: u32,
     wanted: impl Fn(&str) -> bool,
 ) -> Result<Vec<Outcome>> {
+    let (dir, keep) = (keep.unwrap_or(dir), keep.is_some());
     println!("program      near   predicted (interval)         measured (spread)      error");
     let works = WORKS.iter().filter(|work| !work.reference).map(|work| (work.name, false, of_work(work, threads)));
     let others = fresh(dir).into_iter().map(|(name, started)| (name, true, started));
     let mut outcomes = Vec::new();
     for (name, is_fresh, started) in works.chain(others).filter(|(name, ..)| wanted(name)) {
         // There are two that are called sort.
-        let file = format!("{name}{}", if is_fresh { "-fresh" } else { "" });
+        let file = format!("{name}-{}", if is_fresh { "fresh".to_owned() } else { threads.to_string() });
         let found = started.and_then(|started| one(&file, &started, far, runs, (dir, keep)));
         match &found {
             Ok(curve) => print(name, is_fresh, curve),
@@ -175,6 +176,8 @@ fn again(nearfar: &Path, (trace, json): (&Path, &Path), far: &str) -> Result<Rep
     advise.arg("advise").arg(trace).args(["--near", "64M", "--far", far, "--plain", &measured.plain_s.to_string(), "--json"]);
     output_of(advise.arg(&said))?;
     let mut found: Replayed = serde_json::from_slice(&std::fs::read(&said)?)?;
+    let (here, before) = ((&found.far, found.sizes.len()), (&measured.far, measured.sizes.len()));
+    anyhow::ensure!(here == before, "{} is of far {}", json.display(), measured.far);
     for (size, before) in found.sizes.iter_mut().zip(measured.sizes) {
         anyhow::ensure!(size.said.near == before.said.near, "{} is of other sizes of near", json.display());
         size.measured = before.measured;

@@ -69,15 +69,17 @@ impl Program {
         Ok((printed, nfprof::read(&[file])?))
     }
 
-    /// The same; where `dir` has the profile and what the program printed, these.
+    /// The same; where `dir` has the profile and what the program printed, these, if they are of runs with the same settings.
     pub fn kept(&self, runs: &Runs<'_>, dir: &Path) -> Result<(String, Summary)> {
-        let (printed, profile) = (dir.join(format!("{}.printed", self.name)), dir.join(format!("{}.nfprof", self.name)));
-        if printed.exists() && profile.exists() {
-            return Ok((std::fs::read_to_string(printed)?, nfprof::read(&[profile])?));
+        let file = |ending: &str| dir.join(format!("{}.{ending}", self.name));
+        let settings = format!("{} s, {} MiB, {}\n", runs.seconds, runs.size, runs.options.join(" "));
+        if let Ok(before) = std::fs::read_to_string(file("settings")) {
+            anyhow::ensure!(before == settings, "{} has it with other settings: {}", dir.display(), before.trim_end());
+            return Ok((std::fs::read_to_string(file("printed"))?, nfprof::read(&[file("nfprof")])?));
         }
-        std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
         let found = self.profiled(runs, dir)?;
-        std::fs::write(printed, &found.0)?;
+        std::fs::write(file("printed"), &found.0)?;
+        std::fs::write(file("settings"), settings)?;
         Ok(found)
     }
 

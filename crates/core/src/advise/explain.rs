@@ -259,6 +259,8 @@ fn moving((read, written): (f64, f64), tier: &Tier, machine: &Machine, threads: 
 /// "lines x latency / loads at once / threads = ...; x far's latency per load at once / home's = ...".
 fn waits(waiting: &Waiting, model: &Model, bin: usize, machine: &Machine, far: &Tier) -> String {
     let threads = model.threads_at_home(bin);
+    let (most, is_measured) = model.most_at_once(&machine.home);
+    let how = if is_measured { "measured" } else { "assumed" };
     let home = waiting.wall(threads);
     let limit = match waiting.most {
         most if most.is_finite() => format!(", {} at most, which the code that loads them took,", s(most)),
@@ -271,11 +273,10 @@ fn waits(waiting: &Waiting, model: &Model, bin: usize, machine: &Machine, far: &
         format!("x {} / {} = {}", per_load(tier.latency_ns, at_once), per_load(machine.home.latency_ns, at_home), s(seconds))
     };
     format!(
-        "{:.0} lines x {:.0} ns / {:.1} loads at once (of {:.1} that the core can: the middle of a guess){limit} / {threads:.1} threads, of which {:.0} % fit into what is not computing = {} at home; far {}, near {}, before other threads and traffic",
+        "{:.0} lines x {:.0} ns / {:.1} loads at once (of {most:.1} that a core can, {how}: the middle of a guess){limit} / {threads:.1} threads, of which {:.0} % fit into what is not computing = {} at home; far {}, near {}, before other threads and traffic",
         waiting.lines,
         waiting.latency_ns,
         waiting.at_once,
-        machine.home.parallel_loads,
         100.0 * waiting.room,
         s(home),
         then(far),

@@ -12,8 +12,6 @@ const USUAL_LOADED: f64 = 2.5;
 /// Lines that one core has under way with its prefetchers, where nobody measured what a thread reaches.
 const LINES_IN_FLIGHT: f64 = 40.0;
 const LINE: f64 = 64.0;
-/// Loads that a core has under way where nobody measured it: line buffers of the last ten years' cores are 10 to 20 and more.
-const USUAL_PARALLEL_LOADS: f64 = 16.0;
 /// A rank's cache of far is no smaller.
 const LEAST_CACHE: f64 = 32.0 * 1_048_576.0;
 /// Bytes of a page.
@@ -34,8 +32,8 @@ pub struct Tier {
     pub loaded: Vec<(f64, f64)>,
     /// Bytes per second that one core reaches.
     pub per_core: f64,
-    /// Loads at places without order that one thread has under way at the most.
-    pub parallel_loads: f64,
+    /// Loads at places without order that one thread has under way at the most; `None`: nobody measured it.
+    pub parallel_loads: Option<f64>,
     /// (threads, share of the most that memory gives to any number of them), ascending; empty: not measured.
     pub by_threads: Vec<(f64, f64)>,
     /// Bytes; infinite where nothing limits them.
@@ -176,7 +174,7 @@ impl Tier {
             latency_ns,
             loaded: Vec::new(),
             per_core,
-            parallel_loads: USUAL_PARALLEL_LOADS,
+            parallel_loads: None,
             by_threads: Vec::new(),
             bytes,
         }
@@ -250,7 +248,8 @@ impl Tier {
         tier.write = write.min(2.0 * read);
         tier.per_core = one_thread.unwrap_or(tier.per_core);
         let parallel = node.parallel_loads.iter().filter(|row| row.memory == memory).filter_map(ParallelLoads::most);
-        tier.parallel_loads = parallel.max_by(f64::total_cmp).unwrap_or(tier.parallel_loads);
+        // Of small and huge pages the fewer: most programs have small ones.
+        tier.parallel_loads = parallel.min_by(f64::total_cmp);
         tier.loaded = loaded(node, memory);
         tier.by_threads = by_threads(node, memory);
         Ok(tier)
@@ -447,7 +446,7 @@ mod tests {
         let points = [(1, 120.0), (4, 30.0), (16, 10.0), (32, 12.0)].map(point);
         node.parallel_loads.push(ParallelLoads { memory: Memory::Node(1), points: points.into(), ..Default::default() });
         let machine = Machine::of_node(&node, None).expect("a machine");
-        assert_eq!((machine.near.parallel_loads, machine.home.parallel_loads), (12.0, USUAL_PARALLEL_LOADS));
+        assert_eq!((machine.near.parallel_loads, machine.home.parallel_loads), (Some(12.0), None));
     }
 
     #[test]

@@ -17,6 +17,9 @@ use std::ops::Range;
 /// Of what a cache keeps: less makes no difference that could be told.
 const LITTLE: f64 = 0.01;
 
+/// Loads that a core has under way where nobody measured it: line buffers of the last ten years' cores are 10 to 20 and more.
+const USUAL_PARALLEL_LOADS: f64 = 16.0;
+
 /// What is asked of the tiers in one stretch of time, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Use {
@@ -217,9 +220,21 @@ impl<'a> Model<'a> {
         self.stall_at_home(group, bin) * slower * self.threads[bin] / self.then[bin]
     }
 
+    /// Loads without order that a core has under way on `tier` at the most, and whether that was measured. Where it was not on each of
+    /// the memories, they are taken to be alike.
+    pub fn most_at_once(&self, tier: &Tier) -> (f64, bool) {
+        let (home, near) = (&self.machine.home, &self.machine.near);
+        let far = if let Far::Memory(far) = &self.machine.far { far } else { home };
+        let all = [home, near, far].map(|tier| tier.parallel_loads);
+        match tier.parallel_loads {
+            Some(most) if all.iter().all(Option::is_some) => (most, true),
+            _ => (all.into_iter().flatten().next().unwrap_or(USUAL_PARALLEL_LOADS), false),
+        }
+    }
+
     /// Loads without order that a thread has under way on `tier`.
     pub fn at_once(&self, tier: &Tier) -> f64 {
-        tier.parallel_loads.max(1.0).powf(self.guess.parallelism)
+        self.most_at_once(tier).0.max(1.0).powf(self.guess.parallelism)
     }
 
     fn stall_at_home(&self, group: &Demand, bin: usize) -> f64 {

@@ -205,11 +205,13 @@ pub struct ParallelPoint {
 }
 
 impl ParallelLoads {
-    /// Loads under way at the most: how often the shortest time goes into that of a load by itself. `None` without usable figures.
+    /// Loads under way at the most, 32 where these are the most cycles: how often the shortest time goes into that of a load by itself,
+    /// and no more than there were cycles. `None` without usable figures.
     pub fn most(&self) -> Option<f64> {
         let usable = || self.points.iter().filter(|point| point.time.is_usable() && point.time.median > 0.0);
         let single = usable().find(|point| point.cycles == 1)?.time.median;
-        usable().map(|point| single / point.time.median).max_by(f64::total_cmp)
+        let under_way = |point: &ParallelPoint| (single / point.time.median).min(f64::from(point.cycles));
+        usable().map(under_way).max_by(f64::total_cmp)
     }
 }
 

@@ -7,6 +7,9 @@
 //! of it, too. What is seen is how the program comes along: its CPU time. So the page alone is tried for a moment, ever more
 //! rarely while that is no better. Threads that spin while others wait make all alike: then the kernel reads around.
 
+/// Bytes read around a page that is missing: more than this is much.
+pub const MUCH: u64 = 256 << 10;
+
 /// A trial is judged so often, in ns, and compared with as much before.
 const SLICE_NS: u64 = 250_000_000;
 /// It lasts for so many slices while neither is better: pages that come alone take a while to be enough for the program to go on.

@@ -13,7 +13,7 @@ use super::routines::Routines;
 use super::study::{Studied, peak, study};
 use super::summary::{Estimate, FORMAT, Summary};
 use super::timeline::bin_seconds;
-use super::traffic::{Flows, Lines, order};
+use super::traffic::{Flows, order};
 use super::visits::{Code, LINE, VisitPattern, visits};
 use super::{cache, combine, describe, notes, samples, title};
 use crate::random_numbers::Random;
@@ -189,11 +189,6 @@ fn paged<N: Names + ?Sized>(
     paged
 }
 
-/// Lines to bytes; memory that is touched first is written back once, if the cache does not hold everything.
-fn bytes(lines: Lines, fresh: f64, kept: f64) -> (f64, f64) {
-    (lines.read * LINE, lines.written * LINE + if kept.is_finite() { fresh } else { 0.0 })
-}
-
 /// Estimates the traffic of all groups; returns for how long the cache keeps a line.
 fn traffic(studied: &mut [Studied<'_>], lines: f64, wall: f64) -> f64 {
     let time = kept(lines, wall, studied.iter().map(|one| &one.flows));
@@ -211,24 +206,25 @@ fn traffic(studied: &mut [Studied<'_>], lines: f64, wall: f64) -> f64 {
             drawn.push((flows, page_visits));
         }
         let time = kept(lines, wall, drawn.iter().map(|(flows, _)| flows));
-        for ((one, (flows, page_visits)), again) in studied.iter().zip(&drawn).zip(&mut again) {
-            let (read, written) = bytes(flows.lines(time), one.fresh, time);
-            again[0].push(read);
-            again[1].push(written);
+        for ((flows, page_visits), again) in drawn.iter().zip(&mut again) {
+            let lines = flows.lines(time);
+            again[0].push(lines.read * LINE);
+            again[1].push(lines.written * LINE);
             again[2].push(misses::curve(&[page_visits]).1);
         }
     }
     for (one, [reads, writes, page_visits]) in studied.iter_mut().zip(&mut again) {
-        // The middle of all replicates, not the estimate from the looks as they are: where a curve has its knots changes with single
-        // looks, and what changes so is worse than its mean (Breiman's bagging).
-        let (read, written) = (middle(reads), middle(writes));
+        // The mean of the middle half of the replicates, not the estimate from the looks as they are: where a curve has its knots
+        // changes with single looks, and what changes so is worse than its mean (Breiman's bagging). The outer ones are far off.
+        let (read, above) = (middle(reads), middle(writes));
+        // Memory that is touched first is written back once, if the cache does not hold everything.
+        let base = if time.is_finite() { one.fresh } else { 0.0 };
         let most = one.flows.most_lines(time);
         let touches = one.flows.touches(time);
         let model = model_error(one);
         one.read = widened(interval(read, reads, touches, most.read * LINE), model);
-        let base = if time.is_finite() { one.fresh } else { 0.0 };
-        let above =
-            interval(written - base, &mut writes.iter().map(|all| all - base).collect::<Vec<_>>(), touches, most.written * LINE);
+        let written = base + above;
+        let above = interval(above, writes, touches, most.written * LINE);
         let above = widened(above, model);
         // What fits the cache may never be written back.
         let surely = if one.peak as f64 > lines * LINE { 0.5 * base } else { 0.0 };
@@ -240,11 +236,11 @@ fn traffic(studied: &mut [Studied<'_>], lines: f64, wall: f64) -> f64 {
     time
 }
 
-/// The median of some, which it puts in order; 0 of none.
+/// The mean of the middle half of some, which it puts in order; 0 of none.
 fn middle(all: &mut [f64]) -> f64 {
     all.sort_by(f64::total_cmp);
-    let at = |place: usize| all.get(place).copied().unwrap_or(0.0);
-    0.5 * (at(all.len() / 2) + at(all.len().saturating_sub(1) / 2))
+    let inner = &all[all.len() / 4..all.len() - all.len() / 4];
+    inner.iter().sum::<f64>() / inner.len().max(1) as f64
 }
 
 /// What the estimate of a group may be off beside chance, as a share of it: programs whose traffic is known came out so (`nearfar bench
@@ -335,6 +331,14 @@ mod tests {
     fn of(batches: Vec<(u32, Vec<Record>)>) -> Summary {
         let batches = batches.into_iter().map(|(pid, records)| Batch { pid, records }).collect();
         analyse(&Content { batches, lost_bytes: 0 }, &NoNames, &Options::default())
+    }
+
+    #[test]
+    fn the_middle_of_replicates() {
+        assert_eq!((middle(&mut []), middle(&mut [7.0])), (0.0, 7.0));
+        assert_eq!((middle(&mut [9.0, 1.0]), middle(&mut [3.0, 100.0, 1.0, 2.0])), (5.0, 2.5));
+        let mut all: Vec<f64> = (0..60).map(f64::from).chain([1e9]).collect();
+        assert_eq!(middle(&mut all), 30.0);
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub struct ChaseSetting<'a> {
     pub bytes: u64,
     /// The last-level cache of the CPU (memory-side caches included); none when it is not known.
     pub llc_bytes: Option<u64>,
-    /// Wall time of all walks together, without writing and checking the pointers.
+    /// Wall time of all walks together, without writing and checking the pointers; parallel loads take about as much again.
     pub budget: Duration,
     /// Memory that may be used: the least of what the node has free and the cgroup leaves.
     pub limit_bytes: u64,
@@ -185,10 +185,9 @@ mod tests {
         let (rows, parallel) = latency(&large).expect("measured");
         let parallel = parallel.expect("there is room for it");
         assert_eq!((rows.len(), parallel.points.len(), parallel.bytes), (1, 6, 64 << 20));
-        // A core of 2005 had four under way; one cycle is what latency is.
-        assert!(parallel.most().expect("valid") > 1.5, "{parallel:?}");
-        let ratio = parallel.points[0].time.median / rows[0].time.median;
-        assert!((0.5..2.0).contains(&ratio), "{ratio} {parallel:?}");
+        // Any core of the last thirty years has more than one under way.
+        assert!(parallel.most().expect("valid") > 1.2, "{parallel:?}");
+        assert!(parallel.points.iter().all(|point| point.time.is_valid()), "{parallel:?}");
         let (_, none) = latency(&setting(&cpus, &[Chase::PageLocal])).expect("measured");
         assert_eq!(none, None);
     }

@@ -1,6 +1,6 @@
 //! Parallel loads: what a load takes when one thread follows several cycles at once, each load depending on the one before in its cycle
-//! alone. The most that a core has under way is how much shorter that becomes (its line buffers and its reordering, as far as a loop
-//! without arithmetic shows them); hardware prefetchers do not help, since the order is random.
+//! alone. The most that a core has under way is how much shorter that becomes: its line buffers, page walks and reordering, as far as a
+//! loop without arithmetic shows them. The order is random, so that prefetchers find little.
 //!
 //! The ring is the one that latency was measured on; every run begins at places that no walk has reached, so that nothing is cached.
 

@@ -221,6 +221,10 @@ mod tests {
                 }
                 assert_eq!(at, start, "{chase:?} {bytes}");
                 assert_eq!(walk(start, 37), ring.at(&region, 37));
+                let begin = [0, 5, 1000].map(|place| ring.at(&region, place));
+                let mut several = begin;
+                walk_together(&mut several, 11);
+                assert_eq!(several, [11, 16, 1011].map(|place| ring.at(&region, place)), "{chase:?} {bytes}");
                 drive_out(&ring, &region, 100);
             }
         }

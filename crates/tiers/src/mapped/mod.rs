@@ -19,6 +19,7 @@ pub use keeper::Keeper;
 use crate::hash_map::Map;
 use crate::pager::{EXIT_STOPPED, stop};
 use nearfar_core::addr::{BLOCK, Extent, block_extent, block_of};
+use nearfar_core::policy::read_around;
 use nearfar_sys::bus_error;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::file::SpillFile;
@@ -36,8 +37,6 @@ const LARGEST: usize = 8 << 40;
 const SMALLEST: usize = 2 << 30;
 /// Shared: what is written goes to the file.
 const SHARED: i32 = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
-/// Read around a page that is missing, more than this is much.
-const MUCH: u64 = 256 << 10;
 /// Zeros written at a time where holes cannot be made.
 const ZEROS: usize = 1 << 20;
 
@@ -79,7 +78,7 @@ impl Mapped {
                 Ok(file) => {
                     let arena = Extent { start: 0, end: 0 };
                     return Ok(Self {
-                        reads_much: page_cache::read_around(&file).is_none_or(|bytes| bytes > MUCH),
+                        reads_much: page_cache::read_around(&file).is_none_or(|around| around.bytes > read_around::MUCH),
                         file: Arc::new(file),
                         dir,
                         len,
