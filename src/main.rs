@@ -71,13 +71,13 @@ fn misplaced_option(command: &Command) -> Option<String> {
         _ => return None,
     };
     let typed = program.first()?.to_str()?;
-    cli::typo::about_option(typed, Cli::command().find_subcommand(name)?)
+    ui::typo::about_option(typed, Cli::command().find_subcommand(name)?)
 }
 
 /// Ends the command with the status of what was typed: 2 when it is wrong, 0 for help. A value that an option does not take is told of
 /// like all that is refused later.
 fn not_understood(error: &clap::Error) -> ! {
-    match refusal(error).or_else(|| cli::typo::about_command(error, &Cli::command())) {
+    match refusal(error).or_else(|| ui::typo::about_command(error, &Cli::command())) {
         Some(text) => {
             message::line(text);
             std::process::exit(exit::BAD_INPUT.into())

@@ -15,7 +15,6 @@ pub mod report;
 pub mod demo;
 pub mod completions;
 pub mod man;
-pub mod typo;
 
 use clap::{Parser, Subcommand};
 

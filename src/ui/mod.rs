@@ -2,6 +2,7 @@
 
 pub mod message;
 pub mod table;
+pub mod typo;
 pub mod progress;
 pub mod screen;
 pub mod routine;

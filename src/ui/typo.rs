@@ -54,8 +54,8 @@ mod tests {
             let line = about(typed).expect("a line");
             assert!(line.ends_with(&format!("did you mean \"nearfar {wanted}\"?")), "{typed}: {line}");
         }
-        // "run" without a program is another mistake, and nothing is like "frobnicate" or the hidden "man".
-        assert_eq!((about("run"), about("frobnicate"), about("mam")), (None, None, None));
+        // "run" without a program is another mistake, nothing is like "frobnicate", and "man" is hidden.
+        assert_eq!((about("run"), about("frobnicate"), about("mann")), (None, None, None));
     }
 
     #[test]
