@@ -29,7 +29,7 @@ test: build ## All tests; what is skipped is listed with its reason
 	{ status=$$?; echo "Failed, once more and in short:"; grep -A 6 ' panicked at ' target/test.log | tail -n 80 || true; exit $$status; }
 	@echo; echo "Skipped:"; grep -ihE '^ *(skip|skipped|skipping)\b' target/test.log | sort | uniq -c || echo "  nothing"
 
-# For each change: what can be told within a minute or so after the build. The rest is for "make test".
+# For each change: what can be told in some three minutes, the build of these tests included (two CPUs). The rest is for "make test".
 quick: ## Unit tests of the layers that hold no state of a process, and the rules of the texts
 	$(CARGO) test --release --package nearfar-core --package nearfar-sys --lib
 	$(CARGO) test --release --test layers --test docs --test messages

@@ -87,12 +87,9 @@ fn examine(far: &Path, denied: Denied) -> Vec<Row> {
         waking(denied),
     ];
     rows.extend(far_rows(far, denied));
-    let serves = paging.is_some_and(|paging| match paging.scope {
-        Ok(FaultScope::UserAndKernel) => true,
-        Ok(FaultScope::UserOnly) => seccomp::is_available(),
-        Err(_) => false,
-    });
-    if !serves && let Some(around) = std::fs::File::open(far).ok().and_then(|dir| page_cache::read_around(&dir)) {
+    if paging::kernel_pages(denied)
+        && let Some(around) = std::fs::File::open(far).ok().and_then(|dir| page_cache::read_around(&dir))
+    {
         rows.push(read_ahead(&around));
     }
     rows.push(match library::find() {

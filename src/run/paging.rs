@@ -185,6 +185,11 @@ const USER_ONLY: &str = "this user's userfaultfd misses the kernel's own accesse
                          by one, which costs a few microseconds each; \"nearfar doctor\" says what is not covered and how to get \
                          the other kind";
 
+/// Whether the kernel would page a mapped file.
+pub fn kernel_pages(denied: Denied) -> bool {
+    matches!(check_paging(denied), Way::Kernel(_))
+}
+
 fn check_paging(denied: Denied) -> Way {
     let Some(paging) = paging(denied) else {
         return Way::Kernel("userfaultfd is switched off by --deny".to_owned());
