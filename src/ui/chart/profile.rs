@@ -99,6 +99,7 @@ pub mod tests {
             footprint: Estimate::exact(1048576.0),
             read: Estimate { value: traffic, low: traffic * 0.9, high: traffic * 1.1 },
             written: Estimate::exact(traffic),
+            changed: None,
             traffic: vec![traffic, traffic],
             lines_per_visit: Estimate::exact(64.0),
             pattern: Pattern::Stream,

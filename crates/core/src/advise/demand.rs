@@ -303,7 +303,7 @@ impl Demand {
             read: spread(read, &when),
             written: spread(written, &when),
             visits: spread(visits, &when),
-            changed: if read > 0.0 { (again / read).clamp(0.0, 1.0) } else { f64::from(again > 0.0) },
+            changed: group.changed.unwrap_or(if read > 0.0 { (again / read).clamp(0.0, 1.0) } else { f64::from(again > 0.0) }),
             random,
             busy_s: group.busy_s.max(0.0),
             visit_bytes: 64.0 * lines,

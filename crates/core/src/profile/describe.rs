@@ -179,6 +179,7 @@ pub(super) fn object<N: Names + ?Sized>(
         footprint: study::footprint(one),
         read: one.read,
         written: one.written,
+        changed: one.flows.changed(kept),
         traffic: timeline(one, kept, time),
         lines_per_visit: study::lines_per_visit(one),
         pattern: if one.visits.iter().any(Option::is_some) { study::pattern(one) } else { one.tally.pattern(code) },

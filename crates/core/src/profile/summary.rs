@@ -123,6 +123,10 @@ pub struct ObjectGroup {
     pub read: Estimate,
     /// Bytes written back to memory, in all.
     pub written: Estimate,
+    /// Of the lines that visits of its pages read, the share that they change, whether or not a cache holds the lines: so many of its
+    /// pages differ from far when they leave near. `None` where no look tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<f64>,
     /// `read + written` over time, per bin.
     pub traffic: Vec<f64>,
     /// Lines of a page that a visit touches, 1..=64.
@@ -295,6 +299,7 @@ impl ObjectGroup {
         self.routines.iter().try_for_each(|(name, share)| amounts(&of(name), &[*share]))?;
         line(&of("live_bytes"), &self.live_bytes)?;
         line(&of("traffic"), &self.traffic)?;
+        amounts(&of("changed"), self.changed.as_slice())?;
         self.misses.check(&of("misses"))
     }
 }

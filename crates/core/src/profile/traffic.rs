@@ -124,6 +124,20 @@ impl Flows {
         lines
     }
 
+    /// Of the lines that visits read, the share that they change: of visits that miss a cache that keeps a line for `kept` seconds, or of
+    /// all where that holds everything. `None` without visits.
+    pub fn changed(&self, kept: f64) -> Option<f64> {
+        let share = |of: Lines| (of.read > 0.0).then(|| (of.written / of.read).min(1.0));
+        let all = || {
+            let seen = self.flows.iter().filter(|flow| !flow.seconds.is_empty());
+            seen.fold(Lines::default(), |sum, flow| {
+                let visits = flow.all();
+                Lines { read: sum.read + visits * flow.mean.reads, written: sum.written + visits * flow.mean.writes }
+            })
+        };
+        share(self.lines(kept)).or_else(|| share(all()))
+    }
+
     /// The most that so many looks could have overlooked.
     pub fn most_lines(&self, kept: f64) -> Lines {
         let mut lines = Lines::default();
@@ -259,5 +273,27 @@ mod tests {
             let (misses, round) = (flow(at_once).misses(0.02), flow(at_once).round());
             assert!((20.0..26.0).contains(&misses) && (2.5..3.2).contains(&round), "{at_once}: {misses} {round}");
         }
+    }
+
+    /// What fits into the processor's cache does not come from memory, and yet its pages must be written when they leave near.
+    #[test]
+    fn what_a_cache_holds_is_changed_too() {
+        let wait = |at: u32| Wait { seconds: 1e-3 * (f64::from(at) + 0.5), weight: 1.0, outcome: Outcome::Touched, stratum: 0 };
+        let waits: Vec<_> = (0..100).map(wait).collect();
+        let mean = Marks { number: 1.0, lines: LINES, reads: LINES, writes: LINES / 4.0, fresh: 0.0 };
+        let sums = (0..=100).map(|number| Marks::default().plus(mean, f64::from(number))).collect();
+        let flow = Flow {
+            way: VisitPattern::Sweep,
+            waits: Recurrence::of(&waits, Shape::Even, SIGNIFICANT),
+            seconds: waits.iter().map(|wait| wait.seconds).collect(),
+            sums,
+            mean,
+        };
+        let flows = Flows { page_seconds: 1.0, present: 1.0, flows: vec![flow] };
+        for kept in [0.01, 10.0, f64::INFINITY] {
+            assert_eq!(flows.changed(kept), Some(0.25), "{kept} s");
+        }
+        assert_eq!(flows.lines(f64::INFINITY).written, 0.0);
+        assert_eq!(Flows { flows: vec![], ..flows }.changed(0.01), None);
     }
 }
