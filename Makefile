@@ -5,8 +5,12 @@ SHELL := /bin/bash
 CARGO ?= cargo
 NEARFAR := target/release/nearfar
 PREFIX ?= /usr/local
+# Where "make install" takes what is built from.
+BUILT ?= target/release
+# Below PREFIX.
+PKGCONFIG ?= lib/pkgconfig
 
-.PHONY: help all build demo test quick bench truth verify misses check loom fuzz soak docs figures messages install clean
+.PHONY: help all build demo test quick bench truth verify misses check loom fuzz soak docs figures messages install uninstall dist clean
 
 help: ## This list
 	@echo "make TARGET, where TARGET is one of"
@@ -102,24 +106,34 @@ messages: ## Every text that a user can get
 SHARED := $(DESTDIR)$(PREFIX)/share
 # Does not build: who installs as root often has no Rust there.
 install: ## Into PREFIX (/usr/local), below DESTDIR
-	@[ -e target/release/libmemkind.so ] || { echo "nothing is built yet: run \"make build\" first" >&2; exit 2; }
-	install -Dm755 $(NEARFAR) $(DESTDIR)$(PREFIX)/bin/nearfar
-	install -Dm755 target/release/nearfar-kernel $(DESTDIR)$(PREFIX)/bin/nearfar-kernel
-	install -Dm755 target/release/libnearfar.so $(DESTDIR)$(PREFIX)/lib/nearfar/libnearfar.so
+	@[ -e $(BUILT)/libmemkind.so ] || { echo "nothing is built yet: run \"make build\" first" >&2; exit 2; }
+	install -Dm755 $(BUILT)/nearfar $(DESTDIR)$(PREFIX)/bin/nearfar
+	install -Dm755 $(BUILT)/nearfar-kernel $(DESTDIR)$(PREFIX)/bin/nearfar-kernel
+	install -Dm755 $(BUILT)/libnearfar.so $(DESTDIR)$(PREFIX)/lib/nearfar/libnearfar.so
 	for name in memkind autohbw memtier; do \
-	    install -Dm755 target/release/lib$$name.so $(DESTDIR)$(PREFIX)/lib/nearfar/lib$$name.so.0; \
+	    install -Dm755 $(BUILT)/lib$$name.so $(DESTDIR)$(PREFIX)/lib/nearfar/lib$$name.so.0; \
 	    ln -sf lib$$name.so.0 $(DESTDIR)$(PREFIX)/lib/nearfar/lib$$name.so; done
 	for name in memkind-hbw-nodes memkind-auto-dax-kmem-nodes memtier; do ln -sf nearfar $(DESTDIR)$(PREFIX)/bin/$$name; done
-	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/$(PKGCONFIG)
 	install -m644 include/*.h $(DESTDIR)$(PREFIX)/include/
-	sed 's,@PREFIX@,$(PREFIX),' include/memkind.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/memkind.pc
+	sed 's,@PREFIX@,$(PREFIX),' include/memkind.pc.in > $(DESTDIR)$(PREFIX)/$(PKGCONFIG)/memkind.pc
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m644 docs/reference/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	install -d $(SHARED)/bash-completion/completions $(SHARED)/zsh/site-functions $(SHARED)/fish/vendor_completions.d
-	$(NEARFAR) completions bash > $(SHARED)/bash-completion/completions/nearfar
-	$(NEARFAR) completions zsh > $(SHARED)/zsh/site-functions/_nearfar
-	$(NEARFAR) completions fish > $(SHARED)/fish/vendor_completions.d/nearfar.fish
+	$(BUILT)/nearfar completions bash > $(SHARED)/bash-completion/completions/nearfar
+	$(BUILT)/nearfar completions zsh > $(SHARED)/zsh/site-functions/_nearfar
+	$(BUILT)/nearfar completions fish > $(SHARED)/fish/vendor_completions.d/nearfar.fish
 	$(MAKE) --no-print-directory install-api
+
+# What "make install" with the same PREFIX and DESTDIR would put there; directories stay.
+uninstall: ## Removes what install put there
+	@list=$$(mktemp -d); trap 'rm -rf $$list' EXIT; \
+	$(MAKE) -s --no-print-directory install DESTDIR=$$list && cd $$list && \
+	find . ! -type d | while read -r path; do rm -f "$(DESTDIR)/$$path"; done
+
+# A release: tarball, wheel, .deb, .rpm, bill of materials, checksums, in target/dist. Needs git, python3 with pip, dpkg-deb, rpmbuild.
+dist: ## All packages of a release, into target/dist
+	packaging/dist target/dist
 
 # For programmers: headers, pkg-config, the Fortran module as source (.mod files are each compiler's own), the Python package and
 # the Rust crate (pip install, or a path, from share/nearfar), examples.
@@ -127,10 +141,10 @@ SHARE := $(DESTDIR)$(PREFIX)/share/nearfar
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 .PHONY: install-api
 install-api:
-	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig $(SHARE)/fortran $(SHARE)/python/nearfar \
+	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/$(PKGCONFIG) $(SHARE)/fortran $(SHARE)/python/nearfar \
 	    $(SHARE)/rust/nearfar-alloc/src $(SHARE)/examples/vector_add_rust/src
 	install -m644 include/nearfar.h include/nearfar.hpp $(DESTDIR)$(PREFIX)/include/
-	sed 's,@PREFIX@,$(PREFIX),; s,@VERSION@,$(VERSION),' include/nearfar.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/nearfar.pc
+	sed 's,@PREFIX@,$(PREFIX),; s,@VERSION@,$(VERSION),' include/nearfar.pc.in > $(DESTDIR)$(PREFIX)/$(PKGCONFIG)/nearfar.pc
 	install -m644 fortran/nearfar.F90 fortran/*.inc $(SHARE)/fortran/
 	install -m644 python/pyproject.toml $(SHARE)/python/
 	install -m644 python/nearfar/*.py $(SHARE)/python/nearfar/

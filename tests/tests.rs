@@ -94,6 +94,8 @@ mod map;
 mod top;
 /// Put it here if it is about what programmers call: nearfar.h, its languages, the examples, an installed copy.
 mod api;
+/// Put it here if it is about packages: what is in them, and that they install, work and go without a trace.
+mod packages;
 /// Put it here if several `nearfar run` on one node are ranks of one job.
 mod ranks;
 /// Put it here if a real launcher starts the ranks: Open MPI, MPICH, Slurm.

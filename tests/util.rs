@@ -149,7 +149,7 @@ pub fn has(name: &str) -> Result<(), String> {
     };
     match name {
         "node" | "mpirun" | "gcc" | "g++" | "gfortran" | "rustc" | "stress-ng" | "sqlite3" | "python3" | "java" | "gdb"
-        | "redis-server" | "chromium" => answers(name, &["--version"]),
+        | "redis-server" | "chromium" | "debootstrap" | "rpm" | "dpkg-deb" => answers(name, &["--version"]),
         // A wrapper without headers compiles nothing.
         "mpicc" => answers("sh", &["-c", "echo '#include <mpi.h>' | mpicc -x c -c - -o /dev/null && mpirun --version"]),
         // MPIs by the names that Debian gives them, to have several.
