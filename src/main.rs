@@ -19,6 +19,7 @@ mod map;
 mod top;
 mod sensitivity;
 mod report;
+mod r#try;
 mod bench;
 mod doctor;
 mod demo;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
     }
     let result = match command {
         Command::Run(args) => run::run(*args),
+        Command::Try(args) => r#try::run(args),
         Command::Probe(args) => probe::run(args),
         Command::Profile(args) => profile::run(args),
         Command::Map(args) => map::run(args),
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
 fn misplaced_option(command: &Command) -> Option<String> {
     let (name, program) = match command {
         Command::Run(args) => ("run", &args.program),
+        Command::Try(args) => ("try", &args.program),
         Command::Profile(args) => ("profile", &args.program),
         Command::Sensitivity(args) => ("sensitivity", &args.program),
         Command::Advise(args) => ("advise", &args.program),

@@ -121,7 +121,9 @@ fn the_deb() {
     needs!("root", "debootstrap", "dpkg-deb", "rpm");
     let clean = CleanRoot::new();
     assert_eq!(clean.rest(), "", "before");
-    was_used(&clean.runs(&format!("dpkg -i /packages/nearfar_*.deb\n{USE}\ndpkg --verify nearfar\ntest -e /usr/share/man/man1/nearfar.1.gz")));
+    was_used(&clean.runs(&format!(
+        "dpkg -i /packages/nearfar_*.deb\n{USE}\ndpkg --verify nearfar\ntest -e /usr/share/man/man1/nearfar.1.gz"
+    )));
     clean.runs("dpkg --purge nearfar");
     assert_eq!(clean.rest(), "", "after");
 }
@@ -150,7 +152,9 @@ fn the_rpm() {
 fn the_tarball() {
     needs!("root", "debootstrap", "dpkg-deb", "rpm");
     let clean = CleanRoot::new();
-    was_used(&clean.runs(&format!("cd /tmp\ntar xf /packages/nearfar-*.tar.gz\nPATH=$(echo /tmp/nearfar-*/bin):$PATH\n{USE}\nrm -rf /tmp/nearfar-*")));
+    was_used(&clean.runs(&format!(
+        "cd /tmp\ntar xf /packages/nearfar-*.tar.gz\nPATH=$(echo /tmp/nearfar-*/bin):$PATH\n{USE}\nrm -rf /tmp/nearfar-*"
+    )));
     assert_eq!(clean.rest(), "");
 }
 
@@ -182,7 +186,10 @@ fn the_module_of_the_wheel_finds_its_library() {
     succeeds(Command::new(&python).args(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]).arg(package(".whl")));
     let ask = "import nearfar, sys; nearfar.describe(); print(nearfar.__file__.startswith(sys.prefix))";
     let mut command = Command::new(&python);
-    command.args(["-c", ask]).env_remove("NEARFAR_LIBRARY").env("PATH", format!("{}:/usr/bin:/bin", environment.join("bin").display()));
+    command
+        .args(["-c", ask])
+        .env_remove("NEARFAR_LIBRARY")
+        .env("PATH", format!("{}:/usr/bin:/bin", environment.join("bin").display()));
     let said = succeeds(&mut command);
     assert!(said.contains("True"), "{said}");
 }

@@ -94,6 +94,8 @@ mod map;
 mod top;
 /// Put it here if it is about what programmers call: nearfar.h, its languages, the examples, an installed copy.
 mod api;
+/// Put it here if it is about `nearfar try`: what a newcomer sees, and that nothing is left behind.
+mod trying;
 /// Put it here if it is about packages: what is in them, and that they install, work and go without a trace.
 mod packages;
 /// Put it here if several `nearfar run` on one node are ranks of one job.

@@ -7,6 +7,7 @@ use super::tiers;
 use crate::cli::advise::AdviseArgs;
 use crate::exit::refuse;
 use crate::files::advice::{AgainstBest, Row, Set, Verified};
+use crate::files::private_dir::PrivateDir;
 use crate::launch::executable;
 use crate::machine;
 use crate::ui::message;
@@ -28,7 +29,7 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -121,7 +122,7 @@ impl Job {
 
     /// Runs everything.
     pub fn run(&self, advice: &Advice, plan: &str, summary: &Summary) -> Result<Verified> {
-        let dir = Dir::new()?;
+        let dir = PrivateDir::new("nearfar-verify-").context("no temporary directory can be made")?;
         let by_routine = advice.routines.as_ref();
         let mut cases = vec![self.all_far(advice, &dir)?];
         if !advice.rules.is_empty() {
@@ -151,7 +152,7 @@ impl Job {
         let signals = Signals::catch().context("signals cannot be caught")?;
         let mut measured = vec![Measured::default(); cases.len()];
         let (mut missing, mut doubted) = (None, false);
-        let stats = dir.0.join("run.json");
+        let stats = dir.path().join("run.json");
         for round in 0..self.runs {
             for (case, measured) in cases.iter().zip(&mut measured) {
                 message::line(format_args!("round {} of {}: {}", round + 1, self.runs, case.name));
@@ -221,7 +222,7 @@ impl Job {
     }
 
     /// A run for every set that fits of the objects that would gain most.
-    fn sets(&self, advice: &Advice, summary: &Summary, dir: &Dir) -> Result<Vec<(Vec<String>, Case)>> {
+    fn sets(&self, advice: &Advice, summary: &Summary, dir: &PrivateDir) -> Result<Vec<(Vec<String>, Case)>> {
         let room = tiers::near(&self.near)?;
         let mut items: Vec<_> = advice
             .items
@@ -255,8 +256,8 @@ impl Job {
         Ok(cases)
     }
 
-    fn flat(&self, name: &str, predicted: Estimate, dir: &Dir, file: &str, plan: &str) -> Result<Case> {
-        let path = dir.0.join(format!("{file}.toml"));
+    fn flat(&self, name: &str, predicted: Estimate, dir: &PrivateDir, file: &str, plan: &str) -> Result<Case> {
+        let path = dir.path().join(format!("{file}.toml"));
         std::fs::write(&path, plan).with_context(|| format!("{} cannot be written", path.display()))?;
         let mut place = OsString::from("plan:");
         place.push(&path);
@@ -265,7 +266,7 @@ impl Job {
     }
 
     /// With as little cache as paging needs, and the prediction has: near is what is measured against.
-    fn all_far(&self, advice: &Advice, dir: &Dir) -> Result<Case> {
+    fn all_far(&self, advice: &Advice, dir: &PrivateDir) -> Result<Case> {
         let mut case = self.flat("All far", advice.times.all_far, dir, "far", &nothing_near())?;
         case.by_routine = advice.routines.as_ref().map(|times| times.all_far.clone());
         case.moved = advice.moves.map(|moves| moves.all_far);
@@ -448,23 +449,6 @@ pub fn text(verified: &Verified) -> String {
         );
     }
     text
-}
-
-/// A directory for plans, removed at the end.
-struct Dir(PathBuf);
-
-impl Dir {
-    fn new() -> Result<Self> {
-        let dir = std::env::temp_dir().join(format!("nearfar-verify-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).with_context(|| format!("{} cannot be made", dir.display()))?;
-        Ok(Self(dir))
-    }
-}
-
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! name of its option. Each value is understood here by itself; whether it can be carried out is for the sub-command to say.
 
 pub mod run;
+pub mod r#try;
 pub mod probe;
 pub mod profile;
 pub mod map;
@@ -32,6 +33,8 @@ pub struct Cli {
 pub enum Command {
     /// Run a program in less memory than it needs; the rest goes to a disk
     Run(Box<run::RunArgs>),
+    /// Run a program as it is, then in half and in a third of its memory, and tell what that costs
+    Try(r#try::TryArgs),
     /// Measure this machine's memories, processors and far tiers; works without root
     Probe(probe::ProbeArgs),
     /// Show which of a program's data cause its memory traffic

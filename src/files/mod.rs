@@ -1,6 +1,7 @@
 //! Files that the command reads and writes, whatever the sub-command: their names, formats and checks. Modules are listed lowest first.
 
 pub mod output;
+pub mod private_dir;
 pub mod rank_name;
 pub mod spill_dir;
 pub mod preset;

@@ -1,16 +1,17 @@
 //! MPI for `nearfar probe`: a small program of ours, compiled by the user's own compiler wrapper and run by the user's own launcher,
 //! so that the figures are those of the MPI that their codes use. Nothing of MPI is linked or shipped.
 
+use crate::files::private_dir::{PrivateDir, remove_stale};
 use crate::launch::helper;
 use nearfar_core::node::{Figure, Missing, Mpi, Validity};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 const SOURCE: &str = include_str!("../../crates/kernels/reference/mpi_bench.c");
 /// Compilers on a slow shared file system take their time.
@@ -78,7 +79,7 @@ pub fn measure(quick: bool, ranks: usize) -> (Vec<Mpi>, Vec<Missing>) {
         let why = format!("no mpicc with an mpirun, mpiexec or srun was found in PATH; {HOW_TO_GET}");
         return (Vec::new(), vec![missing(why)]);
     }
-    remove_stale(&std::env::temp_dir(), STALE);
+    remove_stale(&std::env::temp_dir(), DIR_PREFIX, STALE);
     let deadline = Deadline::after(OVERALL[usize::from(!quick)]);
     let mut problems = Vec::new();
     for pair in &pairs {
@@ -138,55 +139,16 @@ fn kind_of(compiler: &Path) -> String {
     kinds.next().unwrap_or_default()
 }
 
-/// A directory of our own, gone when dropped.
-struct Private(PathBuf);
-
-impl Private {
-    fn new() -> std::io::Result<Self> {
-        for number in 0..100 {
-            let dir = std::env::temp_dir().join(format!("{DIR_PREFIX}{}-{number}", std::process::id()));
-            match std::fs::DirBuilder::new().mode(0o700).create(&dir) {
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                result => return result.map(|()| Self(dir)),
-            }
-        }
-        Err(std::io::ErrorKind::AlreadyExists.into())
-    }
-}
-
-impl Drop for Private {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Removes directories in `temp` that processes of ours left `age` ago or earlier, because they were killed.
-fn remove_stale(temp: &Path, age: Duration) {
-    let Ok(user) = std::fs::metadata("/proc/self").map(|own| own.uid()) else { return };
-    for entry in std::fs::read_dir(temp).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let pid = name.to_str().and_then(|name| name.strip_prefix(DIR_PREFIX)?.split_once('-')?.0.parse::<u32>().ok());
-        // Not of what a link points to.
-        let (Some(pid), Ok(found)) = (pid, entry.metadata()) else { continue };
-        let is_dead = !Path::new("/proc").join(pid.to_string()).exists();
-        let is_old = found.modified().is_ok_and(|then| SystemTime::now().duration_since(then).is_ok_and(|passed| passed >= age));
-        if found.is_dir() && found.uid() == user && is_dead && is_old {
-            // What cannot be removed only takes a little space.
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
 /// Rows, and why some are not there.
 fn measure_with(pair: &Pair, quick: bool, ranks: usize, deadline: Deadline) -> Result<(Vec<Mpi>, Option<String>), String> {
     let (compiler, temp) = (pair.compiler.display(), std::env::temp_dir());
     let limit = deadline.limit(COMPILE_LIMIT).map_err(|why| format!("{compiler}: {why}"))?;
-    let dir = Private::new()
+    let dir = PrivateDir::new(DIR_PREFIX)
         .map_err(|error| format!("{}: {error}; set TMPDIR to a directory that you may write to", temp.display()))?;
-    let (source, program) = (dir.0.join("mpi_bench.c"), dir.0.join("mpi_bench"));
+    let (source, program) = (dir.path().join("mpi_bench.c"), dir.path().join("mpi_bench"));
     std::fs::write(&source, SOURCE).map_err(|error| format!("{}: {error}", source.display()))?;
     let mut compile = Command::new(&pair.compiler);
-    compile.args(["-O2", "-o"]).args([&program, &source]).current_dir(&dir.0);
+    compile.args(["-O2", "-o"]).args([&program, &source]).current_dir(dir.path());
     let compiled = helper::run(&mut compile, limit).map_err(|error| format!("{compiler}: {error}"))?;
     if compiled.status.is_none() {
         return Err(format!("{compiler}: {}", compiled.problem(limit)));
@@ -376,9 +338,9 @@ mod tests {
 
     #[test]
     fn a_launcher_that_hangs_ends_with_the_time_for_all() {
-        let dir = Private::new().expect("a directory");
+        let dir = PrivateDir::new(DIR_PREFIX).expect("a directory");
         // It waits for somebody to open the other end.
-        let pipe = dir.0.join("pipe");
+        let pipe = dir.path().join("pipe");
         assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
         let pair = Pair { compiler: "mpicc".into(), launcher: "tail".into() };
         let (start, deadline) = (Instant::now(), Deadline::after(Duration::from_millis(1500)));
@@ -386,22 +348,6 @@ mod tests {
         assert!(failed.timed_out && failed.why.contains("killed"), "{}", failed.why);
         assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
         assert!(deadline.limit(RUN_LIMIT).is_err_and(|why| why.contains("used up")));
-    }
-
-    #[test]
-    fn directories_of_the_dead_are_removed() {
-        let temp = Private::new().expect("a directory");
-        // Numbers of processes are smaller than 2^22.
-        let own = std::process::id();
-        let names = ["nearfar-mpi-4294967295-0".to_owned(), format!("nearfar-mpi-{own}-0"), "nearfar-mpi-find-1".to_owned()];
-        let [dead, alive, other] = names.map(|name| temp.0.join(name));
-        for dir in [&dead, &alive, &other] {
-            std::fs::create_dir(dir).expect("created");
-        }
-        remove_stale(&temp.0, STALE);
-        assert!(dead.exists(), "it may belong to another machine");
-        remove_stale(&temp.0, Duration::ZERO);
-        assert!(!dead.exists() && alive.exists() && other.exists());
     }
 
     #[test]

@@ -55,9 +55,9 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The page about one document.
-pub fn page_about(document: Document) -> String {
-    page::render(&[document], None)
+/// The page about some documents.
+pub fn page_of(documents: &[Document]) -> String {
+    page::render(documents, None)
 }
 
 /// A file of any kind that has a place on the page.
