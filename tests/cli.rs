@@ -158,6 +158,8 @@ fn setuid_program() {
 fn bad_options() {
     refused(&["--near", "64M", "--mode", "cash"], &starter(), &["--mode"]);
     refused(&["--near", "64M", "--deny", "everything"], &starter(), &["io_uring"]);
+    refused(&["--near", "64M", "--far-max", "1M"], &starter(), &["--far-max", "64"]);
+    refused(&["--near", "64M", "--far-max", "1G", "--deny", "uffd"], &starter(), &["--far-max", "kernel"]);
     refused(&["--near", "64M", "--min-size", "zero"], &starter(), &["--min-size"]);
     refused(&["--near", "64M", "--no-such-option"], &starter(), &["--no-such-option"]);
     refused(&["--near", "64M", "--stats", "/nonexistent/run.json"], &starter(), &["--stats"]);

@@ -92,6 +92,18 @@ fn every_page_is_found_from_the_readme() {
     assert!(lost.is_empty(), "no link in README.md leads to {lost:?}");
 }
 
+/// A fact whose test was renamed is held by nothing.
+#[test]
+fn tests_that_security_names_exist() {
+    let text = read(&root().join("SECURITY.md"));
+    let named: Vec<(&str, &str)> = text.split('`').skip(1).step_by(2).filter_map(|name| name.split_once("::")).collect();
+    assert!(named.len() >= 8, "{named:?}");
+    for (module, name) in named {
+        let tests = read(&root().join(format!("tests/{module}.rs")));
+        assert!(tests.contains(&format!("fn {name}()")), "there is no test {module}::{name}");
+    }
+}
+
 #[test]
 fn names_of_pages_in_code_and_messages_are_right() {
     let mut lost = Vec::new();

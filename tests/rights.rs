@@ -1,8 +1,8 @@
 //! Paging with the userfaultfd that ordinary users get, which misses the kernel's own accesses (docs/explanation/user-mode.md): forced by
 //! `--deny kernel-faults`, and once as an ordinary user.
 
-use crate::util::{TestProgram, nearfar_bin, program_file, python};
-use std::path::{Path, PathBuf};
+use crate::util::{ForOthers, TestProgram, program_file, python};
+use std::path::Path;
 
 /// Other programs than those need no more than what is tested elsewhere: nothing of them is handed to the kernel.
 fn caught(program: TestProgram) {
@@ -108,29 +108,6 @@ fn c_compiler() {
     program.limit_s(300).same().ok().paged();
 }
 
-/// A directory that others may enter, with the command and its library; removed at the end.
-struct ForOthers(PathBuf);
-
-impl ForOthers {
-    fn new() -> Self {
-        let dir = std::env::temp_dir().join(format!("nearfar-rights-{}", std::process::id()));
-        std::fs::create_dir_all(dir.join("far")).expect("a directory");
-        for file in [nearfar_bin(), nearfar_bin().with_file_name("libnearfar.so")] {
-            std::fs::copy(&file, dir.join(file.file_name().expect("a name"))).expect("copied");
-        }
-        for (path, mode) in [(dir.clone(), 0o755), (dir.join("far"), 0o777)] {
-            std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).expect("permissions");
-        }
-        Self(dir)
-    }
-}
-
-impl Drop for ForOthers {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// The example of the README, as a user without any rights but to read (the Python of a test machine may be root's).
 #[test]
 fn an_ordinary_user() {
@@ -140,7 +117,7 @@ fn an_ordinary_user() {
         return;
     }
     let _machine = crate::util::machine();
-    let place = ForOthers::new();
+    let place = ForOthers::new("rights");
     let caps = "-all,+dac_read_search";
     let mut command = std::process::Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);

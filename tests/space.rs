@@ -226,3 +226,46 @@ fn tables_are_small() {
     assert!(share(&streams) < 0.40, "{}", share(&streams));
     assert!(share(&pieces) < 0.60, "{}", share(&pieces));
 }
+
+/// `--far-max`: what `ran_out` says, and no more than near and that.
+#[test]
+fn a_bound_of_far_is_as_a_full_disk() {
+    for options in [["--far-max", "128M"].as_slice(), &["--far-max", "128M", "--encrypt"]] {
+        let program = TestProgram::source("space_runs_out.c").args(["malloc", "4M"]).near("64M").options(options);
+        let outcome = program.nearfar();
+        let got = got(&outcome);
+        assert!(outcome.stderr.contains("--far-max"), "{}", outcome.stderr);
+        ran_out(outcome, 64 * 3 / 4 + 128 * 3 / 4 - 4);
+        assert!(got <= 64 + 128, "{got} MiB");
+    }
+    let outcome = TestProgram::source("reserve_beyond.c").args(["1G"]).near("64M").options(["--far-max", "128M"]).nearfar();
+    assert_eq!(outcome.end(), (Some(86), None), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("raise --far-max") && outcome.stderr.contains("128"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_bound_of_far_holds_for_strict_promises() {
+    let program = TestProgram::source("commit_strict.c").args(["48M", "600M", "fork"]).near("64M");
+    let outcome = program.options(["--commit=strict", "--far-max", "256M"]).nearfar().ok();
+    assert!(outcome.counter("allocations_refused") > 0, "nothing was refused");
+}
+
+/// One holds most of far; meanwhile another one gets little. (The shell's own heap stays out of it.) It has all when the first one is gone, however it went: ended, killed, or
+/// as a forked child that outlived its parent and had its far memory.
+#[test]
+fn processes_share_a_bound_of_far() {
+    let program = compile("holds_far.c");
+    let script = "mkfifo go; \"$1\" 160M $3 < go > first & exec 3> go; until grep -q got first; do sleep 0.05; done; sleep 0.3
+        \"$1\" 1G < /dev/null; [ $2 != kill ] || kill -9 $!; exec 3>&-; wait; until [ $2 = kill ] || grep -q OK first; do sleep 0.05; done
+        sleep 0.3; \"$1\" 1G < /dev/null";
+    for (how, fork) in [("end", ""), ("kill", ""), ("end", "fork")] {
+        let arguments = ["-c".as_ref(), script.as_ref(), "bash".as_ref(), program.as_os_str(), how.as_ref(), fork.as_ref()];
+        let run = TestProgram::command(["bash"]).args(arguments).near("64M").options(["--far-max", "192M", "--heap", "large"]);
+        let outcome = run.nearfar().ok();
+        let lines: Vec<&str> = outcome.stdout.lines().collect();
+        let ["OK", "OK"] = [lines[1], lines[3]] else { panic!("{lines:?}") };
+        let [beside, alone] = [0, 2].map(|line| lines[line].trim_start_matches("got ").parse::<u64>().expect("MiB"));
+        assert!(beside <= 64 + 192 - 160, "{how} {fork}: {beside} MiB beside 160");
+        assert!(alone >= 160, "{how} {fork}: {alone} MiB alone, {beside} beside");
+    }
+}

@@ -34,6 +34,9 @@ mod kernel_access;
 /// Put it here if it is about users with fewer rights: the kernel's own accesses are not served.
 mod rights;
 
+/// Put it here if it is about what another user could do to a job or with it, or what a job leaves open to others.
+mod security;
+
 /// Put it here if a process is copied: fork, raw clone, exec and spawn in a program with paged data.
 mod fork;
 

@@ -4,10 +4,12 @@
 //! or memory is measured have the machine to themselves; others run beside each other, as on users' machines.
 
 mod launchers;
+mod others;
 mod outcome;
 mod processes;
 
 pub use launchers::*;
+pub use others::*;
 pub use outcome::Outcome;
 use outcome::shorten;
 pub use processes::*;

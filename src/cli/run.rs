@@ -26,6 +26,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "SPEC", value_parser = far_parser())]
     pub far: Option<FarSpec>,
 
+    /// The most of far that the program and its children may take together: 100G. When they have it, allocations fail, as on a full disk
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    pub far_max: Option<Bytes>,
+
     /// How near is used. cache: everything lives in far, near is a cache that the program does not see; flat: --place decides for
     /// each object; hybrid=0.25: this share of near is cache. Without it: flat between nodes and with --place, otherwise cache
     #[arg(long, value_name = "MODE")]

@@ -43,7 +43,7 @@ impl FarDir {
 }
 
 /// Less than this could not hold what makes anyone run nearfar.
-const MIN_FREE: u64 = 64 << 20;
+pub const MIN_FREE: u64 = 64 << 20;
 
 fn directory_of(named: &Path) -> anyhow::Result<(PathBuf, Option<String>)> {
     let shown = named.display();

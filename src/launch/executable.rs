@@ -128,7 +128,7 @@ impl Linkage {
             Linkage::WrongClass => ("is a 32-bit program", "; nearfar manages 64-bit programs only"),
             Linkage::WrongMachine => ("is built for another kind of processor", ""),
             Linkage::Privileged => (
-                "is setuid, setgid or carries capabilities",
+                "is setuid, setgid or carries capabilities, and would run with other rights than yours",
                 ": the loader ignores LD_PRELOAD for it; run a copy without these bits (plain cp drops them)",
             ),
         }
@@ -136,19 +136,21 @@ impl Linkage {
 }
 
 fn look(path: &Path) -> anyhow::Result<Head> {
-    const SETUID_SETGID: u32 = 0o6000;
     let facts = std::fs::metadata(path).map_err(|error| refuse(format_args!("program {}: {error}", path.display())))?;
     if !facts.is_file() {
         return Ok(Head::Unknown);
     }
     let mut head = Vec::new();
-    let Ok(file) = std::fs::File::open(path) else { return Ok(Head::Unreadable) };
+    let privileged =
+        changes_ids(&facts) || nearfar_sys::process::real_ids().0 != 0 && nearfar_sys::place::grants_capabilities(path);
+    let Ok(file) = std::fs::File::open(path) else {
+        // No script: an interpreter could not read it either.
+        return Ok(if privileged { Head::Elf(Linkage::Privileged) } else { Head::Unreadable });
+    };
     file.take(HEAD).read_to_end(&mut head)?;
     let kind = classify(&head);
     // On scripts the kernel ignores these bits.
-    if let Head::Elf(_) = kind
-        && (facts.mode() & SETUID_SETGID != 0 || nearfar_sys::place::grants_capabilities(path))
-    {
+    if matches!(kind, Head::Elf(_)) && privileged {
         return Ok(Head::Elf(Linkage::Privileged));
     }
     // The loader can be run as a program; it then loads what is preloaded although it is static itself.
@@ -156,6 +158,16 @@ fn look(path: &Path) -> anyhow::Result<Head> {
         return Ok(Head::Elf(Linkage::Dynamic));
     }
     Ok(kind)
+}
+
+/// True where the program would run with other ids than it is started with: the loader then ignores LD_PRELOAD. Root's capabilities are
+/// root's own, with or without those of the file.
+fn changes_ids(facts: &std::fs::Metadata) -> bool {
+    const SETUID: u32 = 0o4000;
+    // Without the right to execute, the bit once meant mandatory locks.
+    const SETGID: u32 = 0o2010;
+    let (mode, (user, group)) = (facts.mode(), nearfar_sys::process::real_ids());
+    mode & SETUID != 0 && facts.uid() != user || mode & SETGID == SETGID && facts.gid() != group
 }
 
 fn classify(head: &[u8]) -> Head {

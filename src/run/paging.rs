@@ -2,7 +2,7 @@
 
 use crate::cli::run::{Commit, DEFAULT_FAR, Heap, RunArgs};
 use crate::exit::refuse;
-use crate::files::spill_dir::FarDir;
+use crate::files::spill_dir::{FarDir, MIN_FREE};
 use crate::machine::{self, MemoryLimit};
 use crate::run::binding;
 use crate::run::placement::PlacementRequest;
@@ -65,6 +65,7 @@ impl PagedJob {
         notes.extend(requested.notes);
         settings.heap_all = args.heap == Heap::All;
         settings.strict = args.commit == Commit::Strict;
+        settings.far_max = args.far_max.map_or(Ok(0), far_max)?;
         settings.denied = denied.0;
         settings.check_rounds = check_rounds()?;
         settings.core_on_stop = std::env::var_os("NEARFAR_CORE").is_some_and(|text| text == "1");
@@ -111,6 +112,11 @@ fn by_kernel(why: &str, mode: Mode, args: &RunArgs, settings: &mut Settings, not
             "{why}: the kernel would page a mapped file, and checks nothing of it: leave --check out, or {HOW_TO_GET_UFFD}"
         )));
     }
+    if settings.far_max > 0 {
+        return Err(refuse(format_args!(
+            "{why}: the kernel would page a mapped file, and nobody could bound it: leave --far-max out, use a disk quota, or {HOW_TO_GET_UFFD}"
+        )));
+    }
     if settings.encrypt {
         return Err(refuse(format_args!(
             "{why}: the kernel would page a mapped file, which cannot be encrypted: leave --encrypt out, or {HOW_TO_GET_UFFD}"
@@ -152,6 +158,17 @@ fn enough(spec: &NearSpec, bytes: u64) -> anyhow::Result<u64> {
         return Err(refuse(format_args!("--near {spec} is too little to work with; write {} or more", Bytes(MIN_NEAR).exact())));
     }
     Ok(bytes / PAGE as u64 * PAGE as u64)
+}
+
+fn far_max(bytes: Bytes) -> anyhow::Result<u64> {
+    if bytes.0 < MIN_FREE {
+        return Err(refuse(format_args!(
+            "--far-max {} is too little to work with; write {} or more",
+            bytes.exact(),
+            Bytes(MIN_FREE).exact()
+        )));
+    }
+    Ok(bytes.0)
 }
 
 /// Tests and people who look for a bug have the page table checked in every so many rounds of each pager.

@@ -222,6 +222,7 @@ fn of_pager(args: &RunArgs) -> Option<&'static str> {
         (args.grain != Grain::Auto, "--grain"),
         (args.encrypt, "--encrypt"),
         (args.check, "--check"),
+        (args.far_max.is_some(), "--far-max"),
         (args.commit == Commit::Strict, "--commit strict"),
         (args.heap == Heap::Large, "--heap large"),
         (args.faults != Faults::default(), "--faults"),

@@ -64,6 +64,12 @@ impl Stat {
     }
 }
 
+/// The user and the group that started this process.
+pub fn real_ids() -> (u32, u32) {
+    // SAFETY: no arguments, and they cannot fail.
+    unsafe { (libc::getuid(), libc::getgid()) }
+}
+
 /// When process `pid` started, in ticks since the machine did; 0 when that is not to be known.
 pub fn start_of(pid: u32) -> u64 {
     stat(pid).map_or(0, |stat| stat.start)

@@ -9,6 +9,8 @@
 //! Invariant: a place with operations under way is never handed out again (`busy`, `dying`).
 
 use crate::backend::{Backend, StoreId};
+use crate::far_account::FarAccount;
+use crate::job::Slot;
 use crate::reserve::Reserve;
 use nearfar_core::addr::BLOCK;
 use nearfar_sys::errno::Errno;
@@ -49,6 +51,8 @@ pub struct Far {
     free: Vec<u32>,
     next: u32,
     reserve: Reserve,
+    // Counted for the next child, which has it secured.
+    of_child: u64,
     used: u64,
     generation: u32,
     born: Vec<u32>,
@@ -62,13 +66,14 @@ pub struct Far {
 }
 
 impl Far {
-    /// Far space on `backend`; nothing is secured yet.
-    pub fn new(backend: Box<dyn Backend>) -> Self {
+    /// Far space on `backend`, counted in `account`; nothing is secured yet.
+    pub fn new(backend: Box<dyn Backend>, account: FarAccount) -> Self {
         Self {
             backend,
             free: Vec::new(),
             next: 0,
-            reserve: Reserve::default(),
+            reserve: Reserve::new(0, account),
+            of_child: 0,
             used: 0,
             generation: 1,
             born: Vec::new(),
@@ -95,7 +100,7 @@ impl Far {
 
     /// Bytes of data that could be held beyond those there are, if all that is free now could be had.
     pub fn holdable_bytes(&self) -> u64 {
-        let all = self.reserve.secured().saturating_add(self.backend.free_bytes());
+        let all = self.reserve.secured().saturating_add(self.free_bytes());
         Self::usable_of(all, 0).saturating_sub(self.used_bytes())
     }
 
@@ -126,7 +131,7 @@ impl Far {
 
     /// Bytes that could be had beyond what is secured, as far as one can know.
     pub fn free_bytes(&self) -> u64 {
-        self.backend.free_bytes()
+        self.reserve.free_bytes(self.backend.as_ref())
     }
 
     /// Keeps some space secured ahead of need. To be called often; never waits.
@@ -161,7 +166,12 @@ impl Far {
     pub fn hold_for_fork(&mut self, bytes: u64) -> Result<(), Errno> {
         let places = Self::places_for(bytes) + u64::from(self.next) - self.free.len() as u64 + self.spoilt.len() as u64;
         self.reserve.secure_at_once(self.backend.as_mut(), places * BLOCK as u64, now_ns())?;
-        self.backend.prepare_child(Self::places_for(bytes) * BLOCK as u64)
+        let of_child = Self::places_for(bytes) * BLOCK as u64;
+        let (account, more) = (self.reserve.account(), of_child.saturating_sub(self.of_child));
+        account.take(more)?;
+        self.backend.prepare_child(of_child).inspect_err(|_| account.give(more))?;
+        self.of_child += more;
+        Ok(())
     }
 
     /// Places in which nothing can be written.
@@ -285,8 +295,9 @@ impl Far {
         self.reserve.rest(now_ns());
     }
 
-    /// After a fork, in the parent: what was prepared for the child is its own.
+    /// After a fork, in the parent: what was prepared for the child is its own. The child counts it itself, perhaps a moment later.
     pub fn forget_child(&mut self) {
+        self.reserve.account().give(std::mem::take(&mut self.of_child));
         self.backend.forget_child();
     }
 
@@ -327,12 +338,15 @@ impl Far {
         }
     }
 
-    /// In the child after a fork: a store of its own; all places so far belong to ancestors. `alive` is kept open for them.
-    pub fn after_fork(&mut self, alive: Option<OwnedFd>) -> Result<(), Errno> {
+    /// In the child after a fork, whose place in the job is `slot`: a store of its own; all places so far belong to ancestors. `alive` is
+    /// kept open for them.
+    pub fn after_fork(&mut self, slot: Option<&'static Slot>, alive: Option<OwnedFd>) -> Result<(), Errno> {
         self.lineage.extend(alive);
         self.frozen_for_ever = 0;
         self.forks.clear();
-        self.reserve = Reserve::new(self.backend.after_fork()?);
+        let (secured, of_parent) = (self.backend.after_fork()?, self.reserve.account());
+        self.reserve = Reserve::new(secured, slot.map_or(of_parent, |slot| of_parent.of_child(slot, secured)));
+        self.of_child = 0;
         self.free.clear();
         self.born.clear();
         self.deferred.clear();
@@ -382,6 +396,13 @@ impl Far {
         fds.extend(self.fork_fds());
         fds.extend(self.lineage.iter().map(AsRawFd::as_raw_fd));
         fds
+    }
+}
+
+impl Drop for Far {
+    /// Paging could not start after all.
+    fn drop(&mut self) {
+        self.reserve.account().give(self.reserve.secured() + self.of_child);
     }
 }
 

@@ -5,6 +5,7 @@
 //! by whoever next finds it dead. The segment is reached by path (`/proc/PID/fd/N` of the command), so that programs that
 //! close all descriptors keep it. Nothing here allocates.
 
+mod far;
 pub mod objects;
 pub mod view;
 
@@ -43,6 +44,8 @@ pub struct Settings {
     pub min_size: u64,
     /// Small allocations too come from paged memory (`--heap=all`); otherwise from the C library.
     pub heap_all: bool,
+    /// Far space for all processes together, in bytes (`--far-max`); 0: what the device has.
+    pub far_max: u64,
     /// Far space is secured for all that may be written, when it is allocated (`--commit=strict`).
     pub strict: bool,
     /// Far is emulated: `emu_bytes_per_s` and `emu_latency_ns` hold; otherwise a file in `far_dir`.
@@ -91,6 +94,7 @@ impl Settings {
             near_bytes,
             min_size: 1 << 20,
             heap_all: true,
+            far_max: 0,
             strict: false,
             emulated: false,
             emu_bytes_per_s: 0,
@@ -162,6 +166,10 @@ struct Header {
 #[repr(C)]
 pub struct Slot {
     account: Account,
+    // Bytes of far space that are its own, or of processes that are gone and whose files it has open.
+    far: AtomicU64,
+    // The slot of the process that forked it, and one; 0: none.
+    far_parent: AtomicU64,
     health: Health,
     counters: [AtomicU64; COUNTER_COUNT],
     objects: Objects,
@@ -323,6 +331,7 @@ impl Job {
                 };
             }
             self.slots()[index].objects.clear();
+            self.bequeath_far(index);
             header.past_processes.fetch_add(1, Ordering::Relaxed);
         });
     }

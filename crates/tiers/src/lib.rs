@@ -14,6 +14,7 @@ pub mod health;
 pub mod job;
 pub mod backend;
 pub mod speed;
+pub mod far_account;
 pub mod reserve;
 pub mod far;
 pub mod log;

@@ -157,7 +157,7 @@ mod tests {
         log.drop_slot(&mut far, slot);
         assert_eq!(log.check(&Map::default()).map(|places| places.len()), Ok(1), "open, with nothing in it");
         log.after_fork();
-        far.after_fork(None).expect("a store");
+        far.after_fork(None, None).expect("a store");
         assert_eq!(log.check(&Map::default()), Ok(vec![]));
         assert_eq!(far.used_bytes(), 0);
     }

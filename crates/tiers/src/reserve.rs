@@ -7,6 +7,7 @@
 //! Invariant: bytes `0..secured()` of the store have space. At most one step is under way.
 
 use crate::backend::Backend;
+use crate::far_account::FarAccount;
 use nearfar_core::addr::{BLOCK, round_down};
 use nearfar_sys::credentials;
 use nearfar_sys::errno::Errno;
@@ -81,12 +82,23 @@ pub struct Reserve {
     smaller: Option<u64>,
     short: Option<Errno>,
     retry_ns: u64,
+    account: FarAccount,
 }
 
 impl Reserve {
-    /// With `secured` bytes there already.
-    pub fn new(secured: u64) -> Self {
-        Self { secured: round_down(secured as usize, BLOCK) as u64, ..Self::default() }
+    /// With `secured` bytes there already, which `account` has.
+    pub fn new(secured: u64, account: FarAccount) -> Self {
+        Self { secured: round_down(secured as usize, BLOCK) as u64, account, ..Self::default() }
+    }
+
+    /// Where it is counted.
+    pub fn account(&self) -> FarAccount {
+        self.account
+    }
+
+    /// Bytes beyond those secured that could be had now, as far as one can know.
+    pub fn free_bytes(&self, backend: &dyn Backend) -> u64 {
+        backend.free_bytes().min(self.account.left())
     }
 
     /// Bytes of the store that have space.
@@ -114,9 +126,13 @@ impl Reserve {
         if self.pending.is_some() || now < self.retry_ns {
             return;
         }
-        let step = self.smaller.unwrap_or(ahead).min(ahead).min(backend.free_bytes() / SHARE);
+        let step = self.smaller.unwrap_or(ahead).min(ahead).min(self.free_bytes(backend) / SHARE);
         let (from, to) = (self.secured, self.secured + round_down(step as usize, BLOCK).max(BLOCK) as u64);
         let ticket = Arc::new(Ticket::default());
+        if let Err(errno) = self.account.take(to - from) {
+            self.refused(to - from, errno, now);
+            return;
+        }
         self.pending = Some((to, Arc::clone(&ticket)));
         match (&self.desk, backend.securer()) {
             (Some(desk), Some(secure)) => desk.give(Box::new(move || ticket.set(secure(from, to)))),
@@ -150,7 +166,10 @@ impl Reserve {
                 self.secured = to;
                 self.smaller = self.smaller.map(|step| 2 * step);
             }
-            Err(errno) => self.refused(step, errno, now),
+            Err(errno) => {
+                self.account.give(step);
+                self.refused(step, errno, now);
+            }
         }
     }
 
@@ -179,7 +198,7 @@ impl Reserve {
             _ => {}
         }
         for to in [least.max(self.secured + LATE), least] {
-            match backend.secure(self.secured, to) {
+            match self.secure(backend, to) {
                 Ok(()) => {
                     self.secured = to;
                     return Ok(());
@@ -192,5 +211,10 @@ impl Reserve {
             }
         }
         Ok(())
+    }
+    fn secure(&self, backend: &mut dyn Backend, to: u64) -> Result<(), Errno> {
+        let bytes = to - self.secured;
+        self.account.take(bytes)?;
+        backend.secure(self.secured, to).inspect_err(|_| self.account.give(bytes))
     }
 }

@@ -62,7 +62,7 @@ fn secure_of(space: &AtomicU64, to: u64) -> Result<(), Errno> {
 }
 
 fn far_in(space: &Arc<AtomicU64>) -> Far {
-    Far::new(Box::new(Device { space: Arc::clone(space), own: 0, child: 0 }))
+    Far::new(Box::new(Device { space: Arc::clone(space), own: 0, child: 0 }), FarAccount::default())
 }
 
 pub(crate) fn far(blocks: u64) -> Far {
@@ -131,7 +131,7 @@ fn what_a_living_fork_reads_is_frozen_until_it_is_gone() {
 fn a_child_never_writes_places_of_its_ancestors() {
     let mut far = far(8);
     let old = far.allocate().expect("space");
-    far.after_fork(None).expect("store");
+    far.after_fork(None, None).expect("store");
     assert!(far.is_frozen(old));
     far.free(old);
     let own = far.allocate().expect("space");
@@ -196,7 +196,7 @@ fn a_fork_is_promised_room_for_both_sides() {
     let (reader, _writer) = Far::fork_pipe().expect("pipe");
     far.froze(reader);
     assert!(far.usable_bytes() >= 80 * MIB, "all can be written anew while the child lives");
-    far.after_fork(None).expect("a store");
+    far.after_fork(None, None).expect("a store");
     assert!(far.usable_bytes() >= 80 * MIB && far.used_bytes() == 0);
 
     let mut far = self::far(60);

@@ -262,7 +262,11 @@ impl Inner {
         let what = if why.errno == Errno(libc::ENOSYS) {
             "paging is not possible here".to_owned()
         } else {
-            format!("far {far} has no space for it ({}, {} free)", why.errno, Bytes(why.free))
+            let bound = match settings.far_max {
+                0 => String::new(),
+                most => format!(" of {} that --far-max allows", Bytes(most)),
+            };
+            format!("far {far} has no space for it ({}, {} free{bound})", why.errno, Bytes(why.free))
         };
         self.notice(&format!(
             "out of memory{strictly}: {asked} were asked for on top of {held}, and {what}; the allocation fails with ENOMEM. Free \

@@ -98,10 +98,14 @@ impl Pager {
             return true;
         }
         let (what, free) = (self.far.backend().describe(), Bytes(self.far.free_bytes()));
+        let bound = match self.job.settings().far_max {
+            0 => String::new(),
+            most => format!(", raise --far-max (all processes have {} of {})", Bytes(self.job.far_bytes()), Bytes(most)),
+        };
         let (secured, held) = (Bytes(self.far.secured_bytes()), Bytes(self.slot.get(Counter::Committed)));
         super::stop(&format!(
             "no space in far memory for what the program touches: it holds {held}, far has {secured} of {what}, and another \
-             {} are refused: {errno} ({free} free there). Free some space, name another --far, give more --near, or use \
+             {} are refused: {errno} ({free} free there). Free some space, name another --far{bound}, give more --near, or use \
              --commit=strict, so that allocations fail instead",
             Bytes(BLOCK as u64)
         ))

@@ -99,7 +99,7 @@ impl Pager {
         self.hollow = 0;
         self.awake = super::stats::WakeupControl::new(nearfar_sys::kernel::Denied(self.job.settings().denied));
         let alive: Option<OwnedFd> = self.pipe.take().map(|(_reader, writer)| writer);
-        if let Err(errno) = self.far.after_fork(alive) {
+        if let Err(errno) = self.far.after_fork(Some(slot), alive) {
             super::stop(&format!("a forked child cannot open far memory of its own: {errno}"));
         }
         self.keep_open();

@@ -4,6 +4,7 @@ use super::{NoSpace, Pager};
 use crate::backend;
 use crate::bits::Bits;
 use crate::far::Far;
+use crate::far_account::FarAccount;
 use crate::frame::FramePool;
 use crate::hash_map::Map;
 use crate::job::{Job, Slot};
@@ -70,7 +71,7 @@ impl Pager {
         let settings = job.settings();
         let denied = Denied(settings.denied);
         super::CORE_ON_STOP.store(settings.core_on_stop, std::sync::atomic::Ordering::Relaxed);
-        let parts = high_descriptors::with_room(|| Self::open_parts(job, denied, need));
+        let parts = high_descriptors::with_room(|| Self::open_parts(job, slot, denied, need));
         let (uffd, far, frames) = match parts {
             Ok(parts) => parts,
             Err(why) => return Err((regions, why)),
@@ -164,7 +165,7 @@ impl Pager {
         let _ = nearfar_sys::pagemap::keep();
     }
 
-    fn open_parts(job: Job, denied: Denied, need: u64) -> Result<(Uffd, Far, FramePool), Start> {
+    fn open_parts(job: Job, slot: &'static Slot, denied: Denied, need: u64) -> Result<(Uffd, Far, FramePool), Start> {
         if denied.has("uffd") {
             return Err(Start::Uffd(Errno(libc::EPERM)));
         }
@@ -172,7 +173,8 @@ impl Pager {
         if denied.has("move") {
             uffd.deny_move();
         }
-        let mut far = Far::new(backend::open(job.settings()).map_err(Start::Far)?);
+        let backend = backend::open(job.settings()).map_err(Start::Far)?;
+        let mut far = Far::new(backend, FarAccount::new(job, slot));
         if let Err(errno) = far.hold(need.max(FIRST_BYTES)) {
             return Err(Start::Full(NoSpace { errno, free: far.free_bytes() }));
         }
