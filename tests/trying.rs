@@ -123,6 +123,17 @@ fn what_cannot_be_done_is_refused() {
     }
 }
 
+#[test]
+fn a_run_that_takes_too_long_is_stopped_and_the_next_spared() {
+    let scratch = Scratch::new();
+    let start = Instant::now();
+    let output = tried(&scratch, &["--limit", "2"], &["128", "hangs"]);
+    let stdout = text(&output.stdout);
+    assert!(output.status.success() && start.elapsed() < Duration::from_secs(60), "{stdout}{}", text(&output.stderr));
+    assert!(stdout.contains("stopped after 10 s") && stdout.contains("not run"), "{stdout}");
+    leaves_nothing(&scratch);
+}
+
 /// While it runs plainly, and while it runs under nearfar: the second is known by the name of the directory for its figures.
 #[test]
 fn interrupted_at_any_time_it_leaves_nothing() {

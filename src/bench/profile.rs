@@ -11,8 +11,9 @@ mod misses;
 
 use crate::cli::bench::{ProfileArgs, What};
 use crate::exit::refuse;
+use crate::files::private_dir::PrivateDir;
 use anyhow::{Context, Result};
-use programs::{PROGRAMS, Program, Runs, Scratch};
+use programs::{PROGRAMS, Program, Runs};
 use serde::Serialize;
 use std::path::Path;
 use std::process::ExitCode;
@@ -32,7 +33,7 @@ struct Outcome {
 /// Exits with 1 when a program could not be profiled; an estimate that is off is a result.
 pub fn run(args: &ProfileArgs) -> Result<ExitCode> {
     let wanted = |name: &str| args.only.as_deref().is_none_or(|only| name.starts_with(only));
-    let scratch = Scratch::new()?;
+    let scratch = PrivateDir::new("nearfar-bench-profile-")?;
     let (dir, json) = (scratch.path(), args.json.as_deref());
     let runs = Runs { seconds: args.seconds, size: args.size, options: &args.options };
     if args.keep.is_some() && !matches!(args.what, What::Truth | What::Curve) {

@@ -12,6 +12,7 @@ use super::rival::{GRAINS, Rival};
 use super::runner::{Emulated, Run, WRONG};
 use super::startup::Startup;
 use crate::cli::bench::Suite;
+use crate::files::output::replace;
 use crate::sample::{Outcome, Summary};
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -240,11 +241,8 @@ impl Results {
         if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
             std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
         }
-        let mut partial = path.as_os_str().to_owned();
-        partial.push(".part");
         let text = serde_json::to_string_pretty(self).context("cannot write the results as JSON")?;
-        std::fs::write(&partial, text + "\n").with_context(|| format!("cannot write {}", path.display()))?;
-        std::fs::rename(&partial, path).with_context(|| format!("cannot write {}", path.display()))
+        replace(path, &(text + "\n")).with_context(|| format!("cannot write {}", path.display()))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::exit::refuse;
 use anyhow::Context;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// A path that a file can be written to.
@@ -53,15 +54,31 @@ impl OutputFile {
         if self.in_place {
             return std::fs::write(&self.path, text).with_context(|| format!("{option} {shown}"));
         }
-        let mut name = self.path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.tmp", std::process::id()));
-        let beside = self.path.with_file_name(name);
-        let result = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, &self.path));
+        replace(&self.path, text).with_context(|| format!("{option} {shown}"))
+    }
+}
+
+/// Writes `text` to a new file beside `path` and gives it that name: the file at `path` is whole at any moment. Others may have put a link
+/// where the new file would be: that name is not taken.
+///
+/// # Errors
+/// Those of creating, writing and renaming; nothing is left then.
+pub fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    for number in 0..100 {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}-{number}.tmp", std::process::id()));
+        let beside = path.with_file_name(name);
+        let mut file = match std::fs::File::create_new(&beside) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
+            file => file?,
+        };
+        let result = file.write_all(text.as_bytes()).and_then(|()| std::fs::rename(&beside, path));
         if result.is_err() {
             let _ = std::fs::remove_file(&beside);
         }
-        result.with_context(|| format!("{option} {shown}"))
+        return result;
     }
+    Err(std::io::ErrorKind::AlreadyExists.into())
 }
 
 fn try_dir(file: &Path) -> Result<(), nearfar_sys::errno::Errno> {
@@ -86,6 +103,21 @@ mod tests {
         target.write("text").expect("written");
         assert_eq!(std::fs::read_dir(&dir).expect("list").count(), 1);
         assert_eq!(std::fs::read_to_string(target.path()).expect("read"), "text");
+        std::fs::remove_dir_all(&dir).expect("clean up");
+    }
+
+    #[test]
+    fn a_link_in_the_way_is_not_followed() {
+        let dir = std::env::temp_dir().join(format!("nearfar-link-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).expect("temporary directory");
+        let precious = dir.join("precious");
+        std::fs::write(&precious, "data").expect("written");
+        let trap = dir.join(format!("run.json.{}-0.tmp", std::process::id()));
+        std::os::unix::fs::symlink(&precious, &trap).expect("a link");
+        replace(&dir.join("run.json"), "text").expect("written");
+        assert_eq!(std::fs::read_to_string(&precious).expect("read"), "data");
+        assert_eq!(std::fs::read_to_string(dir.join("run.json")).expect("read"), "text");
+        assert!(trap.is_symlink(), "not ours to remove");
         std::fs::remove_dir_all(&dir).expect("clean up");
     }
 }

@@ -4,6 +4,7 @@
 
 pub use crate::cli::bench::{Nodes, System};
 
+use crate::files::output::replace;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -334,10 +335,7 @@ impl SuiteFile {
         if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
             std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
         }
-        let mut partial = path.as_os_str().to_owned();
-        partial.push(".part");
-        std::fs::write(&partial, serde_json::to_string(self).with_context(cannot)? + "\n").with_context(cannot)?;
-        std::fs::rename(&partial, path).with_context(cannot)
+        replace(path, &(serde_json::to_string(self).with_context(cannot)? + "\n")).with_context(cannot)
     }
 
     /// Each target, and what came of it.

@@ -24,6 +24,10 @@ const TICK: Duration = Duration::from_millis(50);
 const GRACE: Duration = Duration::from_secs(2);
 /// Lines of errors that are kept.
 const LAST_LINES: usize = 12;
+/// Looks at the memory that are enough to know it.
+const ENOUGH_LOOKS: usize = 10;
+/// Time for the last output to be read once the program has ended. A process that left the group may keep the pipe open for ever.
+const DRAIN: Duration = Duration::from_secs(1);
 
 /// What a run came to.
 #[derive(Debug)]
@@ -34,10 +38,19 @@ pub struct Attempt {
     pub wall_s: f64,
     /// Most memory of all its processes together that was seen, or of its largest one.
     pub memory: u64,
-    /// Stands for all that it printed.
-    pub printed: u64,
-    /// The last that it said to standard error, where that was not passed on.
-    pub errors: Vec<String>,
+    /// Stands for all that it printed; `None` when something that it left behind may print more.
+    pub printed: Option<u64>,
+    /// What it said to standard error, where that was not passed on.
+    pub errors: Errors,
+}
+
+/// What a run said to standard error.
+#[derive(Debug, Default)]
+pub struct Errors {
+    /// Lines of nearfar's own before the program began.
+    pub notes: Vec<String>,
+    /// The last lines.
+    pub last: VecDeque<String>,
 }
 
 /// The user has enough.
@@ -61,8 +74,8 @@ pub fn run(signals: &Signals, command: &mut Command, limit: Option<Duration>, sh
     let start = Instant::now();
     let mut process = signals.spawn(child::end_with_parent(command))?;
     let printed = process.stdout.take().map(|pipe| std::thread::spawn(move || digest(pipe, shown)));
-    let errors = process.stderr.take().map(|pipe| std::thread::spawn(move || last_lines(pipe)));
-    let mut seen = 0;
+    let errors = process.stderr.take().map(|pipe| std::thread::spawn(move || said(pipe)));
+    let mut seen = Seen::default();
     let end = watch(signals, &mut process, start, limit, &mut seen);
     // What it left running, and an end that could not be waited for.
     child::send_group(&process, child::KILL);
@@ -71,10 +84,18 @@ pub fn run(signals: &Signals, command: &mut Command, limit: Option<Duration>, sh
     Ok(Attempt {
         end,
         wall_s,
-        memory: seen.max(used(UsageOf::Children).resident_peak),
+        // That of the largest process has pages of files in it.
+        memory: if seen.looks < ENOUGH_LOOKS { used(UsageOf::Children).resident_peak.max(seen.most) } else { seen.most },
         printed: joined(printed),
-        errors: joined(errors),
+        errors: joined(errors).unwrap_or_default(),
     })
+}
+
+/// Looks at the memory of a run.
+#[derive(Default)]
+struct Seen {
+    looks: usize,
+    most: u64,
 }
 
 fn watch(
@@ -82,7 +103,7 @@ fn watch(
     process: &mut Child,
     start: Instant,
     limit: Option<Duration>,
-    memory: &mut u64,
+    seen: &mut Seen,
 ) -> anyhow::Result<Option<End>> {
     let root = Root::this();
     loop {
@@ -101,7 +122,7 @@ fn watch(
             wait_for_end(process);
             return Ok(None);
         }
-        *memory = (*memory).max(memory::of_group(&root, process.id()));
+        *seen = Seen { looks: seen.looks + 1, most: seen.most.max(memory::of_group(&root, process.id())) };
         wait_readable(&[signals.as_raw_fd()], TICK.as_millis() as i32, &mut [false]);
     }
 }
@@ -116,8 +137,13 @@ fn wait_for_end(process: &mut Child) {
     let _ = process.wait();
 }
 
-fn joined<T: Default>(thread: Option<JoinHandle<T>>) -> T {
-    thread.and_then(|thread| thread.join().ok()).unwrap_or_default()
+/// What the thread came to, unless it still waits for its pipe: then it is left to itself.
+fn joined<T>(thread: Option<JoinHandle<T>>) -> Option<T> {
+    let (thread, begin) = (thread?, Instant::now());
+    while !thread.is_finished() && begin.elapsed() < DRAIN {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    if thread.is_finished() { thread.join().ok() } else { None }
 }
 
 /// A number for all that comes out of `pipe`, which is also passed on when it is to be shown.
@@ -139,15 +165,20 @@ fn digest(mut pipe: impl Read, shown: bool) -> u64 {
     }
 }
 
-fn last_lines(pipe: impl Read) -> Vec<String> {
-    let mut last = VecDeque::new();
+fn said(pipe: impl Read) -> Errors {
+    let (mut errors, mut begun) = (Errors::default(), false);
     for line in BufReader::new(pipe).split(b'\n').map_while(Result::ok) {
-        last.push_back(String::from_utf8_lossy(&line).into_owned());
-        if last.len() > LAST_LINES {
-            last.pop_front();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        begun |= !line.starts_with("nearfar: ") || line.starts_with("nearfar: near ");
+        if !begun && errors.notes.len() < LAST_LINES {
+            errors.notes.push(line.clone());
+        }
+        errors.last.push_back(line);
+        if errors.last.len() > LAST_LINES {
+            errors.last.pop_front();
         }
     }
-    last.into()
+    errors
 }
 
 #[cfg(test)]
@@ -160,6 +191,14 @@ mod tests {
         assert_eq!(of("a\nb"), of("a\nb"));
         assert_ne!(of("a\nb"), of("a\nc"));
         let text: String = (0..20).map(|line| format!("{line}\n")).collect();
-        assert_eq!(last_lines(text.as_bytes()).first().map(String::as_str), Some("8"));
+        assert_eq!(said(text.as_bytes()).last.front().map(String::as_str), Some("8"));
+        let errors = said("nearfar: slower path\nnearfar: near 1 MiB at peak\nnearfar: far\n".as_bytes());
+        assert_eq!(errors.notes, ["nearfar: slower path"]);
+    }
+
+    #[test]
+    fn a_pipe_that_stays_open_is_not_waited_for() {
+        let (reader, _writer) = std::io::pipe().expect("a pipe");
+        assert_eq!(joined(Some(std::thread::spawn(move || digest(reader, false)))), None);
     }
 }

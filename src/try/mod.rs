@@ -43,6 +43,7 @@ pub fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
     }
     let search = std::env::var_os("PATH");
     let program = executable::find(args.program.first().map_or("".as_ref(), AsRef::as_ref), search.as_deref())?;
+    executable::check_preloadable(&program)?;
     let page = OutputFile::new("-o", args.output.clone())?;
     let far = FarDir::open(&args.far, true)?;
     library::find()?;
@@ -81,7 +82,7 @@ fn trial(args: &TryArgs, program: &Path, far: &FarDir, page: &OutputFile, signal
                     End::Signal(signal) => child::die_by(signal),
                 });
             }
-            (Plain { wall_s: attempt.wall_s, memory: attempt.memory, profiled: false }, Some(attempt.printed))
+            (Plain { wall_s: attempt.wall_s, memory: attempt.memory, profiled: false }, attempt.printed)
         }
     };
     if plain.memory < LEAST {
@@ -107,13 +108,20 @@ fn trial(args: &TryArgs, program: &Path, far: &FarDir, page: &OutputFile, signal
     let (mut runs, mut files) = (Vec::new(), Vec::new());
     for (part, name) in PARTS {
         let near = format!("{}M", (plain.memory / part) >> 20);
+        if runs.last().is_some_and(|run: &Limited| matches!(run.result, Err(Failed::Slow(..)))) {
+            runs.push(Limited { part: name, near, result: Err(Failed::NotRun) });
+            continue;
+        }
         let file = dir.path().join(format!("{part}.json"));
         message::line(format_args!("in {name} of its memory, {near}: {:.0} s at most", limit.as_secs_f64()));
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["run", "--quiet", "--near", &near, "--far"]).arg(&far.path).arg("--stats").arg(&file).arg("--");
+        command.args(["run", "--near", &near, "--far"]).arg(&far.path).arg("--stats").arg(&file).arg("--");
         let attempt = attempt::run(signals, command.args(&args.program).stdin(input.again()?), Some(limit), false)?;
+        if runs.is_empty() {
+            attempt.errors.notes.iter().for_each(|note| message::raw(&format!("{note}\n")));
+        }
         let result = result(attempt, printed, &file);
-        if result.is_ok() {
+        if !matches!(result, Err(Failed::Ended(_))) && file.exists() {
             files.push(file);
         }
         runs.push(Limited { part: name, near, result });
@@ -137,15 +145,15 @@ fn profiled(path: &Path) -> anyhow::Result<Plain> {
 }
 
 fn result(attempt: Attempt, printed: Option<u64>, file: &Path) -> Result<Done, Failed> {
-    let tell = || attempt.errors.iter().for_each(|line| message::raw(&format!("{line}\n")));
+    let file = std::fs::read(file).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
     match attempt.end {
-        None => Err(Failed::Slow(attempt.wall_s)),
+        None => Err(Failed::Slow(attempt.wall_s, file)),
         Some(End::Status(0)) => {
-            let file = std::fs::read(file).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
-            Ok(Done { wall_s: attempt.wall_s, same_output: printed.map(|printed| printed == attempt.printed), file })
+            let same_output = printed.zip(attempt.printed).map(|(first, now)| first == now);
+            Ok(Done { wall_s: attempt.wall_s, same_output, file })
         }
         Some(end) => {
-            tell();
+            attempt.errors.last.iter().for_each(|line| message::raw(&format!("{line}\n")));
             Err(Failed::Ended(words(end)))
         }
     }

@@ -42,8 +42,10 @@ pub struct Done {
 /// It did not.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failed {
-    /// The limit came first, after so many seconds.
-    Slow(f64),
+    /// The limit came first, after so many seconds; its run file until then.
+    Slow(f64, Value),
+    /// Not run: more memory was too slow.
+    NotRun,
     /// It ended so.
     Ended(String),
 }
@@ -63,7 +65,8 @@ impl Limited {
                 };
                 format!("{:.1} s, {:.2} times as long{output}", done.wall_s, done.wall_s / plain.wall_s)
             }
-            Err(Failed::Slow(seconds)) => {
+            Err(Failed::NotRun) => "not run, since that takes longer still".to_owned(),
+            Err(Failed::Slow(seconds, _)) => {
                 format!("stopped after {seconds:.0} s, {:.0} times as long (--limit)", seconds / plain.wall_s)
             }
             Err(Failed::Ended(how)) => format!("failed: {how}"),
@@ -84,19 +87,21 @@ pub fn lines(plain: &Plain, runs: &[Limited], far: &str, command: &str) -> Vec<S
 
 /// What the run with the least memory that ended spent its time with.
 fn why(runs: &[Limited]) -> String {
-    let Some(done) = runs.iter().rev().find_map(|run| run.result.as_ref().ok()) else {
-        return "no run in less memory came to its end".to_owned();
+    let told = |run: &Limited| match &run.result {
+        Ok(Done { file, .. }) | Err(Failed::Slow(_, file)) => (!file.is_null()).then(|| file.clone()),
+        Err(_) => None,
     };
-    let counter = |name: &str| done.file["counters"][name].as_u64().unwrap_or(0);
+    let Some(file) = runs.iter().rev().find_map(told) else { return "no run in less memory left its figures".to_owned() };
+    let counter = |name: &str| file["counters"][name].as_u64().unwrap_or(0);
     let (read, written) = (counter("bytes_in"), counter("bytes_out"));
     if read == 0 && written == 0 {
         return "nothing had to leave near: much of that memory is files or never used again".to_owned();
     }
     let mut text = format!("{} read from far, {} written", Bytes(read), Bytes(written));
-    if let Some(stalled) = done.file["derived"]["stall_share"].as_f64().filter(|share| *share > 0.0) {
+    if let Some(stalled) = file["derived"]["stall_share"].as_f64().filter(|share| *share > 0.0) {
         text += &format!("; {stalled:.2} threads waited on average");
     }
-    if let Some(efficiency) = done.file["derived"]["efficiency_vs_bound"].as_f64() {
+    if let Some(efficiency) = file["derived"]["efficiency_vs_bound"].as_f64() {
         text += &format!("; {:.0} % of what this far and the program allow for these bytes", 100.0 * efficiency);
     }
     text
@@ -148,7 +153,10 @@ mod tests {
 
     #[test]
     fn what_is_dear_is_to_be_profiled_and_what_fails_examined() {
-        let lines = told(done("half", "512M", 20.0), Limited { result: Err(Failed::Slow(100.0)), ..done("third", "341M", 0.0) });
+        let lines = told(
+            done("half", "512M", 20.0),
+            Limited { result: Err(Failed::Slow(100.0, Value::Null)), ..done("third", "341M", 0.0) },
+        );
         assert!(lines[2].contains("stopped after 100 s, 10 times as long"), "{lines:?}");
         assert!(lines[4].contains("profile -o try.nfprof -- ./app") && lines[4].contains("--near 512M"), "{lines:?}");
         let failed = |part| Limited { result: Err(Failed::Ended("exit status 3".into())), ..done(part, "1M", 0.0) };

@@ -1,5 +1,5 @@
 // Fills so many MiB, goes through them three times and prints the sum. "pid": prints what no other run prints. "input": adds what it reads.
-// "fails": ends with 7 when it is managed. "wait": goes on for ever.
+// "fails", "hangs": when it is managed. "wait": goes on for ever.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +12,8 @@ int main(int argc, char **argv) {
     fprintf(stderr, "no luck today\n");
     return 7;
   }
+  if (!strcmp(how, "hangs") && getenv("NEARFAR_JOB"))
+    for (;;) pause();
   unsigned long *data = malloc(n * sizeof *data), sum = 0, input = 0;
   for (size_t i = 0; i < n; i++) data[i] = i;
   for (int lap = 0; lap < 3; lap++)

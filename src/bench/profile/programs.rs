@@ -173,25 +173,3 @@ pub fn numpy() -> Result<PathBuf> {
     let found = ["python3", "/usr/bin/python3"].into_iter().find_map(|python| own(python).ok());
     found.map(|path| PathBuf::from(path.trim())).context("no python3 here has numpy")
 }
-
-/// A directory that is gone afterwards.
-pub struct Scratch(PathBuf);
-
-impl Scratch {
-    pub fn new() -> Result<Self> {
-        let dir = std::env::temp_dir().join(format!("nearfar-bench-profile-{}", std::process::id()));
-        std::fs::create_dir_all(&dir)?;
-        Ok(Self(dir))
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What stays lies among other temporary files.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
