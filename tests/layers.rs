@@ -74,7 +74,8 @@ fn code(text: &str) -> String {
     let inline = |at: &usize| text[*at..].lines().find(|line| line.contains("mod ")).is_some_and(|line| line.contains('{'));
     let marks = text.match_indices("#[cfg(test)]\nmod ").chain(text.match_indices("#[cfg(all(test"));
     let end = marks.map(|(at, _)| at).filter(inline).min().unwrap_or(text.len());
-    text[..end].lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+    // A name that is a word of the language lies in a file without the mark.
+    text[..end].lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n").replace("r#", "")
 }
 
 /// The first names after each `crate::`, those in braces included.

@@ -38,7 +38,7 @@ const PARTS: [(u64, &str); 2] = [(2, "half"), (3, "a third")];
 
 /// Runs the program three times, and tells.
 pub fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
-    if !(args.limit >= 1.0) {
+    if args.limit < 1.0 || !args.limit.is_finite() {
         return Err(refuse(format_args!("--limit {}: write 1 or more", args.limit)));
     }
     let search = std::env::var_os("PATH");
