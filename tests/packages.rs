@@ -81,6 +81,15 @@ impl CleanRoot {
     }
 }
 
+impl Drop for CleanRoot {
+    /// What a test that failed has left makes the next ones fail.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = std::fs::remove_file(self.dir.join(".complete"));
+        }
+    }
+}
+
 /// Finds the command, and pages a program that checks its own data.
 const USE: &str = "nearfar --version
     nearfar doctor --far /var/tmp || test $? = 1

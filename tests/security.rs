@@ -129,7 +129,8 @@ fn other_users_cannot_open_the_job_or_the_spill_file() {
     let job = PathBuf::from(text(job).into_owned());
     assert!(std::fs::File::open(&job).is_ok(), "its own user opens it");
     assert!(!opened_by_nobody(&job), "{} is open to others", job.display());
-    let spilled = Holding::files(holding.program).into_iter().filter(|(_, target)| target.contains("/far/"));
+    let spilled: Vec<_> = Holding::files(holding.program).into_iter().filter(|(_, target)| target.contains("/far/")).collect();
+    assert!(!spilled.is_empty(), "no spill file");
     for (path, target) in spilled {
         assert!(!opened_by_nobody(&path), "{target} is open to others");
     }

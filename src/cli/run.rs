@@ -26,7 +26,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "SPEC", value_parser = far_parser())]
     pub far: Option<FarSpec>,
 
-    /// The most of far that the program and its children may take together: 100G. When they have it, allocations fail, as on a full disk
+    /// The most of far that the program and its children may take together: 100G. When they have it, allocations fail, as on a full disk; each MPI rank is counted by itself
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub far_max: Option<Bytes>,
 

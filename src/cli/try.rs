@@ -42,7 +42,9 @@ prints is shown in its first run; later ones must print the same.
 
 Standard input is given to all runs when it is a file; otherwise they get
 none. Ctrl-C ends everything at any time. Nothing is left behind but the page
-and what the program itself writes, which it writes three times.
+and what the program itself writes, which it writes three times. Processes
+that leave the process group of the program, as daemons and ranks of mpirun
+do, are neither measured nor ended.
 
 Exit status: 0 when all was measured or there was nothing to gain, that of the
 program when it fails without nearfar, 1 when it fails under nearfar, 2 for a

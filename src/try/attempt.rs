@@ -15,6 +15,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -73,7 +75,9 @@ pub fn run(signals: &Signals, command: &mut Command, limit: Option<Duration>, sh
     command.stdout(Stdio::piped()).stderr(if shown { Stdio::inherit() } else { Stdio::piped() }).process_group(0);
     let start = Instant::now();
     let mut process = signals.spawn(child::end_with_parent(command))?;
-    let printed = process.stdout.take().map(|pipe| std::thread::spawn(move || digest(pipe, shown)));
+    let writes = Arc::new(AtomicBool::new(false));
+    let writing = Arc::clone(&writes);
+    let printed = process.stdout.take().map(|pipe| std::thread::spawn(move || digest(pipe, shown, &writing)));
     let errors = process.stderr.take().map(|pipe| std::thread::spawn(move || said(pipe)));
     let mut seen = Seen::default();
     let end = watch(signals, &mut process, start, limit, &mut seen);
@@ -86,8 +90,8 @@ pub fn run(signals: &Signals, command: &mut Command, limit: Option<Duration>, sh
         wall_s,
         // That of the largest process has pages of files in it.
         memory: if seen.looks < ENOUGH_LOOKS { used(UsageOf::Children).resident_peak.max(seen.most) } else { seen.most },
-        printed: joined(printed),
-        errors: joined(errors).unwrap_or_default(),
+        printed: joined(printed, &writes),
+        errors: joined(errors, &AtomicBool::new(false)).unwrap_or_default(),
     })
 }
 
@@ -137,17 +141,21 @@ fn wait_for_end(process: &mut Child) {
     let _ = process.wait();
 }
 
-/// What the thread came to, unless it still waits for its pipe: then it is left to itself.
-fn joined<T>(thread: Option<JoinHandle<T>>) -> Option<T> {
-    let (thread, begin) = (thread?, Instant::now());
+/// What the thread came to, unless it still waits for its pipe: then it is left to itself. `writes`: it passes on what it has read, to
+/// somebody who may be slow.
+fn joined<T>(thread: Option<JoinHandle<T>>, writes: &AtomicBool) -> Option<T> {
+    let (thread, mut begin) = (thread?, Instant::now());
     while !thread.is_finished() && begin.elapsed() < DRAIN {
+        if writes.load(Ordering::Relaxed) {
+            begin = Instant::now();
+        }
         std::thread::sleep(Duration::from_millis(1));
     }
     if thread.is_finished() { thread.join().ok() } else { None }
 }
 
 /// A number for all that comes out of `pipe`, which is also passed on when it is to be shown.
-fn digest(mut pipe: impl Read, shown: bool) -> u64 {
+fn digest(mut pipe: impl Read, shown: bool, writes: &AtomicBool) -> u64 {
     let (mut hasher, mut part) = (DefaultHasher::new(), vec![0; 64 << 10]);
     loop {
         match pipe.read(&mut part) {
@@ -157,8 +165,10 @@ fn digest(mut pipe: impl Read, shown: bool) -> u64 {
                 // Byte by byte: how reads cut it does not matter.
                 part[..len].iter().for_each(|&byte| hasher.write_u8(byte));
                 if shown {
+                    writes.store(true, Ordering::Relaxed);
                     // A reader that closed the pipe has seen enough.
                     let _ = std::io::stdout().write_all(&part[..len]).and_then(|()| std::io::stdout().flush());
+                    writes.store(false, Ordering::Relaxed);
                 }
             }
         }
@@ -187,7 +197,7 @@ mod tests {
 
     #[test]
     fn what_is_printed_has_a_number() {
-        let of = |text: &str| digest(text.as_bytes(), false);
+        let of = |text: &str| digest(text.as_bytes(), false, &AtomicBool::new(false));
         assert_eq!(of("a\nb"), of("a\nb"));
         assert_ne!(of("a\nb"), of("a\nc"));
         let text: String = (0..20).map(|line| format!("{line}\n")).collect();
@@ -199,6 +209,7 @@ mod tests {
     #[test]
     fn a_pipe_that_stays_open_is_not_waited_for() {
         let (reader, _writer) = std::io::pipe().expect("a pipe");
-        assert_eq!(joined(Some(std::thread::spawn(move || digest(reader, false)))), None);
+        let writes = AtomicBool::new(false);
+        assert_eq!(joined(Some(std::thread::spawn(move || digest(reader, false, &AtomicBool::new(false)))), &writes), None);
     }
 }

@@ -22,6 +22,7 @@ use nearfar_sys::child::{self, Signals};
 use std::fs::File;
 use std::io::{IsTerminal, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
@@ -64,7 +65,7 @@ fn trial(args: &TryArgs, program: &Path, far: &FarDir, page: &OutputFile, signal
         Some(profile) => (profiled(profile)?, None),
         None => {
             let mut command = Command::new(program);
-            command.args(&args.program[1..]).stdin(input.again()?);
+            command.arg0(&args.program[0]).args(&args.program[1..]).stdin(input.again()?);
             let attempt = match attempt::run(signals, &mut command, None, true) {
                 Err(error) => match error.downcast_ref::<std::io::Error>() {
                     Some(why) => return Ok(not_executed(program, why)),
@@ -103,7 +104,7 @@ fn trial(args: &TryArgs, program: &Path, far: &FarDir, page: &OutputFile, signal
             Bytes(least)
         )));
     }
-    let limit = LEAST_LIMIT.max(Duration::from_secs_f64(plain.wall_s * args.limit));
+    let limit = LEAST_LIMIT.max(Duration::try_from_secs_f64(plain.wall_s * args.limit).unwrap_or(Duration::MAX));
     let dir = PrivateDir::new("nearfar-try-").context("no temporary directory can be made")?;
     let (mut runs, mut files) = (Vec::new(), Vec::new());
     for (part, name) in PARTS {
@@ -132,7 +133,7 @@ fn trial(args: &TryArgs, program: &Path, far: &FarDir, page: &OutputFile, signal
     let _ = writeln!(std::io::stdout(), "{text}");
     if !files.is_empty() {
         page.write(&report::page_of(&files.iter().map(|file| document::read(file)).collect::<anyhow::Result<Vec<_>>>()?))?;
-        open(page.path());
+        open(page.path(), signals);
     }
     Ok(if runs.iter().any(|run| matches!(run.result, Err(Failed::Ended(_)))) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -140,8 +141,10 @@ fn trial(args: &TryArgs, program: &Path, far: &FarDir, page: &OutputFile, signal
 /// What a profile says of the program.
 fn profiled(path: &Path) -> anyhow::Result<Plain> {
     let summary = nfprof::read(&[path.to_owned()])?;
-    let memory = summary.peak_bytes;
-    Ok(Plain { wall_s: summary.wall_s, memory, profiled: true })
+    if summary.wall_s <= 0.0 {
+        return Err(refuse(format_args!("{} does not say how long the program ran: profile it again", path.display())));
+    }
+    Ok(Plain { wall_s: summary.wall_s, memory: summary.peak_bytes, profiled: true })
 }
 
 fn result(attempt: Attempt, printed: Option<u64>, file: &Path) -> Result<Done, Failed> {
@@ -186,7 +189,8 @@ impl Input {
         let same = || std::io::stdin().as_fd().try_clone_to_owned().map(File::from);
         let offset = || same().and_then(|mut file| file.stream_position()).unwrap_or(0);
         if is(std::fs::FileType::is_file) {
-            return Self { file: std::fs::canonicalize(&path).ok().map(|path| (path, offset())) };
+            // By descriptor: the file may have no name any more.
+            return Self { file: Some((path, offset())) };
         }
         let is_null = std::fs::canonicalize(&path).is_ok_and(|path| path == Path::new("/dev/null"));
         if !is_null && !std::io::stdin().is_terminal() {
@@ -205,13 +209,14 @@ impl Input {
 }
 
 /// Opens the page where somebody looks at a screen; names it in any case.
-fn open(page: &Path) {
+fn open(page: &Path, signals: &Signals) {
     message::line(format_args!("wrote {}", page.display()));
     let on_screen =
         ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
     if on_screen && std::io::stdout().is_terminal() {
         // Nothing to say when there is no such command.
-        let _ = Command::new("xdg-open").arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut command = Command::new("xdg-open");
+        let _ = signals.spawn(command.arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()));
     }
 }
 

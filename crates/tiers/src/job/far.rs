@@ -9,7 +9,15 @@ impl Job {
     /// served.
     pub fn take_far(&self, slot: &Slot, bytes: u64) -> bool {
         let most = self.settings().far_max;
+        // What can never be had must not be added even for a moment: others would be refused meanwhile.
+        let hopeless = || most > 0 && self.far_bytes().checked_add(bytes).is_none_or(|sum| sum > most);
         for again in [true, true, false] {
+            if hopeless() {
+                self.bury_dead();
+                if hopeless() {
+                    return false;
+                }
+            }
             slot.far.fetch_add(bytes, Ordering::SeqCst);
             if most == 0 || self.far_bytes() <= most {
                 return true;
