@@ -31,6 +31,11 @@ fn rows(program: &str) -> Vec<(String, f64, f64)> {
 
 #[test]
 fn shares_of_traffic_come_out_and_the_cache_has_none() {
+    // Four arrays of 96 MiB: a cache of half of that holds what the profile is to see.
+    let cache = std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cache/index3/size").unwrap_or_default();
+    if cache.trim().strip_suffix('K').and_then(|kib| kib.parse::<u64>().ok()).is_some_and(|kib| kib > 192 << 10) {
+        return println!("skipped: the last-level cache has {}, half of the data of these programs or more", cache.trim());
+    }
     needs!("gcc");
     let _alone = machine();
     for program in ["sweeps-2", "hot", "stencil-2"] {
