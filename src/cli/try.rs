@@ -36,7 +36,7 @@ pub struct TryArgs {
 
 const TRY_NOTES: &str = "\
 The program runs three times: as it is, then under nearfar in half and in a
-third of the memory that it took. Five lines on standard output say what that
+third of the memory that it took. Five lines on standard error say what that
 costs, why, and what to do next; the page shows both runs. What the program
 prints is shown in its first run; later ones must print the same.
 

@@ -20,7 +20,7 @@ use attempt::{Attempt, Interrupted};
 use nearfar_core::units::Bytes;
 use nearfar_sys::child::{self, Signals};
 use std::fs::File;
-use std::io::{IsTerminal, Seek, SeekFrom, Write};
+use std::io::{IsTerminal, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -129,8 +129,8 @@ fn trial(args: &TryArgs, program: &Path, far: &FarDir, page: &OutputFile, signal
     }
     let command = args.program.iter().map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ");
     let text = verdict::lines(&plain, &runs, &quoted(&far.path.to_string_lossy()), &command).join("\n");
-    // A reader that closed the pipe has seen enough.
-    let _ = writeln!(std::io::stdout(), "{text}");
+    // Standard output is the program's own.
+    message::raw(&(text + "\n"));
     if !files.is_empty() {
         page.write(&report::page_of(&files.iter().map(|file| document::read(file)).collect::<anyhow::Result<Vec<_>>>()?))?;
         open(page.path(), signals);
