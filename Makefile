@@ -10,7 +10,7 @@ BUILT ?= target/release
 # Below PREFIX.
 PKGCONFIG ?= lib/pkgconfig
 
-.PHONY: help all build demo test quick bench truth verify misses check loom fuzz soak docs figures messages install uninstall dist clean
+.PHONY: help all build demo test quick bench truth verify misses check loom fuzz fuzzers soak docs figures messages install uninstall dist clean
 
 help: ## This list
 	@echo "make TARGET, where TARGET is one of"
@@ -36,7 +36,7 @@ test: build ## All tests; what is skipped is listed with its reason
 # For each change: what can be told in some three minutes, the build of these tests included (two CPUs). The rest is for "make test".
 quick: ## Unit tests of the layers that hold no state of a process, and the rules of the texts
 	$(CARGO) test --release --package nearfar-core --package nearfar-sys --lib
-	$(CARGO) test --release --test layers --test docs --test messages
+	$(CARGO) test --release --package nearfar-rules
 
 # Efficiency curves against all-DRAM, kernel swap and mmap of a file, on this machine's disk.
 bench: build ## Efficiency beside all-DRAM, kernel swap and mmap
@@ -72,6 +72,12 @@ loom: ## Every order of the steps of small concurrent models
 fuzz: ## Many more cases of the property tests
 	PROPTEST_CASES=$${PROPTEST_CASES:-20000} $(CARGO) test --release --package nearfar-core
 
+# Each parser of files, of what the kernel says and of the command line, for MINUTES=n. Needs "cargo install cargo-fuzz" and a nightly Rust.
+fuzzers: ## Each parser under a fuzzer for MINUTES=n
+	fuzz/seeds
+	for target in $$($(CARGO) fuzz list); do \
+	    $(CARGO) +nightly fuzz run $$target -- -max_total_time=$$((60 * $(MINUTES))) -timeout=20 -rss_limit_mb=4096 -print_final_stats=1; done
+
 # Everything at once, for as long as one likes (MINUTES=n or HOURS=n), then the mover's long tests in guests, then
 # SIGKILL at 200 random moments. Each round says how it can be repeated.
 HOURS ?= 0
@@ -101,7 +107,7 @@ figures: build ## Tables and pictures in README and docs/results
 
 # Every text that a user can get, to be read in one go.
 messages: ## Every text that a user can get
-	NEARFAR_LIST=1 $(CARGO) test --quiet --release --test messages one_word -- --nocapture
+	NEARFAR_LIST=1 $(CARGO) test --quiet --release --package nearfar-rules --test messages one_word -- --nocapture
 
 SHARED := $(DESTDIR)$(PREFIX)/share
 # Does not build: who installs as root often has no Rust there.

@@ -8,7 +8,7 @@ const MOST_WORDS: usize = 2500;
 const MOST_WORDS_README: usize = 900;
 
 fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
 fn read(path: &Path) -> String {

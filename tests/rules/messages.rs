@@ -27,7 +27,7 @@ struct Text {
 }
 
 fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
