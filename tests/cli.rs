@@ -222,11 +222,27 @@ fn run_file_has_what_the_document_says() {
     assert!(under.counter("faults") > 0 && under.counter("stall_ns") > 0);
 }
 
+/// What is missing costs something, and doctor says how much: the ratio is above 1, and without userfaultfd it says what near came to.
+#[test]
+fn doctor_measures_what_paging_costs_here() {
+    for deny in ["", "uffd,io_uring"] {
+        let doctor = nearfar(["doctor", "--deny", deny]);
+        assert!(doctor.status.success(), "{}", String::from_utf8_lossy(&doctor.stderr));
+        // The table breaks its lines.
+        let text = String::from_utf8_lossy(&doctor.stdout).replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ");
+        let after = text.split("passes over the data take ").nth(1);
+        let ratio = after.and_then(|after| after.split(' ').next()?.parse::<f64>().ok());
+        assert!(ratio.is_some_and(|ratio| ratio > 1.0), "--deny {deny}: {text}");
+        assert!(text.contains("near is "), "--deny {deny}: {text}");
+    }
+}
+
 #[test]
 fn doctor_and_help_answer() {
-    let doctor = nearfar(["doctor"]);
+    let doctor = nearfar(["doctor", "--quick"]);
     assert!(doctor.status.success(), "{}", String::from_utf8_lossy(&doctor.stderr));
-    assert!(String::from_utf8_lossy(&doctor.stdout).contains("userfaultfd"));
+    let text = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(text.contains("userfaultfd") && !text.contains("times as long"), "{text}");
     let help = nearfar(["run", "--help"]);
     assert!(help.status.success() && String::from_utf8_lossy(&help.stdout).contains("--near"));
 }

@@ -116,7 +116,7 @@ pub const KNL_CHOICE: &str = "echo == plain; placed
          echo == child; nearfar run --quiet -- sh -c 'placed; true'
          echo == other; nearfar run --near node:0 --quiet -- placed
          echo == cpus; nearfar run --cpus 2 --quiet -- placed 1 1
-         echo == doctor; nearfar doctor
+         echo == doctor; nearfar doctor --quick
          echo == end";
 pub const KNL_FULL: &str = "echo == spill; nearfar run -- placed 320 1; echo status $?
          echo == fail; nearfar run --full fail -- placed 320 1; echo status $?

@@ -84,7 +84,7 @@ pub const HOT: &str =
 pub const KERNEL: &str = concat!(
     "echo 2 > /proc/sys/kernel/numa_balancing; echo 1 > /sys/kernel/mm/numa/demotion_enabled\n",
     "echo == left\n",
-    const_run!("--near node:0", "hot_quarter 1 16 hot 1", "; nearfar doctor\n"),
+    const_run!("--near node:0", "hot_quarter 1 16 hot 1", "; nearfar doctor --quick\n"),
     "echo == forced; echo == forced >&2\n",
     const_run!("--near node:0 --migrate force", "hot_quarter 1 16 hot 3", ""),
 );

@@ -10,6 +10,10 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "DIR", default_value = DEFAULT_FAR)]
     pub far: PathBuf,
 
+    /// Measure nothing: without it, paging is tried for a few seconds, with 96 MiB in that directory
+    #[arg(long)]
+    pub quick: bool,
+
     #[command(flatten)]
     pub kernel: KernelArgs,
 }

@@ -1,5 +1,7 @@
 //! `nearfar doctor`: what this kernel and user allow, what follows from it, and how to get the rest.
 
+mod speed;
+
 use crate::cli::doctor::DoctorArgs;
 use crate::files::spill_dir::FarDir;
 use crate::launch::library;
@@ -22,15 +24,19 @@ use nearfar_sys::seccomp;
 use nearfar_sys::tiering::Tiering;
 use nearfar_sys::uffd::FaultScope;
 use nearfar_sys::visits;
+use speed::Speed;
 use std::path::Path;
 use std::process::ExitCode;
 
 /// Prints the table; succeeds when `nearfar run` would work.
 pub fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let machine = Machine::this();
-    let rows = examine(&args.far, args.kernel.deny);
-    let table = table(&rows);
+    let mut rows = examine(&args.far, args.kernel.deny);
     let blocked = rows.iter().filter(|row| row.state == State::No).count();
+    if blocked == 0 && !args.quick {
+        rows.push(speed(Speed::measure(&args.far, args.kernel.deny)));
+    }
+    let table = table(&rows);
     let verdict = match blocked {
         0 => "nearfar run works here".to_owned(),
         _ => format!("nearfar run does not work here: see the rows marked {}", State::No.word()),
@@ -358,6 +364,16 @@ fn limits(address_space: Option<u64>, locked: Option<u64>, file: Option<u64>) ->
         return row(what, State::Note, format!("{words}; {why}"));
     }
     row(what, State::Good, words)
+}
+
+/// Whether a slower path here is a bad one.
+fn speed(measured: Result<Speed, String>) -> Row {
+    let what = "speed";
+    match measured {
+        Ok(speed) if speed.exceeds_near() => row(what, State::Slower, speed.words()),
+        Ok(speed) => row(what, State::Good, speed.words()),
+        Err(why) => row(what, State::Note, format!("could not be measured: {why}")),
+    }
 }
 
 /// Cache mode between NUMA nodes: who could move pages, and by what visits can be seen. Nothing on machines with one node.

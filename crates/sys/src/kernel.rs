@@ -24,6 +24,11 @@ impl Denied {
         Ok(Self(bits))
     }
 
+    /// What is switched off, as [`Self::parse`] reads it when joined by commas.
+    pub fn names(self) -> Vec<&'static str> {
+        DENY_NAMES.iter().filter(|(_, bit)| self.0 & bit != 0).map(|(name, _)| *name).collect()
+    }
+
     /// True when facility `name` of `DENY_NAMES` is switched off.
     pub fn has(self, name: &str) -> bool {
         DENY_NAMES.iter().any(|(known, bit)| *known == name && self.0 & bit != 0)

@@ -1,0 +1,118 @@
+//! How fast a program is here that has half of its data in near: two short works of `nearfar-kernel`, as `nearfar run` would page them,
+//! beside the same in plain memory. A few seconds, and at most [`DATA_MIB`] in far.
+
+use crate::files::private_dir::PrivateDir;
+use crate::launch::helper;
+use crate::launch::kernel_program::{self, Report};
+use nearfar_core::units::Bytes;
+use nearfar_sys::kernel::Denied;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// Data of a work, and near. Larger data would take longer on a slow disk; smaller data are in caches.
+const DATA_MIB: u64 = 96;
+const NEAR_MIB: u64 = DATA_MIB / 2;
+/// A work that takes longer is ended.
+const LIMIT: Duration = Duration::from_secs(3);
+/// Of two repetitions, each.
+const REPETITION: &str = "0.4";
+
+/// What was measured of paging.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speed {
+    /// Times as long as in plain memory: passes over all data.
+    pub sweep: f64,
+    /// The same with `--encrypt`; `None` where the kernel pages, which cannot encrypt.
+    pub encrypted: Option<f64>,
+    /// The same of visits of pages in no order, one after the other.
+    pub hops: f64,
+    /// Of such a visit, half of which find their page in near.
+    pub hop_us: f64,
+    /// Most bytes that were in near.
+    pub near_peak: u64,
+}
+
+impl Speed {
+    /// Measures it, over that directory.
+    ///
+    /// # Errors
+    /// Why it cannot be, for people.
+    pub fn measure(far: &Path, denied: Denied) -> Result<Self, String> {
+        let dir = PrivateDir::new("nearfar-doctor-").map_err(|error| format!("no temporary directory: {error}"))?;
+        let run = |work: &[&str], paged: Option<&[&str]>| {
+            let kernel = kernel_program::find()?;
+            let stats = dir.path().join("stats.json");
+            let mut command = Command::new(&kernel);
+            if let Some(options) = paged {
+                command = Command::new(std::env::current_exe().map_err(|error| error.to_string())?);
+                command.args(["run", "--quiet", "--mode", "cache", "--near", &format!("{NEAR_MIB}M"), "--far"]).arg(far);
+                command.args(["--deny", &denied.names().join(","), "--stats"]).arg(&stats).args(options).arg("--").arg(&kernel);
+            }
+            command.args(work).args(["--bytes", &format!("{DATA_MIB}M"), "--threads", "1", "--verify", "none", "--json"]);
+            command.args(["--sweeps", "2", "--seconds", REPETITION]);
+            let finished = helper::run(&mut command, LIMIT).map_err(|error| error.to_string())?;
+            if !finished.is_ok() {
+                return Err(finished.problem(LIMIT));
+            }
+            let report: Report = serde_json::from_str(finished.stdout.trim()).map_err(|error| error.to_string())?;
+            // The first one brings the data to where they stay.
+            let last = report.repetitions.last().filter(|one| one.operations > 0).ok_or("nothing was measured")?;
+            let peak = paged.and_then(|_| near_peak(&stats)).unwrap_or(0);
+            Ok((last.seconds / last.operations as f64, peak))
+        };
+        let (sweep, hop) = (["triad"], ["chase", "--ops", "100000"]);
+        let (plain_sweep, _) = run(&sweep, None)?;
+        let (paged_sweep, first_peak) = run(&sweep, Some(&[]))?;
+        let encrypted = run(&sweep, Some(&["--encrypt"])).ok().map(|(seconds, _)| seconds / plain_sweep);
+        let (plain_hop, _) = run(&hop, None)?;
+        let (paged_hop, second_peak) = run(&hop, Some(&[]))?;
+        Ok(Self {
+            sweep: paged_sweep / plain_sweep,
+            encrypted,
+            hops: paged_hop / plain_hop,
+            hop_us: paged_hop * 1e6,
+            near_peak: first_peak.max(second_peak),
+        })
+    }
+
+    /// True when more than near was in memory, beyond the little that a moment takes.
+    pub fn exceeds_near(&self) -> bool {
+        self.near_peak > (NEAR_MIB << 20) * 11 / 10
+    }
+
+    /// In a sentence.
+    pub fn words(&self) -> String {
+        let near = Bytes(NEAR_MIB << 20);
+        let held = match self.exceeds_near() {
+            true => format!("near is not held: {} were in memory of {near}", Bytes(self.near_peak)),
+            false => format!("near is held ({near})"),
+        };
+        let encrypted = self.encrypted.map_or(String::new(), |times| format!(" ({times:.1} with --encrypt)"));
+        format!(
+            "measured with half of the data in near and nothing computed, the worst case: passes over the data take {:.1} times as long{encrypted}, \
+             pages in no order {:.0} times ({:.0} us each); {held}. \"nearfar try -- PROGRAM\" tells it of your program",
+            self.sweep, self.hops, self.hop_us
+        )
+    }
+}
+
+fn near_peak(stats: &Path) -> Option<u64> {
+    let record: serde_json::Value = serde_json::from_slice(&std::fs::read(stats).ok()?).ok()?;
+    record["counters"]["near_peak_bytes"].as_u64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_that_is_not_held_is_told() {
+        let speed = |mib: u64| Speed { sweep: 4.0, encrypted: Some(4.25), hops: 300.0, hop_us: 30.0, near_peak: mib << 20 };
+        assert!(speed(NEAR_MIB).words().contains("near is held (48 MiB)"), "{}", speed(NEAR_MIB).words());
+        assert!(speed(DATA_MIB).words().contains("not held: 96 MiB were in memory of 48 MiB"), "{}", speed(DATA_MIB).words());
+        assert!(
+            speed(NEAR_MIB).words().contains("4.0 times as long (4.2 with --encrypt), pages in no order 300 times (30 us each)")
+        );
+    }
+}
