@@ -1,6 +1,6 @@
 //! Memory in use against `--near`, as the kernel counts it and as the run file says.
 
-use crate::util::{MIB, Outcome, TestProgram, compile};
+use crate::util::{MIB, Outcome, TestProgram, compile, nearfar_bin};
 
 /// What a process may take beside near: its program and libraries, the pager's threads, buffers and small tables.
 const ALLOWANCE: u64 = 64 * MIB;
@@ -93,4 +93,18 @@ fn freed_memory_leaves_far() {
         "far held {} bytes for about 260 MiB live",
         under.counter("far_peak_used_bytes")
     );
+}
+
+/// `ulimit -v` that cannot be raised: there is no address space for frames. It is said, and the last line does not say that all was well.
+#[test]
+fn near_that_could_not_be_held_is_told() {
+    let script = "ulimit -v 2000000; test $(id -u) != 0 || drop='setpriv --bounding-set -sys_resource'; exec $drop \"$@\"";
+    let mut command = std::process::Command::new("bash");
+    command.args(["-c", script, "bash"]).arg(nearfar_bin()).args(["run", "--near", "64M", "--"]);
+    let output = command.arg(compile("touch.c")).args(["192M", "2"]).output().expect("bash");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && output.stdout.starts_with(b"OK"), "{said}");
+    for part in ["is `ulimit -v` set?", "nothing was paged, and near was not held: 192.0 MiB were used of 64.0 MiB"] {
+        assert!(said.contains(part), "no {part:?} in: {said}");
+    }
 }

@@ -133,7 +133,9 @@ fn a_limit_for_files_is_as_a_full_disk() {
     let program = compile("space_runs_out.c");
     let script = "ulimit -f 98304; exec \"$1\" malloc 4M";
     let arguments = ["-c".as_ref(), script.as_ref(), "bash".as_ref(), program.as_os_str()];
-    ran_out(TestProgram::command(["bash"]).args(arguments).near("64M").nearfar(), 64 * 3 / 4 + 72);
+    let outcome = TestProgram::command(["bash"]).args(arguments).near("64M").nearfar();
+    assert!(outcome.stderr.contains("files of 96.0 MiB: raise \"ulimit -f\""), "{}", outcome.stderr);
+    ran_out(outcome, 64 * 3 / 4 + 72);
 }
 
 #[test]

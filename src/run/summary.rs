@@ -34,6 +34,8 @@ pub fn summary(outcome: &Outcome, near: u64, far: &str, by_kernel: bool) -> Stri
         paged_by_kernel(outcome, peak, near, far, wall, &mut line);
     } else if outcome.was_paged() {
         paged(outcome, peak, near, far, wall, &mut line);
+    } else if outcome.near_peak() > near {
+        line(format_args!("nothing was paged, and near was not held: {peak} were used of {}, {wall:.1} s", Bytes(near)));
     } else {
         line(format_args!("fits in near: nothing was paged (peak {peak} of {}, {wall:.1} s)", Bytes(near)));
     }
@@ -237,6 +239,13 @@ mod tests {
     fn one_line_when_everything_fits() {
         let text = summary(&outcome(&[(Counter::NearPeak, 5 << 20)]), 800 << 20, "/var/tmp", false);
         assert_eq!(text, "nearfar: fits in near: nothing was paged (peak 5.0 MiB of 800.0 MiB, 10.0 s)\n");
+    }
+
+    /// A process without address space for frames (`ulimit -v`) goes on in ordinary memory.
+    #[test]
+    fn what_did_not_fit_is_not_said_to_fit() {
+        let text = summary(&outcome(&[(Counter::NearPeak, 300 << 20)]), 64 << 20, "/var/tmp", false);
+        assert_eq!(text, "nearfar: nothing was paged, and near was not held: 300.0 MiB were used of 64.0 MiB, 10.0 s\n");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use nearfar_core::stats::Counter;
 use nearfar_core::units::Bytes;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::event::now_ns;
+use nearfar_sys::rlimit::{Limit, limit};
 use nearfar_sys::{own_limits, process};
 
 /// After far had no space for the beginning, nobody tries again for so long.
@@ -262,9 +263,14 @@ impl Inner {
         let what = if why.errno == Errno(libc::ENOSYS) {
             "paging is not possible here".to_owned()
         } else {
-            let bound = match settings.far_max {
-                0 => String::new(),
-                most => format!(" of {} that --far-max allows", Bytes(most)),
+            // The smaller one decides; a directory full of space is no help then.
+            let file = limit(Limit::FileSize).filter(|_| !settings.emulated);
+            let bound = match (settings.far_max, file) {
+                (0, None) => String::new(),
+                (most, Some(file)) if most == 0 || file < most => {
+                    format!(" of files of {}: raise \"ulimit -f\"", Bytes(file))
+                }
+                (most, _) => format!(" of {} that --far-max allows", Bytes(most)),
             };
             format!("far {far} has no space for it ({}, {} free{bound})", why.errno, Bytes(why.free))
         };
