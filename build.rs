@@ -1,10 +1,13 @@
-//! Says which commit the command was built from: no figure of a suite is without it.
+//! Says which commit the command was built from: no figure of a suite is without it. Makes tables of files that the command carries.
+
+#[path = "packaging/bundle.rs"]
+mod bundle;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::process::Command;
 
 /// What the command is made of.
-const SOURCES: [&str; 5] = ["src", "crates", "Cargo.toml", "Cargo.lock", "build.rs"];
+const SOURCES: [&str; 6] = ["src", "crates", "Cargo.toml", "Cargo.lock", "build.rs", "packaging/bundle.rs"];
 
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
@@ -45,5 +48,6 @@ fn main() -> std::io::Result<()> {
     if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]).filter(|path| std::path::Path::new(path).exists()) {
         println!("cargo::rerun-if-changed={log}");
     }
-    recipes()
+    recipes()?;
+    bundle::write()
 }

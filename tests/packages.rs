@@ -3,7 +3,7 @@
 //! Packs this build. `NEARFAR_PACKAGES=DIR` tests packages that are there already (`make dist` leaves them in target/dist), and
 //! `NEARFAR_TEST_SUITE` names another release of Debian than bookworm.
 
-use crate::util::{Scratch, nearfar_bin, release_library};
+use crate::util::{Scratch, clean_root, nearfar_bin, release_library};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -58,9 +58,9 @@ impl CleanRoot {
     fn new() -> Self {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let suite = std::env::var("NEARFAR_TEST_SUITE").unwrap_or_else(|_| "bookworm".to_owned());
-        let dir = root().join("target").join(format!("clean-root-{suite}"));
-        succeeds(Command::new(root().join("packaging/clean-root")).arg(&dir).arg(suite));
+        // A test that failed has unmade it.
+        clean_root::make().unwrap_or_else(|why| panic!("{why}"));
+        let dir = clean_root::dir();
         Self { dir, _alone: alone }
     }
 
@@ -104,7 +104,7 @@ fn was_used(said: &str) {
 
 #[test]
 fn the_same_build_gives_the_same_bytes() {
-    needs!("dpkg-deb", "rpm");
+    needs!("packing");
     let sums = |dir: &Path| std::fs::read_to_string(dir.join("SHA256SUMS")).expect("checksums");
     let first = if std::env::var_os("NEARFAR_PACKAGES").is_some() { pack("packages-first") } else { packages().to_owned() };
     let again = pack("packages-again");
@@ -115,7 +115,7 @@ fn the_same_build_gives_the_same_bytes() {
 
 #[test]
 fn the_bill_names_what_is_linked_in() {
-    needs!("dpkg-deb", "rpm");
+    needs!("packing");
     let bill: serde_json::Value = serde_json::from_slice(&std::fs::read(package(".cdx.json")).expect("a bill")).expect("JSON");
     let components = bill["components"].as_array().expect("components");
     let names: Vec<_> = components.iter().filter_map(|one| one["name"].as_str()).collect();
@@ -127,7 +127,7 @@ fn the_bill_names_what_is_linked_in() {
 
 #[test]
 fn the_deb() {
-    needs!("root", "debootstrap", "dpkg-deb", "rpm");
+    needs!("root", "packing", "clean-root");
     let clean = CleanRoot::new();
     assert_eq!(clean.rest(), "", "before");
     was_used(&clean.runs(&format!(
@@ -140,7 +140,7 @@ fn the_deb() {
 /// Debian's rpm installs into the other root: there is no mirror of a system with rpm to count on.
 #[test]
 fn the_rpm() {
-    needs!("root", "debootstrap", "dpkg-deb", "rpm");
+    needs!("root", "packing", "clean-root");
     let clean = CleanRoot::new();
     let rpm = |what: &[&str]| {
         let mut command = Command::new("rpm");
@@ -159,7 +159,7 @@ fn the_rpm() {
 
 #[test]
 fn the_tarball() {
-    needs!("root", "debootstrap", "dpkg-deb", "rpm");
+    needs!("root", "packing", "clean-root");
     let clean = CleanRoot::new();
     was_used(&clean.runs(&format!(
         "cd /tmp\ntar xf /packages/nearfar-*.tar.gz\nPATH=$(echo /tmp/nearfar-*/bin):$PATH\n{USE}\nrm -rf /tmp/nearfar-*"
@@ -170,7 +170,7 @@ fn the_tarball() {
 /// The command, and the Python module as far as it goes without numpy, which needs a network.
 #[test]
 fn the_wheel() {
-    needs!("root", "debootstrap", "dpkg-deb", "rpm");
+    needs!("root", "packing", "clean-root");
     let clean = CleanRoot::new();
     let script = format!(
         "python3 -m venv /tmp/environment\n. /tmp/environment/bin/activate\npip install --quiet --no-index --no-deps /packages/nearfar-*.whl\n{USE}
@@ -187,7 +187,7 @@ fn the_wheel() {
 /// With numpy, where the tests run: the module finds the library that came with it.
 #[test]
 fn the_module_of_the_wheel_finds_its_library() {
-    needs!("numpy", "dpkg-deb", "rpm");
+    needs!("numpy", "packing");
     let scratch = Scratch::new();
     let environment = scratch.work().join("environment");
     succeeds(Command::new("python3").args(["-m", "venv", "--system-site-packages"]).arg(&environment));
@@ -209,4 +209,40 @@ fn what_cannot_be_packed_is_refused() {
     let output = Command::new(root().join("packaging/pack")).arg(scratch.work()).arg(scratch.far()).output().expect("pack");
     assert_eq!(output.status.code(), Some(2), "{}", text(&output));
     assert!(text(&output).contains("make build"), "{}", text(&output));
+}
+
+/// Compiles everything twice, which takes many minutes: `cargo test --release --test tests packages::cargo -- --ignored`.
+#[test]
+#[ignore = "compiles everything twice"]
+fn cargo_installs_the_command_with_its_library() {
+    needs!("root");
+    let scratch = Scratch::new();
+    let place = scratch.work().join("cargo");
+    let repository = format!("file://{}", root().display());
+    succeeds(Command::new("cargo").args(["install", "--locked", "--git", &repository, "nearfar", "--root"]).arg(&place));
+    // The first user is not the one who installed it, and cannot write there.
+    let command = place.join("bin/nearfar");
+    let page = |command: &mut Command| {
+        command.args([
+            "run",
+            "--near",
+            "48M",
+            "--far",
+            "/var/tmp",
+            "--",
+            "sh",
+            "-c",
+            "head -c 100M /dev/zero | tail -c 100M | wc -c",
+        ]);
+        command.output().expect("it starts")
+    };
+    let mut other = Command::new("setpriv");
+    let refused = page(other.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&command));
+    let said = text(&refused);
+    assert!(refused.status.code() == Some(2) && said.contains("run \"nearfar doctor\" once as the user"), "{said}");
+    let paged = page(&mut Command::new(&command));
+    assert!(paged.status.success() && text(&paged).contains("104857600"), "{}", text(&paged));
+    let doctor = succeeds(Command::new(&command).args(["doctor", "--far", "/var/tmp"]));
+    assert!(doctor.contains("nearfar run works here") && doctor.contains("times as long"), "{doctor}");
+    succeeds(Command::new("cargo").args(["uninstall", "nearfar", "--root"]).arg(&place));
 }

@@ -3,6 +3,7 @@
 //! Every run has a directory of its own to work in and a far directory of its own, which must be empty afterwards. Runs whose time
 //! or memory is measured have the machine to themselves; others run beside each other, as on users' machines.
 
+pub mod clean_root;
 mod launchers;
 mod others;
 mod outcome;
@@ -151,7 +152,7 @@ pub fn has(name: &str) -> Result<(), String> {
     };
     match name {
         "node" | "mpirun" | "gcc" | "g++" | "gfortran" | "rustc" | "stress-ng" | "sqlite3" | "python3" | "java" | "gdb"
-        | "redis-server" | "chromium" | "debootstrap" | "rpm" | "dpkg-deb" => answers(name, &["--version"]),
+        | "redis-server" | "chromium" | "debootstrap" | "rpm" => answers(name, &["--version"]),
         // A wrapper without headers compiles nothing.
         "mpicc" => answers("sh", &["-c", "echo '#include <mpi.h>' | mpicc -x c -c - -o /dev/null && mpirun --version"]),
         // MPIs by the names that Debian gives them, to have several.
@@ -179,6 +180,11 @@ pub fn has(name: &str) -> Result<(), String> {
                 .and_then(|()| answers("busybox", &["true"]))
                 .and_then(|()| answers("python3", &["--version"]))
         }
+        // What packaging/pack takes for all kinds of packages.
+        "packing" => answers("python3", &["-c", "import tomllib, pip"])
+            .and_then(|()| answers("rpmbuild", &["--version"]))
+            .and_then(|()| answers("dpkg-deb", &["--version"])),
+        "clean-root" => answers("debootstrap", &["--version"]).and_then(|()| clean_root::made()),
         "libmemkind-dev" => memkind_dev().map(|_| ()).ok_or_else(|| {
             "no memkind.h: install libmemkind-dev, or extract it and name the directory in NEARFAR_MEMKIND_DEV".into()
         }),

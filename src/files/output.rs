@@ -58,12 +58,12 @@ impl OutputFile {
     }
 }
 
-/// Writes `text` to a new file beside `path` and gives it that name: the file at `path` is whole at any moment. Others may have put a link
+/// Writes `content` to a new file beside `path` and gives it that name: the file at `path` is whole at any moment. Others may have put a link
 /// where the new file would be: that name is not taken.
 ///
 /// # Errors
 /// Those of creating, writing and renaming; nothing is left then.
-pub fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+pub fn replace(path: &Path, content: impl AsRef<[u8]>) -> std::io::Result<()> {
     for number in 0..100 {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}-{number}.tmp", std::process::id()));
@@ -72,7 +72,7 @@ pub fn replace(path: &Path, text: &str) -> std::io::Result<()> {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
             file => file?,
         };
-        let result = file.write_all(text.as_bytes()).and_then(|()| std::fs::rename(&beside, path));
+        let result = file.write_all(content.as_ref()).and_then(|()| std::fs::rename(&beside, path));
         if result.is_err() {
             let _ = std::fs::remove_file(&beside);
         }

@@ -1,9 +1,10 @@
-//! Where nearfar-kernel is: beside this executable, as cargo builds and packages install them; and what it reports.
+//! Where nearfar-kernel is: beside this executable, as cargo builds and packages install them, or unpacked by it; and what it reports.
 
+use super::bundle;
 use nearfar_kernels::report::Repetition;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The program of the workloads.
 ///
@@ -11,11 +12,13 @@ use std::path::PathBuf;
 /// What is missing and how to get it, for people.
 pub fn find() -> Result<PathBuf, String> {
     let own = std::env::current_exe().map_err(|error| format!("cannot find my own executable: {error}"))?;
-    let beside = own.with_file_name("nearfar-kernel");
-    if !beside.is_file() {
-        return Err(format!("{} is missing; build all of nearfar: cargo build --release --workspace", beside.display()));
-    }
-    Ok(beside)
+    let dir = own.parent().unwrap_or(Path::new("/"));
+    bundle::unpack(dir).map_err(|error| error.to_string())?;
+    let places = [".", bundle::PLACE].map(|place| dir.join(place).join("nearfar-kernel"));
+    let found = places.into_iter().find(|path| path.is_file()).and_then(|path| path.canonicalize().ok());
+    let missing =
+        || format!("{}/nearfar-kernel is missing; build all of nearfar: cargo build --release --workspace", dir.display());
+    found.ok_or_else(missing)
 }
 
 /// What is read of a report of nearfar-kernel (`--json`), and of other programs that say what it says.

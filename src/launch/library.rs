@@ -1,5 +1,6 @@
 //! Where libnearfar.so is: next to the executable as cargo builds it, or where an installation puts it.
 
+use super::bundle;
 use crate::exit::refuse;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 const NAME: &str = "libnearfar.so";
 /// Places relative to the directory of the executable, first match wins.
-const PLACES: [&str; 3] = [".", "../lib/nearfar", "../lib"];
+const PLACES: [&str; 3] = [".", bundle::PLACE, "../lib"];
 
 /// libnearfar.so of this executable.
 pub fn find() -> anyhow::Result<PathBuf> {
@@ -18,6 +19,7 @@ pub fn find() -> anyhow::Result<PathBuf> {
 pub fn find_named(name: &str) -> anyhow::Result<PathBuf> {
     let executable = std::env::current_exe()?;
     let dir = executable.parent().unwrap_or(Path::new("/"));
+    bundle::unpack(dir)?;
     let found = PLACES.iter().map(|place| dir.join(place).join(name)).find(|path| path.is_file());
     let Some(path) = found else {
         return Err(refuse(format_args!(
