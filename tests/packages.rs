@@ -131,7 +131,7 @@ fn the_deb() {
     let clean = CleanRoot::new();
     assert_eq!(clean.rest(), "", "before");
     was_used(&clean.runs(&format!(
-        "dpkg -i /packages/nearfar_*.deb\n{USE}\ndpkg --verify nearfar\ntest -e /usr/share/man/man1/nearfar.1.gz"
+        "dpkg -i /packages/nearfar_*.deb\n{USE}\ndpkg --verify nearfar\ncd /usr/share\ntest -e man/man1/nearfar.1.gz -a -e zsh/vendor-completions/_nearfar"
     )));
     clean.runs("dpkg --purge nearfar");
     assert_eq!(clean.rest(), "", "after");

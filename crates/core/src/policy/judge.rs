@@ -29,7 +29,7 @@ fn names_resolve() {
     for name in EVICT_NAMES {
         assert_eq!(policy(name).name(), *name);
     }
-    assert!(evict_by_name("mru", 1).is_none());
+    assert!(evict_by_name("nobody", 1).is_none());
 }
 
 #[test]
