@@ -71,10 +71,10 @@ impl Phases {
     /// From the samples of all processes.
     pub fn of<N: Names + ?Sized>(processes: &[Process<'_>], names: &N) -> Self {
         let mut phases = Self::default();
-        let mut number: HashMap<(usize, u64), u32> = HashMap::new();
+        let mut number: HashMap<(usize, u64), u64> = HashMap::new();
         for (index, process) in processes.iter().enumerate() {
             for time in times(process) {
-                time.samples.iter().for_each(|&(ip, _, count)| *number.entry((index, ip)).or_default() += count);
+                time.samples.iter().for_each(|&(ip, _, count)| *number.entry((index, ip)).or_default() += u64::from(count));
             }
         }
         let mut frequent: Vec<_> = number.into_iter().collect();
