@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use nearfar_core::advise::machine::{Machine, home};
-use nearfar_core::node::{Node, compare::compare, diff::diff};
+use nearfar_core::node::{Node, compare, diff};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(node) = serde_json::from_slice::<Node>(bytes) else { return };

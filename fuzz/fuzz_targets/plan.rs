@@ -16,6 +16,6 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(table) = table::Table::new(bytes) {
         table.rules().for_each(|rule| rule.frames().for_each(drop));
         table.frames().for_each(drop);
-        (0..=table.len()).for_each(|index| drop(table.first_frame(index)));
+        (0..=table.len()).for_each(|index| _ = table.first_frame(index));
     }
 });
