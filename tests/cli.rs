@@ -246,3 +246,25 @@ fn doctor_and_help_answer() {
     let help = nearfar(["run", "--help"]);
     assert!(help.status.success() && String::from_utf8_lossy(&help.stdout).contains("--near"));
 }
+
+/// Found by trying it: nothing was managed, or nearfar died of SIGXFSZ, without a word that helps.
+#[test]
+fn surroundings_in_which_nothing_works_are_refused() {
+    let bash = |script: &str| {
+        let mut command = std::process::Command::new("bash");
+        command.args(["-c", script, "bash"]).arg(nearfar_bin()).output().expect("bash")
+    };
+    let refused = |output: std::process::Output, part: &str| {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && said.contains(part), "{:?}: {said}", output.status);
+    };
+    refused(bash("ulimit -f 1000; exec \"$1\" run --near 64M -- true"), "ulimit -f unlimited");
+    needs!("root", "mounts");
+    refused(bash("exec unshare --pid --fork \"$1\" run --near 64M -- true"), "another PID namespace");
+    refused(
+        bash("exec unshare --mount sh -c 'mount -t tmpfs none /proc && exec \"$0\" run --near 64M -- true' \"$1\""),
+        "no /proc here",
+    );
+    let doctor = bash("exec unshare --pid --fork \"$1\" doctor");
+    assert!(doctor.status.code() == Some(1) && String::from_utf8_lossy(&doctor.stdout).contains("--mount-proc"));
+}

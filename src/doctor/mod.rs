@@ -1,5 +1,6 @@
 //! `nearfar doctor`: what this kernel and user allow, what follows from it, and how to get the rest.
 
+mod row;
 mod speed;
 
 use crate::cli::doctor::DoctorArgs;
@@ -8,7 +9,7 @@ use crate::launch::library;
 use crate::machine::{self, Machine, read};
 use crate::run::binding;
 use crate::run::paging::{self, HOW_TO_GET_UFFD};
-use crate::ui::table::{Table, for_output};
+use crate::run::surroundings;
 use nearfar_core::node::{MemoryKind, MemoryNode, Topology};
 use nearfar_core::placement::{NodeSet, nodes};
 use nearfar_core::policy::read_around::MUCH;
@@ -24,6 +25,7 @@ use nearfar_sys::seccomp;
 use nearfar_sys::tiering::Tiering;
 use nearfar_sys::uffd::FaultScope;
 use nearfar_sys::visits;
+use row::{Row, State, row, table};
 use speed::Speed;
 use std::path::Path;
 use std::process::ExitCode;
@@ -31,7 +33,11 @@ use std::process::ExitCode;
 /// Prints the table; succeeds when `nearfar run` would work.
 pub fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let machine = Machine::this();
-    let mut rows = examine(&args.far, args.kernel.deny);
+    let mut rows = match surroundings::problem() {
+        // What would be read of /proc would not be true.
+        Some(problem) => vec![row("surroundings", State::No, problem)],
+        None => examine(&args.far, args.kernel.deny),
+    };
     let blocked = rows.iter().filter(|row| row.state == State::No).count();
     if blocked == 0 && !args.quick {
         rows.push(speed(Speed::measure(&args.far, args.kernel.deny)));
@@ -45,43 +51,6 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     // A reader that closed the pipe has seen enough.
     let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
     Ok(if blocked == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Good,
-    Slower,
-    Note,
-    No,
-}
-
-impl State {
-    const fn word(self) -> &'static str {
-        match self {
-            State::Good => "ok",
-            State::Slower => "slower",
-            State::Note => "note",
-            State::No => "MISSING",
-        }
-    }
-}
-
-struct Row {
-    what: &'static str,
-    state: State,
-    words: String,
-}
-
-fn row(what: &'static str, state: State, words: impl Into<String>) -> Row {
-    Row { what, state, words: words.into() }
-}
-
-fn table(rows: &[Row]) -> Table {
-    let mut table = for_output(110);
-    for row in rows {
-        table.add_row([row.what, row.state.word(), &row.words]);
-    }
-    table
 }
 
 fn examine(far: &Path, denied: Denied) -> Vec<Row> {
@@ -237,7 +206,11 @@ fn moving(paging: Option<Paging>) -> Row {
     let what = "moving pages";
     match paging {
         Some(Paging { can_move: true, .. }) => row(what, State::Good, "pages are moved into place (UFFDIO_MOVE)"),
-        _ => row(what, State::Slower, "pages are copied into place; Linux 6.8 and later can move them"),
+        Some(Paging { scope: Ok(_), .. }) => {
+            row(what, State::Slower, "pages are copied into place; Linux 6.8 and later can move them")
+        }
+        // The kernel pages.
+        _ => row(what, State::Slower, "nothing to move pages with (see userfaultfd)"),
     }
 }
 
@@ -248,13 +221,13 @@ fn io_uring(denied: Denied) -> Row {
     }
     match nearfar_sys::io_uring::Ring::new() {
         Ok(_) => row(what, State::Good, "far is read and written without a thread per operation"),
-        Err(errno) => row(
-            what,
-            State::Slower,
-            format!(
-                "{errno}; threads do the I/O; as root: \"sysctl kernel.io_uring_disabled=0\" (a container's seccomp filter may forbid it too)"
-            ),
-        ),
+        Err(errno) => {
+            let cure = match read("/proc/sys/kernel/io_uring_disabled").trim() {
+                "1" | "2" => "as root: \"sysctl kernel.io_uring_disabled=0\"",
+                _ => "a filter of system calls (seccomp) forbids it, as those of containers do",
+            };
+            row(what, State::Slower, format!("{errno}; threads do the I/O; {cure}"))
+        }
     }
 }
 

@@ -67,6 +67,9 @@ impl Speed {
         let encrypted = run(&sweep, Some(&["--encrypt"])).ok().map(|(seconds, _)| seconds / plain_sweep);
         let (plain_hop, _) = run(&hop, None)?;
         let (paged_hop, second_peak) = run(&hop, Some(&[]))?;
+        if first_peak == 0 {
+            return Err("nothing was paged: the library could not be loaded into the program".to_owned());
+        }
         Ok(Self {
             sweep: paged_sweep / plain_sweep,
             encrypted,

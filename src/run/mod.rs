@@ -2,6 +2,7 @@
 //!
 //! Modules are listed lowest first.
 
+pub mod surroundings;
 pub mod tiers;
 pub mod trace_file;
 mod plan_fit;

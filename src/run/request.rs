@@ -10,6 +10,7 @@ use crate::run::binding::{self, Binding};
 use crate::run::paging::PagedJob;
 use crate::run::placement::{self, PlacementRequest};
 use crate::run::plan_file::PlanFile;
+use crate::run::surroundings;
 use crate::run::tiers::{self, Nodes, Tiers};
 use crate::run::trace_file::TraceFile;
 use nearfar_core::addr::{CHUNK_PAGES, PAGE};
@@ -79,6 +80,9 @@ struct Made {
 impl RunRequest {
     /// Checks `args` against this machine.
     pub fn new(args: RunArgs) -> anyhow::Result<Self> {
+        if let Some(problem) = surroundings::problem() {
+            return Err(refuse(problem));
+        }
         let topology = || nearfar_sys::machine::topology(&Root::this());
         let tiers = tiers::settle(&args, several_nodes(), topology, binding::try_placing)?;
         check_options(&args, &tiers)?;

@@ -36,14 +36,15 @@ pub fn summary(outcome: &Outcome, near: u64, far: &str, by_kernel: bool) -> Stri
         paged(outcome, peak, near, far, wall, &mut line);
     } else if outcome.near_peak() > near {
         line(format_args!("nothing was paged, and near was not held: {peak} were used of {}, {wall:.1} s", Bytes(near)));
+    } else if !fitted(outcome, near) {
+        line(format_args!("nothing was paged (peak {peak} of {}, {wall:.1} s)", Bytes(near)));
     } else {
         line(format_args!("fits in near: nothing was paged (peak {peak} of {}, {wall:.1} s)", Bytes(near)));
     }
     let retries = outcome.counters.get(Counter::FarRetries);
     if retries > 0 {
-        line(format_args!(
-            "far failed or gave back wrong bytes {retries} times, and was right when tried again: is the device failing?"
-        ));
+        let again = if outcome.end == End::Status(STOPPED_BY_NEARFAR) { "" } else { ", and was right when tried again" };
+        line(format_args!("far failed or gave back wrong bytes {retries} times{again}: is the device failing?"));
     }
     let over = outcome.counters.get(Counter::OverBudget);
     if over > 0 && by_kernel {
@@ -61,7 +62,7 @@ pub fn summary(outcome: &Outcome, near: u64, far: &str, by_kernel: bool) -> Stri
         line(format_args!("near was exceeded by up to {}: {why}", Bytes(over)));
     }
     // Emulated far is memory of the process, too.
-    if !by_kernel && !far.starts_with("emu:") && outcome.outside_near() > WORTH_TELLING.max(near / 8) {
+    if !by_kernel && !far.starts_with("emu:") && is_outside(outcome, near) {
         line(format_args!(
             "a process had {} resident, {} more than near was charged with: files, shared memory, raw system calls and programs without the \
              library are not managed (a page that is mapped twice counts twice)",
@@ -221,6 +222,18 @@ fn end(outcome: &Outcome, line: &mut impl FnMut(std::fmt::Arguments<'_>)) {
     }
 }
 
+/// True when all of the program's memory was seen, and it got all that it wanted.
+fn fitted(outcome: &Outcome, near: u64) -> bool {
+    let ended = !matches!(outcome.end, End::Signal(_) | End::Status(STOPPED_BY_NEARFAR));
+    let refused = outcome.counters.get(Counter::AllocationsRefused);
+    ended && outcome.unmanaged == 0 && refused == 0 && !is_outside(outcome, near)
+}
+
+/// True when a process had much memory beyond what was charged.
+fn is_outside(outcome: &Outcome, near: u64) -> bool {
+    outcome.outside_near() > WORTH_TELLING.max(near / 8)
+}
+
 /// A share as people read it; a dash when there is none.
 pub fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", share * 100.0))
@@ -246,6 +259,28 @@ mod tests {
     fn what_did_not_fit_is_not_said_to_fit() {
         let text = summary(&outcome(&[(Counter::NearPeak, 300 << 20)]), 64 << 20, "/var/tmp", false);
         assert_eq!(text, "nearfar: nothing was paged, and near was not held: 300.0 MiB were used of 64.0 MiB, 10.0 s\n");
+    }
+
+    #[test]
+    fn what_was_not_seen_is_not_said_to_fit() {
+        let seen = outcome(&[(Counter::NearPeak, 1 << 20)]);
+        let killed = Outcome { end: End::Signal(9), ..seen.clone() };
+        let unmanaged = Outcome { unmanaged: 1, ..seen.clone() };
+        let outside = Outcome { resident_peak: 300 << 20, ..seen.clone() };
+        let refused = outcome(&[(Counter::NearPeak, 1 << 20), (Counter::AllocationsRefused, 1)]);
+        for outcome in [killed, unmanaged, outside, refused] {
+            let text = summary(&outcome, 64 << 20, "/var/tmp", false);
+            assert!(text.contains("nearfar: nothing was paged (peak 1.0 MiB of 64.0 MiB"), "{text}");
+        }
+        assert!(summary(&seen, 64 << 20, "/var/tmp", false).contains("fits in near"));
+    }
+
+    #[test]
+    fn far_that_failed_for_good_was_never_right() {
+        let failed = outcome(&[(Counter::FarRetries, 3)]);
+        let stopped = Outcome { end: End::Status(STOPPED_BY_NEARFAR), ..failed.clone() };
+        assert!(summary(&failed, 64 << 20, "/var/tmp", false).contains("3 times, and was right"));
+        assert!(summary(&stopped, 64 << 20, "/var/tmp", false).contains("3 times: is the device"));
     }
 
     #[test]

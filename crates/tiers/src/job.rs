@@ -236,7 +236,8 @@ pub struct Job {
     shared: Shared,
 }
 
-const fn segment_len() -> usize {
+/// Bytes of the shared memory of a job.
+pub const fn segment_len() -> usize {
     size_of::<Header>() + SLOT_COUNT * size_of::<Slot>()
 }
 

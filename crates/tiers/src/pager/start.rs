@@ -56,7 +56,7 @@ impl std::fmt::Display for Start {
             Start::Thread(errno) => write!(f, "no thread could be started to serve faults ({errno}); is `ulimit -u` reached?"),
             Start::Far(errno) => write!(f, "the far tier cannot be opened ({errno})"),
             Start::Full(why) => write!(f, "the far tier has no space ({})", why.errno),
-            Start::Space(errno) => write!(f, "no address space for frames ({errno}); is `ulimit -v` set?"),
+            Start::Space(errno) => write!(f, "no address space for frames ({errno}); is `ulimit -v` or `ulimit -d` set?"),
             Start::Register(range, errno) => {
                 write!(f, "memory at {:#x}..{:#x} cannot be paged ({errno})", range.start, range.end)
             }
