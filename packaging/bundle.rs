@@ -22,12 +22,12 @@ fn variable(name: &str) -> std::io::Result<String> {
     env::var(name).map_err(|error| std::io::Error::other(format!("{name}: {error}")))
 }
 
-/// True for sources that cargo fetched itself: nobody builds the rest of the workspace there.
+/// True for a repository that cargo fetched itself: nobody builds the rest of the workspace there.
 fn is_wanted() -> std::io::Result<bool> {
     let home =
         env::var("CARGO_HOME").map(PathBuf::from).or_else(|_| env::var("HOME").map(|home| Path::new(&home).join(".cargo")));
     let source = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
-    let is_fetched = home.is_ok_and(|home| ["git", "registry"].iter().any(|dir| source.starts_with(home.join(dir))));
+    let is_fetched = home.is_ok_and(|home| source.starts_with(home.join("git")));
     Ok(is_fetched || env::var("CARGO_FEATURE_BUNDLE").is_ok())
 }
 

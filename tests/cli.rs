@@ -230,6 +230,10 @@ fn doctor_measures_what_paging_costs_here() {
         assert!(doctor.status.success(), "{}", String::from_utf8_lossy(&doctor.stderr));
         // The table breaks its lines.
         let text = String::from_utf8_lossy(&doctor.stdout).replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ");
+        if let Some((_, why)) = text.split_once("could not be measured: it did not end within") {
+            println!("skipped: this disk is too slow: {why}");
+            return;
+        }
         let after = text.split("passes over the data take ").nth(1);
         let ratio = after.and_then(|after| after.split(' ').next()?.parse::<f64>().ok());
         assert!(ratio.is_some_and(|ratio| ratio > 1.0), "--deny {deny}: {text}");

@@ -29,10 +29,12 @@ impl State {
 
 /// A line of the table.
 pub struct Row {
-    what: &'static str,
+    /// What it is about.
+    pub what: &'static str,
     /// The news.
     pub state: State,
-    words: String,
+    /// The rest.
+    pub words: String,
 }
 
 /// A line on `what`.

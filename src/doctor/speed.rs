@@ -14,7 +14,7 @@ use std::time::Duration;
 const DATA_MIB: u64 = 96;
 const NEAR_MIB: u64 = DATA_MIB / 2;
 /// A work that takes longer is ended.
-const LIMIT: Duration = Duration::from_secs(3);
+const LIMIT: Duration = Duration::from_secs(5);
 /// Of two repetitions, each.
 const REPETITION: &str = "0.4";
 

@@ -31,7 +31,11 @@ pub fn unpack(dir: &Path) -> anyhow::Result<()> {
 }
 
 fn write(place: &Path, (stamp, files): (&str, &[File])) -> std::io::Result<()> {
-    if files.is_empty() || std::fs::read_to_string(place.join(STAMP)).is_ok_and(|found| found == stamp) {
+    let is_there = || {
+        let stamped = std::fs::read_to_string(place.join(STAMP)).is_ok_and(|found| found == stamp);
+        stamped && files.iter().all(|(name, ..)| place.join(name).exists())
+    };
+    if files.is_empty() || is_there() {
         return Ok(());
     }
     std::fs::create_dir_all(place)?;
@@ -39,9 +43,9 @@ fn write(place: &Path, (stamp, files): (&str, &[File])) -> std::io::Result<()> {
         let path = place.join(name);
         // Programs that run keep the file that they have.
         output::replace(&path, content)?;
-        if *executed {
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))?;
-        }
+        // Whatever the umask is: the program may be installed for others.
+        let mode = if *executed { 0o755 } else { 0o644 };
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode))?;
     }
     // Last: all of them are there.
     output::replace(&place.join(STAMP), stamp)
@@ -63,6 +67,9 @@ mod tests {
         // The same build writes nothing, so that it also works where it may not.
         write(&place, ("1", &[("a.so", false, b"not written")])).expect("nothing to do");
         assert_eq!(read("a.so"), "first");
+        write(&place, ("2", &[("a.so", false, b"second")])).expect("it is written");
+        assert_eq!(read("a.so"), "second");
+        std::fs::remove_file(place.join("a.so")).expect("it is removed");
         write(&place, ("2", &[("a.so", false, b"second")])).expect("it is written");
         assert_eq!(read("a.so"), "second");
         assert_eq!(std::fs::read_dir(&place).expect("it is there").count(), 3, "something is left behind");
