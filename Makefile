@@ -76,7 +76,7 @@ fuzz: ## Many more cases of the property tests
 # Each parser of files, of what the kernel says and of the command line, for MINUTES=n. Needs "cargo install cargo-fuzz" and a nightly Rust.
 fuzzers: ## Each parser under a fuzzer for MINUTES=n
 	fuzz/seeds
-	for target in $$($(CARGO) fuzz list); do \
+	targets=$$($(CARGO) fuzz list); for target in $$targets; do \
 	    $(CARGO) +nightly fuzz run $$target -- -max_total_time=$$((60 * $(MINUTES))) -timeout=20 -rss_limit_mb=4096 -print_final_stats=1; done
 
 # Everything at once, for as long as one likes (MINUTES=n or HOURS=n), then the mover's long tests in guests, then
@@ -141,6 +141,11 @@ uninstall: ## Removes what install put there
 # A release: tarball, wheel, .deb, .rpm, bill of materials, checksums, in target/dist. Needs git, python3 with pip, dpkg-deb, rpmbuild.
 dist: ## All packages of a release, into target/dist
 	packaging/dist target/dist
+
+# With the release: what "cargo install --git" makes of the last commit here. It compiles everything twice.
+.PHONY: cargo-install
+cargo-install: ## Tries "cargo install" of the last commit (ten minutes)
+	$(CARGO) test --release --test tests packages::cargo -- --ignored --nocapture
 
 # For programmers: headers, pkg-config, the Fortran module as source (.mod files are each compiler's own), the Python package and
 # the Rust crate (pip install, or a path, from share/nearfar), examples.

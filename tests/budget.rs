@@ -103,6 +103,10 @@ fn near_that_could_not_be_held_is_told() {
     command.args(["-c", script, "bash"]).arg(nearfar_bin()).args(["run", "--near", "64M", "--"]);
     let output = command.arg(compile("touch.c")).args(["192M", "2"]).output().expect("bash");
     let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("setpriv") || said.contains("runs unmanaged") {
+        println!("skipped: needs setpriv that may drop a capability, and userfaultfd: {said}");
+        return;
+    }
     assert!(output.status.success() && output.stdout.starts_with(b"OK"), "{said}");
     for part in
         ["is `ulimit -v` or `ulimit -d` set?", "nothing was paged, and near was not held: 192.0 MiB were used of 64.0 MiB"]

@@ -26,7 +26,7 @@ use nearfar_sys::tiering::Tiering;
 use nearfar_sys::uffd::FaultScope;
 use nearfar_sys::visits;
 use row::{Row, State, row, table};
-use speed::Speed;
+use speed::{Speed, Unmeasured};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -38,10 +38,11 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         Some(problem) => vec![row("surroundings", State::No, problem)],
         None => examine(&args.far, args.kernel.deny),
     };
-    let blocked = rows.iter().filter(|row| row.state == State::No).count();
-    if blocked == 0 && !args.quick {
+    let blocked = |rows: &[Row]| rows.iter().filter(|row| row.state == State::No).count();
+    if blocked(&rows) == 0 && !args.quick {
         rows.push(speed(Speed::measure(&args.far, args.kernel.deny)));
     }
+    let blocked = blocked(&rows);
     let table = table(&rows);
     let verdict = match blocked {
         0 => "nearfar run works here".to_owned(),
@@ -340,12 +341,13 @@ fn limits(address_space: Option<u64>, locked: Option<u64>, file: Option<u64>) ->
 }
 
 /// Whether a slower path here is a bad one.
-fn speed(measured: Result<Speed, String>) -> Row {
+fn speed(measured: Result<Speed, Unmeasured>) -> Row {
     let what = "speed";
     match measured {
         Ok(speed) if speed.exceeds_near() => row(what, State::Slower, speed.words()),
         Ok(speed) => row(what, State::Good, speed.words()),
-        Err(why) => row(what, State::Note, format!("could not be measured: {why}")),
+        Err(Unmeasured::Broken(why)) => row(what, State::No, why),
+        Err(Unmeasured::Unknown(why)) => row(what, State::Note, format!("could not be measured: {why}")),
     }
 }
 

@@ -15,8 +15,10 @@ const DATA_MIB: u64 = 96;
 const NEAR_MIB: u64 = DATA_MIB / 2;
 /// A work that takes longer is ended.
 const LIMIT: Duration = Duration::from_secs(5);
-/// Of two repetitions, each.
+/// Of each repetition, at most.
 const REPETITION: &str = "0.4";
+/// The first brings the data to where they stay; the median of the others counts.
+const REPETITIONS: &str = "4";
 
 /// What was measured of paging.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,33 +35,47 @@ pub struct Speed {
     pub near_peak: u64,
 }
 
+/// Why there are no figures.
+#[derive(Debug)]
+pub enum Unmeasured {
+    /// Nothing is paged, or what is paged does not end well.
+    Broken(String),
+    /// It says nothing of paging: it takes too long, or something else is missing.
+    Unknown(String),
+}
+
 impl Speed {
     /// Measures it, over that directory.
     ///
     /// # Errors
     /// Why it cannot be, for people.
-    pub fn measure(far: &Path, denied: Denied) -> Result<Self, String> {
-        let dir = PrivateDir::new("nearfar-doctor-").map_err(|error| format!("no temporary directory: {error}"))?;
+    pub fn measure(far: &Path, denied: Denied) -> Result<Self, Unmeasured> {
+        use Unmeasured::{Broken, Unknown};
+        let dir = PrivateDir::new("nearfar-doctor-").map_err(|error| Unknown(format!("no temporary directory: {error}")))?;
         let run = |work: &[&str], paged: Option<&[&str]>| {
-            let kernel = kernel_program::find()?;
+            let kernel = kernel_program::find().map_err(Unknown)?;
             let stats = dir.path().join("stats.json");
             let mut command = Command::new(&kernel);
             if let Some(options) = paged {
-                command = Command::new(std::env::current_exe().map_err(|error| error.to_string())?);
+                command = Command::new(std::env::current_exe().map_err(|error| Unknown(error.to_string()))?);
                 command.args(["run", "--quiet", "--mode", "cache", "--near", &format!("{NEAR_MIB}M"), "--far"]).arg(far);
                 command.args(["--deny", &denied.names().join(","), "--stats"]).arg(&stats).args(options).arg("--").arg(&kernel);
             }
             command.args(work).args(["--bytes", &format!("{DATA_MIB}M"), "--threads", "1", "--verify", "none", "--json"]);
-            command.args(["--sweeps", "2", "--seconds", REPETITION]);
-            let finished = helper::run(&mut command, LIMIT).map_err(|error| error.to_string())?;
+            command.args(["--sweeps", REPETITIONS, "--seconds", REPETITION]);
+            let finished = helper::run(&mut command, LIMIT).map_err(|error| Unknown(error.to_string()))?;
             if !finished.is_ok() {
-                return Err(finished.problem(LIMIT));
+                let problem = finished.problem(LIMIT);
+                // One that was ended at the limit is only slow.
+                return Err(if paged.is_some() && finished.status.is_some() { Broken(problem) } else { Unknown(problem) });
             }
-            let report: Report = serde_json::from_str(finished.stdout.trim()).map_err(|error| error.to_string())?;
-            // The first one brings the data to where they stay.
-            let last = report.repetitions.last().filter(|one| one.operations > 0).ok_or("nothing was measured")?;
+            let report: Report = serde_json::from_str(finished.stdout.trim()).map_err(|error| Unknown(error.to_string()))?;
+            let mut costs: Vec<f64> =
+                report.repetitions.iter().skip(1).map(|one| one.seconds / one.operations.max(1) as f64).collect();
+            costs.sort_by(f64::total_cmp);
+            let median = costs.get(costs.len() / 2).copied().ok_or_else(|| Unknown("nothing was measured".to_owned()))?;
             let peak = paged.and_then(|_| near_peak(&stats)).unwrap_or(0);
-            Ok((last.seconds / last.operations as f64, peak))
+            Ok((median, peak))
         };
         let (sweep, hop) = (["triad"], ["chase", "--ops", "100000"]);
         let (plain_sweep, _) = run(&sweep, None)?;
@@ -68,7 +84,7 @@ impl Speed {
         let (plain_hop, _) = run(&hop, None)?;
         let (paged_hop, second_peak) = run(&hop, Some(&[]))?;
         if first_peak == 0 {
-            return Err("nothing was paged: the library could not be loaded into the program".to_owned());
+            return Err(Broken("nothing was paged: the library could not be loaded into the program".to_owned()));
         }
         Ok(Self {
             sweep: paged_sweep / plain_sweep,
@@ -91,13 +107,24 @@ impl Speed {
             true => format!("near is not held: {} were in memory of {near}", Bytes(self.near_peak)),
             false => format!("near is held ({near})"),
         };
-        let encrypted = self.encrypted.map_or(String::new(), |times| format!(" ({times:.1} with --encrypt)"));
+        let encrypted = self.encrypted.map_or(String::new(), |times| format!(" ({} with --encrypt)", rounded(times)));
         format!(
-            "measured with half of the data in near and nothing computed, the worst case: passes over the data take {:.1} times as long{encrypted}, \
-             pages in no order {:.0} times ({:.0} us each); {held}. \"nearfar try -- PROGRAM\" tells it of your program",
-            self.sweep, self.hops, self.hop_us
+            "measured with half of the data in near and nothing computed, the worst case: passes over the data take {} times as long{encrypted}, \
+             pages in no order {} times ({} us each); {held}. \"nearfar try -- PROGRAM\" tells it of your program",
+            rounded(self.sweep),
+            rounded(self.hops),
+            rounded(self.hop_us)
         )
     }
+}
+
+/// With two digits: runs differ by more than the third would tell.
+fn rounded(value: f64) -> String {
+    if value < 10.0 {
+        return format!("{value:.1}");
+    }
+    let unit = 10_f64.powf(value.log10().floor() - 1.0);
+    format!("{:.0}", (value / unit).round() * unit)
 }
 
 fn near_peak(stats: &Path) -> Option<u64> {
@@ -111,9 +138,9 @@ mod tests {
 
     #[test]
     fn near_that_is_not_held_is_told() {
-        let speed = |mib: u64| Speed { sweep: 4.0, encrypted: Some(4.25), hops: 300.0, hop_us: 30.0, near_peak: mib << 20 };
-        assert!(speed(NEAR_MIB).words().contains("near is held (48 MiB)"), "{}", speed(NEAR_MIB).words());
-        assert!(speed(DATA_MIB).words().contains("not held: 96 MiB were in memory of 48 MiB"), "{}", speed(DATA_MIB).words());
+        let speed = |mib: u64| Speed { sweep: 4.0, encrypted: Some(4.25), hops: 304.0, hop_us: 30.0, near_peak: mib << 20 };
+        assert!(speed(NEAR_MIB).words().contains("near is held (48.0 MiB)"), "{}", speed(NEAR_MIB).words());
+        assert!(speed(DATA_MIB).words().contains("not held: 96.0 MiB were in memory of 48.0 MiB"), "{}", speed(DATA_MIB).words());
         assert!(
             speed(NEAR_MIB).words().contains("4.0 times as long (4.2 with --encrypt), pages in no order 300 times (30 us each)")
         );

@@ -3,6 +3,7 @@
 use crate::exit::refuse;
 use anyhow::Context;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// A path that a file can be written to.
@@ -64,6 +65,14 @@ impl OutputFile {
 /// # Errors
 /// Those of creating, writing and renaming; nothing is left then.
 pub fn replace(path: &Path, content: impl AsRef<[u8]>) -> std::io::Result<()> {
+    replace_as(path, content, None)
+}
+
+/// [`replace`], with permissions that the umask does not take away.
+///
+/// # Errors
+/// As there.
+pub fn replace_as(path: &Path, content: impl AsRef<[u8]>, mode: Option<u32>) -> std::io::Result<()> {
     for number in 0..100 {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}-{number}.tmp", std::process::id()));
@@ -72,7 +81,8 @@ pub fn replace(path: &Path, content: impl AsRef<[u8]>) -> std::io::Result<()> {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
             file => file?,
         };
-        let result = file.write_all(content.as_ref()).and_then(|()| std::fs::rename(&beside, path));
+        let allowed = mode.map_or(Ok(()), |mode| file.set_permissions(std::fs::Permissions::from_mode(mode)));
+        let result = allowed.and_then(|()| file.write_all(content.as_ref())).and_then(|()| std::fs::rename(&beside, path));
         if result.is_err() {
             let _ = std::fs::remove_file(&beside);
         }

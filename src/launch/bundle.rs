@@ -3,7 +3,7 @@
 
 use crate::exit::refuse;
 use crate::files::output;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 /// From the directory of the executable.
@@ -21,6 +21,9 @@ const BUNDLE: (&str, &[File]) = include!(concat!(env!("OUT_DIR"), "/bundle.rs"))
 /// A refusal: it cannot be written there.
 pub fn unpack(dir: &Path) -> anyhow::Result<()> {
     let place = dir.join(PLACE);
+    if !BUNDLE.1.is_empty() {
+        check(dir, &place)?;
+    }
     write(&place, BUNDLE).map_err(|error| {
         let shown = place.display();
         refuse(format_args!(
@@ -28,6 +31,21 @@ pub fn unpack(dir: &Path) -> anyhow::Result<()> {
              once as the user who installed it"
         ))
     })
+}
+
+/// Whoever can put a library there runs code as whoever starts this executable: only those who could replace it may be able to.
+fn check(dir: &Path, place: &Path) -> anyhow::Result<()> {
+    let owner = std::fs::metadata(dir)?.uid();
+    for dir in [place.parent().unwrap_or(place), place] {
+        let Ok(found) = std::fs::metadata(dir) else { continue };
+        if ![0, owner].contains(&found.uid()) || found.mode() & 0o002 != 0 {
+            return Err(refuse(format_args!(
+                "{} belongs to another user, or all may write there: nearfar takes no library from it; move the executable elsewhere",
+                dir.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn write(place: &Path, (stamp, files): (&str, &[File])) -> std::io::Result<()> {
@@ -38,17 +56,20 @@ fn write(place: &Path, (stamp, files): (&str, &[File])) -> std::io::Result<()> {
     if files.is_empty() || is_there() {
         return Ok(());
     }
-    std::fs::create_dir_all(place)?;
+    // Whatever the umask is: the program may be installed for others.
+    for dir in [place.parent().unwrap_or(place), place] {
+        if !dir.exists() {
+            std::fs::create_dir(dir)?;
+            std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o755))?;
+        }
+    }
     for (name, executed, content) in files {
         let path = place.join(name);
         // Programs that run keep the file that they have.
-        output::replace(&path, content)?;
-        // Whatever the umask is: the program may be installed for others.
-        let mode = if *executed { 0o755 } else { 0o644 };
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode))?;
+        output::replace_as(&path, content, Some(if *executed { 0o755 } else { 0o644 }))?;
     }
     // Last: all of them are there.
-    output::replace(&place.join(STAMP), stamp)
+    output::replace_as(&place.join(STAMP), stamp, Some(0o644))
 }
 
 #[cfg(test)]
@@ -59,7 +80,8 @@ mod tests {
     #[test]
     fn another_build_takes_the_place_of_the_first() {
         let dir = PrivateDir::new("nearfar-bundle-").expect("a directory");
-        let place = dir.path().join("lib/nearfar");
+        std::fs::create_dir(dir.path().join("bin")).expect("a directory");
+        let place = dir.path().join("bin").join(PLACE);
         let read = |name: &str| std::fs::read_to_string(place.join(name)).expect("it is there");
         write(&place, ("1", &[("a.so", false, b"first"), ("program", true, b"p")])).expect("it is written");
         assert_eq!((read("a.so"), read("program")), ("first".to_owned(), "p".to_owned()));
@@ -73,6 +95,9 @@ mod tests {
         write(&place, ("2", &[("a.so", false, b"second")])).expect("it is written");
         assert_eq!(read("a.so"), "second");
         assert_eq!(std::fs::read_dir(&place).expect("it is there").count(), 3, "something is left behind");
+        assert!(check(dir.path(), &place).is_ok());
+        std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o777)).expect("it is ours");
+        assert!(check(dir.path(), &place).is_err(), "others could have put a library there");
     }
 
     #[test]

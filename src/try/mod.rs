@@ -14,6 +14,7 @@ use crate::files::{document, nfprof};
 use crate::launch::supervisor::{End, not_executed};
 use crate::launch::{executable, library};
 use crate::report;
+use crate::run::surroundings;
 use crate::ui::message;
 use anyhow::Context;
 use attempt::{Attempt, Interrupted};
@@ -41,6 +42,10 @@ const PARTS: [(u64, &str); 2] = [(2, "half"), (3, "a third")];
 pub fn run(args: TryArgs) -> anyhow::Result<ExitCode> {
     if args.limit < 1.0 || !args.limit.is_finite() {
         return Err(refuse(format_args!("--limit {}: write 1 or more", args.limit)));
+    }
+    // Before a plain run of hours.
+    if let Some(problem) = surroundings::problem() {
+        return Err(refuse(problem));
     }
     let search = std::env::var_os("PATH");
     let program = executable::find(args.program.first().map_or("".as_ref(), AsRef::as_ref), search.as_deref())?;

@@ -264,7 +264,8 @@ impl Inner {
             "paging is not possible here".to_owned()
         } else {
             // The smaller one decides; a directory full of space is no help then.
-            let file = limit(Limit::FileSize).filter(|_| !settings.emulated);
+            let wanted = claim.bytes.saturating_add(self.committed()) as u64;
+            let file = limit(Limit::FileSize).filter(|&most| !settings.emulated && most < wanted);
             let bound = match (settings.far_max, file) {
                 (0, None) => String::new(),
                 (most, Some(file)) if most == 0 || file < most => {
