@@ -258,10 +258,13 @@ fn a_bound_of_far_holds_for_strict_promises() {
 fn processes_share_a_bound_of_far() {
     let program = compile("holds_far.c");
     let script = "mkfifo go; \"$1\" 160M $3 < go > first & exec 3> go; until grep -q got first; do sleep 0.05; done; sleep 0.3
-        \"$1\" 1G < /dev/null; [ $2 != kill ] || kill -9 $!; exec 3>&-; wait; until [ $2 = kill ] || grep -q OK first; do sleep 0.05; done
+        \"$1\" $4 < /dev/null; [ $2 != kill ] || kill -9 $!; exec 3>&-; wait; until [ $2 = kill ] || grep -q OK first; do sleep 0.05; done
         sleep 0.3; \"$1\" 1G < /dev/null";
-    for (how, fork) in [("end", ""), ("kill", ""), ("end", "fork")] {
-        let arguments = ["-c".as_ref(), script.as_ref(), "bash".as_ref(), program.as_os_str(), how.as_ref(), fork.as_ref()];
+    // Of a child, what is in near has no space of its own in far yet: if another took all, the child would be stopped (--commit=strict
+    // keeps it).
+    for (how, fork, most) in [("end", "", "1G"), ("kill", "", "1G"), ("end", "fork", "48M")] {
+        let arguments = ["-c", script, "bash"].map(AsRef::as_ref).into_iter().chain([program.as_os_str()]);
+        let arguments = arguments.chain([how, fork, most].map(AsRef::as_ref));
         let run = TestProgram::command(["bash"]).args(arguments).near("64M").options(["--far-max", "192M", "--heap", "large"]);
         let outcome = run.nearfar().ok();
         let lines: Vec<&str> = outcome.stdout.lines().collect();
