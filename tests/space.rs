@@ -171,6 +171,34 @@ fn processes_share_a_small_disk() {
     assert_eq!(outcome.stdout, "OK\nOK\nOK\n", "{}", outcome.stderr);
 }
 
+/// Six that begin at once, each with more than will be its share: who can go no further waits for what others give back when they end.
+#[test]
+fn processes_wait_for_each_others_far() {
+    let program = compile("space_runs_out.c");
+    let script =
+        "for i in 1 2 3 4 5 6; do \"$1\" malloc 4M 1G beside & pids+=\" $!\"; done; for pid in $pids; do wait $pid || exit; done";
+    let arguments = ["-c".as_ref(), script.as_ref(), "bash".as_ref(), program.as_os_str()];
+    for far in ["96M", "160M"].repeat(3) {
+        let outcome = TestProgram::command(["bash"]).args(arguments).near("96M").options(["--far-max", far]).nearfar().ok();
+        assert_eq!(outcome.stdout, "OK\n".repeat(6), "{}", outcome.stderr);
+    }
+}
+
+/// One holds most of near and never paged; another one has all of far, and touches more than there is. The first one cannot make room,
+/// and what it has is not taken by the other one while it tries. When it has ended nobody has anything to give any more.
+#[test]
+fn near_that_cannot_be_given_up_is_kept() {
+    let (holds, beyond) = (compile("holds_far.c"), compile("reserve_beyond.c"));
+    let script = "mkfifo go; \"$1\" 72M < go > first & exec 3> go; until grep -q got first; do sleep 0.05; done
+        (\"$2\" 1G; echo $? > second) 3>&- & sleep 4; [ ! -e second ] && echo waits; exec 3>&-; wait; cat first second";
+    let arguments = ["-c".as_ref(), script.as_ref(), "bash".as_ref(), holds.as_os_str(), beyond.as_os_str()];
+    let run = TestProgram::command(["bash"]).args(arguments).near("96M").options(["--far-max", "96M", "--heap", "large"]);
+    let outcome = run.nearfar().ok();
+    assert_eq!(outcome.stdout, "reserved\nwaits\ngot 72\nOK\n86\n", "{}", outcome.stderr);
+    let peak = outcome.run_file()["derived"]["near_peak_bytes"].as_u64().expect("bytes");
+    assert!(peak <= 96 * MIB, "{peak} bytes of near");
+}
+
 #[test]
 fn strict_promises_are_kept() {
     let disk = small_disk!(SmallDisk::ext4(256));

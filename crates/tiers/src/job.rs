@@ -403,6 +403,12 @@ impl Job {
         self.near_pages() / u64::from(self.processes().max(1))
     }
 
+    /// True when another process than that of `slot` has far space, or `pages` of near or more.
+    pub fn others_hold(&self, slot: &Slot, pages: u64) -> bool {
+        let holds = |other: &Slot| other.far.load(Ordering::SeqCst) > 0 || other.charged_pages() >= pages;
+        self.slots().iter().any(|other| !std::ptr::eq(other, slot) && other.account.owner().is_some() && holds(other))
+    }
+
     /// Counts a process that could not be managed (no slot, no segment).
     pub fn note_unmanaged(&self) {
         self.header().lost.fetch_add(1, Ordering::Relaxed);

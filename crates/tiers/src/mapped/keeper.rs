@@ -79,8 +79,8 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Begins to keep, for a process that has charged nothing yet.
-    pub fn new(job: Job) -> Result<Self, Errno> {
+    /// Begins to keep, for a process that has charged `charged` pages for what it has until then.
+    pub fn new(job: Job, charged: u64) -> Result<Self, Errno> {
         let evict = policy::evict_by_name("adaptive", job.near_pages()).ok_or(Errno::EINVAL)?;
         let (pagemap, resident) = (Pagemap::open()?, Resident::open()?);
         Ok(Self {
@@ -97,7 +97,7 @@ impl Keeper {
             // More than any process has: the first round counts.
             counted: u64::MAX / 2,
             in_view: 0,
-            charged: 0,
+            charged,
             told_starving: false,
         })
     }

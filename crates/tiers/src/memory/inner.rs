@@ -285,20 +285,16 @@ impl Inner {
         self.have_thread().map_err(Start::Thread)?;
         self.slot.health().turn(now_ns(), process::tid());
         self.drain_cache();
-        let regions = std::mem::take(&mut self.regions);
-        let scan: Vec<Extent> = regions.all().into_iter().map(|(range, _)| range).collect();
-        // From here on what is present counts, not what may be written.
-        self.job.uncharge(self.slot, self.charged as u64);
-        let charged = std::mem::take(&mut self.charged);
-        self.regions = regions;
+        let scan: Vec<Extent> = self.regions.all().into_iter().map(|(range, _)| range).collect();
         let caught = if self.job.settings().user_only { self.catch_calls() } else { Ok(()) };
         let regions = std::mem::take(&mut self.regions);
         let started = match caught {
-            Ok(()) => Pager::start(self.job, self.slot, regions, &scan, need),
+            Ok(()) => Pager::start(self.job, self.slot, regions, &scan, self.charged as u64, need),
             Err(errno) => Err((regions, Start::Seccomp(errno))),
         };
         match started {
             Ok(mut pager) => {
+                self.charged = 0;
                 pager.set_placed(self.placed);
                 pager.loans = std::mem::take(&mut self.loans);
                 for range in std::mem::take(&mut self.pins) {
@@ -310,8 +306,6 @@ impl Inner {
             }
             Err((regions, why)) => {
                 self.regions = regions;
-                self.charged = charged;
-                self.job.force_charge(self.slot, charged as u64);
                 self.slot.health().rest();
                 Err(why)
             }
@@ -320,10 +314,9 @@ impl Inner {
 
     /// Begins to keep what the kernel pages within near.
     pub(super) fn keep(&mut self) -> bool {
-        self.job.uncharge(self.slot, self.charged as u64);
-        let charged = std::mem::take(&mut self.charged);
-        match Keeper::new(self.job) {
+        match Keeper::new(self.job, self.charged as u64) {
             Ok(keeper) => {
+                self.charged = 0;
                 if let Some(mapped) = &mut self.mapped {
                     mapped.keeper = Some(keeper);
                 }
@@ -331,8 +324,6 @@ impl Inner {
                 true
             }
             Err(errno) => {
-                self.charged = charged;
-                self.job.force_charge(self.slot, charged as u64);
                 self.refused = true;
                 self.notice(&format!("/proc cannot be read ({errno}): the kernel alone decides what stays in memory"));
                 false

@@ -145,7 +145,7 @@ impl Memory {
             }
             // Whoever ran before us may have used it.
             if let Some(pager) = &mut inner.pager {
-                pager.take_in_present(range);
+                pager.take_in(range);
             }
         }
     }

@@ -12,9 +12,9 @@ use nearfar_core::units::Bytes;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::event::now_ns;
 
-/// How long a process that has less than its share of near waits for others to shrink when far has no space for what it would evict:
-/// less than until it takes a frame beyond the budget.
-const OTHERS_WAIT_NS: u64 = 400_000_000;
+/// How long a process waits for what others of the job have when neither near nor far has space for what it holds: many end meanwhile,
+/// or free memory. Those that wait for it are then not kept for ever.
+pub(super) const OTHERS_WAIT_NS: u64 = 30_000_000_000;
 
 /// Why an allocation cannot be held.
 #[derive(Clone, Copy, Debug)]
@@ -87,15 +87,18 @@ impl Pager {
         if self.starved.is_empty() || self.ops > 0 || self.limbo_pages > 0 {
             return false;
         }
-        // Others may hold near that is this one's share: they are told that it starves (`break_deadlock`), and have some time to give it
-        // back. Where they cannot, since far has no space for theirs either, it ends as it does for one process.
-        let own = self.slot.charged_pages() + BLOCK_PAGES as u64;
-        let owed = self.job.processes() > 1 && own <= self.job.fair_share_pages();
-        if owed && now_ns() - self.starved_since_ns < OTHERS_WAIT_NS {
+        let now = now_ns();
+        let waits = now - self.starved_since_ns < OTHERS_WAIT_NS && self.job.others_hold(self.slot, 2 * BLOCK_PAGES as u64);
+        if waits && now < self.clean_after_ns {
             return false;
         }
         if self.clean() {
             return true;
+        }
+        if waits {
+            // They are told that it starves (`break_deadlock`). Some may have died.
+            self.job.bury_dead();
+            return false;
         }
         let (what, free) = (self.far.backend().describe(), Bytes(self.far.free_bytes()));
         let bound = match self.job.settings().far_max {

@@ -65,9 +65,16 @@ impl std::fmt::Display for Start {
 }
 
 impl Pager {
-    /// Starts paging for the ranges of `regions`, which stay as they are; `scan` limits where present pages are looked for. Far
-    /// space for `need` bytes, at least for a beginning, must be had.
-    pub fn start(job: Job, slot: &'static Slot, regions: Regions, scan: &[Extent], need: u64) -> Result<Pager, (Regions, Start)> {
+    /// Starts paging for the ranges of `regions`, which stay as they are; `scan` limits where present pages are looked for, for
+    /// which `charged` pages are charged. Far space for `need` bytes, at least for a beginning, must be had.
+    pub fn start(
+        job: Job,
+        slot: &'static Slot,
+        regions: Regions,
+        scan: &[Extent],
+        charged: u64,
+        need: u64,
+    ) -> Result<Pager, (Regions, Start)> {
         let settings = job.settings();
         let denied = Denied(settings.denied);
         super::CORE_ON_STOP.store(settings.core_on_stop, std::sync::atomic::Ordering::Relaxed);
@@ -150,8 +157,11 @@ impl Pager {
             pager.all_ranges(|pager, range| pager.hide_from_raw_forks(range, false));
             return Err((pager.regions, why));
         }
-        for &range in scan {
-            pager.take_in_present(range);
+        let present: u64 = scan.iter().map(|&range| pager.take_in_present(range)).sum();
+        // From here on what is present counts, not what may be written. At no moment is less charged: others would take it.
+        match present.checked_sub(charged) {
+            Some(more) => _ = job.force_charge(slot, more),
+            None => job.uncharge(slot, charged - present),
         }
         pager.keep_open();
         high_descriptors::with_room(|| pager.spare.hold(super::fork::DESCRIPTORS));
@@ -213,8 +223,9 @@ impl Pager {
         let _ = unsafe { map::madvise(range, advice) };
     }
 
-    /// Takes stock of the pages of `range` that are present already. No new ones appear, since the range is registered.
-    pub fn take_in_present(&mut self, range: Extent) {
+    /// Takes stock of the pages of `range` that are present already, and says how many, which are to be charged. No new ones
+    /// appear, since the range is registered.
+    fn take_in_present(&mut self, range: Extent) -> u64 {
         let mut total = 0;
         for number in range.blocks() {
             let Some(part) = block_extent(number).intersect(&range) else { continue };
@@ -226,6 +237,12 @@ impl Pager {
                 self.note_present(number, &present);
             }
         }
-        self.job.force_charge(self.slot, total as u64);
+        total as u64
+    }
+
+    /// As `start` does, for a range that has become managed since.
+    pub fn take_in(&mut self, range: Extent) {
+        let present = self.take_in_present(range);
+        self.job.force_charge(self.slot, present);
     }
 }
