@@ -134,3 +134,23 @@ fn an_ordinary_user() {
     assert!(said.contains("GiB in") || said.contains("MiB in"), "nothing was paged: {said}");
     assert_eq!(crate::util::names_in(Path::new(&place.0.join("far"))), [""; 0]);
 }
+
+/// io_uring leaves what has to wait to threads of its own, which `ulimit -u` counts. Where it may have none the pager does it.
+#[test]
+fn no_threads_for_io_uring() {
+    needs!("root");
+    let _machine = crate::util::machine();
+    let place = ForOthers::new("threads");
+    let touch = place.0.join("touch");
+    std::fs::copy(crate::util::compile("touch.c"), &touch).expect("copy");
+    for most in 4..7 {
+        let mut command = std::process::Command::new("setpriv");
+        // A user that nobody else is: the limit is one of the user's.
+        command.args(["--reuid", "64206", "--regid", "64206", "--clear-groups", "bash", "-c"]);
+        command.arg(format!("ulimit -u {most}; exec ./nearfar run --deny odirect --near 64M --far far -- ./touch 200M 2"));
+        let output = command.current_dir(&place.0).output().expect("setpriv");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{most}: {:?}\n{said}", output.status);
+        assert!(!said.contains("tried again"), "{most}: {said}");
+    }
+}

@@ -91,8 +91,9 @@ impl Engine for Ring {
             let Some(op) = self.live.remove(&id) else { continue };
             let result = match result {
                 n if n >= 0 => Ok(n as usize),
-                // No fault of the device: done at once, which the kernel may not refuse so.
-                n if n == -libc::EAGAIN || n == -libc::EINTR => op.carry_out(),
+                // No fault of the device (ECANCELED: there may be no thread more to wait in, `ulimit -u`): done at once, which the
+                // kernel may not refuse so.
+                n if [libc::EAGAIN, libc::EINTR, libc::ECANCELED].contains(&-n) => op.carry_out(),
                 n => Err(Errno(-n)),
             };
             out.push(Done { token: op.token, result });
