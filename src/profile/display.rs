@@ -75,7 +75,10 @@ fn percent(part: f64, whole: f64) -> String {
     if whole > 0.0 { format!("{:.1} %", 100.0 * part / whole) } else { "-".to_owned() }
 }
 
-fn gigabytes(estimate: Estimate) -> String {
+fn gigabytes(object: &ObjectGroup, estimate: Estimate) -> String {
+    if object.looks == 0 && object.samples == 0 {
+        return "-".to_owned();
+    }
     let half = (estimate.high - estimate.low) / 2.0;
     format!("{:.2} +-{:.2}", estimate.value / 1e9, half / 1e9)
 }
@@ -115,8 +118,8 @@ fn row(object: &ObjectGroup, all: f64, sampled: bool) -> Vec<String> {
         kind(object.kind).to_owned(),
         object.count.to_string(),
         Bytes(object.peak_bytes).to_string(),
-        gigabytes(object.read),
-        gigabytes(object.written),
+        gigabytes(object, object.read),
+        gigabytes(object, object.written),
         share,
         pattern.unwrap_or("-").to_owned(),
         if seen { format!("{:.0}", object.lines_per_visit.value) } else { "-".to_owned() },
@@ -146,6 +149,7 @@ mod tests {
         let records = vec![Record::Start(start), Record::Object(object), end];
         let content = Content { batches: vec![Batch { pid: 1, records }], lost_bytes: 0 };
         let text = table(&analyse(&content, &NoNames, &Options::default()), false);
+        assert!(!text.contains("0.00 +-"), "{text}");
         assert!(text.contains("table_of_all") && text.contains("one process") && text.contains("objects only"), "{text}");
     }
 

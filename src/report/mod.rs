@@ -7,6 +7,7 @@ mod machine;
 mod measured;
 mod beside;
 mod run;
+mod runs;
 mod profile;
 mod advice;
 mod suite;
@@ -38,7 +39,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
             message::raw(&display::table(summary, std::io::stderr().is_terminal()));
         }
     }
-    let page = page::render(&documents, published.as_ref());
+    let page = page::render(&documents, published.as_ref(), &[]);
     match target {
         None => {
             // A reader that closed the pipe has seen enough.
@@ -55,9 +56,9 @@ pub fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The page about some documents.
-pub fn page_of(documents: &[Document]) -> String {
-    page::render(documents, None)
+/// The page about some documents, after what was `told` of them together.
+pub fn page_of(documents: &[Document], told: &[String]) -> String {
+    page::render(documents, None, told)
 }
 
 /// A file of any kind that has a place on the page.

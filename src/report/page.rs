@@ -3,25 +3,39 @@
 //! The page needs nothing but itself (no fonts, no network; scripts only with a suite, and all that they show is in tables too), so that it
 //! can be mailed and kept.
 
-use super::{advice, answers, beside, machine, measured, profile, run, suite};
+use super::{advice, answers, beside, machine, measured, profile, run, runs, suite};
 use crate::files::document::Document;
 use crate::ui::chart;
 use crate::ui::html;
 use crate::ui::page::{interactive, page};
 use nearfar_core::node::Node;
 
-/// The page for `documents`; the first machine is also compared with `published` (a preset), if there is one.
-pub fn render(documents: &[Document], published: Option<&Node>) -> String {
+/// The page for `documents`; the first machine is also compared with `published` (a preset), if there is one. `told`: what was said of
+/// all of them together.
+pub fn render(documents: &[Document], published: Option<&Node>, told: &[String]) -> String {
     let nodes: Vec<&Node> =
         documents.iter().filter_map(|document| if let Document::Node(node) = document { Some(&**node) } else { None }).collect();
     let mut others: Vec<&Node> = nodes.iter().skip(1).copied().collect();
     others.extend(published);
-    let titles: Vec<String> = documents.iter().map(title).collect();
-    let heading = titles.join(", ");
+    let run_files: Vec<_> =
+        documents.iter().filter_map(|document| if let Document::Run(value) = document { Some(value) } else { None }).collect();
+    let titles: Vec<String> = match documents {
+        [alone] => vec![title(alone)],
+        several => several.iter().map(title_beside).collect(),
+    };
+    let mut subjects: Vec<String> = documents.iter().map(title).collect();
+    subjects.dedup();
+    let heading = subjects.join(", ");
     let mut body = html::title(&heading);
     body += &html::method(&format!("Written by nearfar {}.", env!("CARGO_PKG_VERSION")));
+    if !told.is_empty() {
+        body += &html::verbatim(&told.join("\n"));
+    }
     if titles.len() > 1 {
         body += &html::contents(&titles);
+    }
+    if run_files.len() > 1 {
+        body += &runs::sections(&run_files);
     }
     if let Some((first, rest)) = nodes.split_first()
         && !others.is_empty()
@@ -64,6 +78,14 @@ fn title(document: &Document) -> String {
     }
 }
 
+/// As [`title`], where there are others: several runs of one program are told apart by near memory.
+fn title_beside(document: &Document) -> String {
+    match document {
+        Document::Run(value) => format!("{}, near {}", title(document), runs::near(value)),
+        _ => title(document),
+    }
+}
+
 fn machine_part(number: usize, node: &Node, beside: Option<&Node>) -> String {
     let mut body = html::conclusion(&answers::machine(node), &[]);
     if !node.about.is_empty() {
@@ -99,11 +121,11 @@ mod tests {
     fn a_page_for_each_preset_alone_and_for_all_together() {
         let all: Vec<Document> = preset::names().map(|name| document(preset::find(name).expect("found"))).collect();
         for one in &all {
-            let html = render(std::slice::from_ref(one), None);
+            let html = render(std::slice::from_ref(one), None, &[]);
             assert!(html.starts_with("<!DOCTYPE html>") && html.ends_with("</html>\n"));
             assert!(html.contains("<svg") && !html.contains("<script"));
         }
-        let together = render(&all, None);
+        let together = render(&all, None, &[]);
         assert!(together.contains("Side by side") && together.matches("<h2").count() == all.len() + 1);
     }
 
@@ -122,21 +144,21 @@ mod tests {
             row.rate.why = evil.to_owned();
         }
         let run = serde_json::json!({ "program": evil, "args": [evil], "far": evil, "derived": { evil: evil }, "counters": { evil: 1 } });
-        let html = render(&[document(node), document(preset::find("imdt").expect("found")), Document::Run(run)], None);
+        let html = render(&[document(node), document(preset::find("imdt").expect("found")), Document::Run(run)], None, &[]);
         assert!(!html.contains("<script") && !html.contains("<img"));
         assert!(html.contains("&lt;script&gt;"));
         // A suite brings scripts, and no others than its own: data, library, board.
         let mut file = suite::sample_file();
         file.machine.cpu = evil.to_owned();
         file.works[0].name = evil.to_owned();
-        let html = render(&[Document::Suite(Box::new(file))], None);
+        let html = render(&[Document::Suite(Box::new(file))], None, &[]);
         assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (3, 3));
         assert!(!html.contains("<img") && !html.contains("<script>alert"));
     }
 
     #[test]
     fn a_machine_with_nothing_measured_is_a_page_too() {
-        let html = render(&[document(Node::default())], None);
+        let html = render(&[document(Node::default())], None, &[]);
         assert!(html.contains("A machine without a name") && html.contains("No chart of: bandwidth, latency under load"));
     }
 }

@@ -1,7 +1,7 @@
 //! A run file of `nearfar run --stats`: what was run, what came of it, and the counters as they are.
 
 use super::answers;
-use crate::ui::html::{self, Cell, heading, method, section, table};
+use crate::ui::html::{self, Cell, method, section, table};
 use nearfar_core::node::words;
 use serde_json::Value;
 
@@ -48,7 +48,8 @@ fn facts(run: &Value) -> String {
     html::facts(facts.map(|(what, words)| (what, words.unwrap_or_default())))
 }
 
-fn end(exit: &Value) -> String {
+/// How a run ended, in words.
+pub fn end(exit: &Value) -> String {
     let stopped = if exit["stopped_by_nearfar"].as_bool() == Some(true) {
         ", stopped by nearfar: its data could not be kept right"
     } else {
@@ -66,7 +67,7 @@ fn derived(run: &Value) -> String {
     let Some(values) = run["derived"].as_object() else { return String::new() };
     let show = |name: &str, value: &Value| {
         let Some(number) = value.as_f64() else {
-            return value.as_str().map_or("the run was too short to say".to_owned(), str::to_owned);
+            return value.as_str().map_or("too little was moved to say".to_owned(), str::to_owned);
         };
         if name.ends_with("_bytes") {
             words::size(number.max(0.0) as u64)
@@ -105,11 +106,11 @@ fn counters(run: &Value) -> String {
         };
         rows.push(vec![Cell::text(name), Cell::number(shown), Cell::number(number.to_string()), Cell::text(unit(name))]);
     }
-    let mut html = heading("Counters") + &table(&["counter", "value", "exactly", "unit"], rows);
+    let mut html = table(&["counter", "value", "exactly", "unit"], rows);
     if !zero.is_empty() {
         html += &method(&format!("Zero: {}.", zero.join(", ")));
     }
-    html
+    html::folded("Counters", &html)
 }
 
 #[cfg(test)]
@@ -127,7 +128,7 @@ mod tests {
         .expect("JSON");
         assert_eq!(title(&run), "/bin/<x> -a b");
         let html = sections(&run);
-        for words in ["800 MiB", "12.5 s", "SIGSEGV", "1 MiB", "75 %", "too short", "Zero: stall_ns", "&lt;of&gt;"] {
+        for words in ["800 MiB", "12.5 s", "SIGSEGV", "1 MiB", "75 %", "too little", "Zero: stall_ns", "&lt;of&gt;"] {
             assert!(html.contains(words), "no \"{words}\" in {html}");
         }
     }

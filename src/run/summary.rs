@@ -79,7 +79,8 @@ pub fn summary(outcome: &Outcome, near: u64, far: &str, by_kernel: bool) -> Stri
     }
     placed(outcome, &mut line);
     if outcome.still_running > 0 {
-        line(format_args!("{} processes of the job still run; the figures end here", outcome.still_running));
+        let (count, s) = (outcome.still_running, if outcome.still_running == 1 { ("", "s") } else { ("es", "") });
+        line(format_args!("{count} process{} of the job still run{}; the figures end here", s.0, s.1));
     }
     text
 }

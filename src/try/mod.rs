@@ -122,7 +122,11 @@ fn trial(args: &TryArgs, program: &Path, far: &FarDir, page: &OutputFile, signal
         message::line(format_args!("in {name} of its memory, {near}: {:.0} s at most", limit.as_secs_f64()));
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["run", "--near", &near, "--far"]).arg(&far.path).arg("--stats").arg(&file).arg("--");
-        let attempt = attempt::run(signals, command.args(&args.program).stdin(input.again()?), Some(limit), false)?;
+        let attempt =
+            attempt::run(signals, command.args(&args.program).stdin(input.again()?), Some(limit), false).inspect_err(|_| {
+                // What is known, when somebody has enough.
+                message::raw(&(verdict::times(&plain, &runs).join("\n") + "\n"));
+            })?;
         if runs.is_empty() {
             attempt.errors.notes.iter().for_each(|note| message::raw(&format!("{note}\n")));
         }
@@ -133,11 +137,11 @@ fn trial(args: &TryArgs, program: &Path, far: &FarDir, page: &OutputFile, signal
         runs.push(Limited { part: name, near, result });
     }
     let command = args.program.iter().map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ");
-    let text = verdict::lines(&plain, &runs, &quoted(&far.path.to_string_lossy()), &command).join("\n");
+    let text = verdict::lines(&plain, &runs, &quoted(&far.path.to_string_lossy()), &command);
     // Standard output is the program's own.
-    message::raw(&(text + "\n"));
+    message::raw(&(text.join("\n") + "\n"));
     if !files.is_empty() {
-        page.write(&report::page_of(&files.iter().map(|file| document::read(file)).collect::<anyhow::Result<Vec<_>>>()?))?;
+        page.write(&report::page_of(&files.iter().map(|file| document::read(file)).collect::<anyhow::Result<Vec<_>>>()?, &text))?;
         open(page.path(), signals);
     }
     Ok(if runs.iter().any(|run| matches!(run.result, Err(Failed::Ended(_)))) { ExitCode::FAILURE } else { ExitCode::SUCCESS })

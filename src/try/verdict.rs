@@ -75,11 +75,16 @@ impl Limited {
     }
 }
 
+/// A line for each run, that without nearfar first.
+pub fn times(plain: &Plain, runs: &[Limited]) -> Vec<String> {
+    let source = if plain.profiled { " (profiled)" } else { "" };
+    let all = format!("{:<9} {:>9}  {:.1} s{source}", "all", Bytes(plain.memory).to_string(), plain.wall_s);
+    std::iter::once(all).chain(runs.iter().map(|run| run.line(plain))).collect()
+}
+
 /// Five lines. `command`: what the user typed, `far`: where it goes.
 pub fn lines(plain: &Plain, runs: &[Limited], far: &str, command: &str) -> Vec<String> {
-    let source = if plain.profiled { " (profiled)" } else { "" };
-    let mut lines = vec![format!("{:<9} {:>9}  {:.1} s{source}", "all", Bytes(plain.memory).to_string(), plain.wall_s)];
-    lines.extend(runs.iter().map(|run| run.line(plain)));
+    let mut lines = times(plain, runs);
     lines.push(format!("why       {}", why(runs)));
     lines.push(format!("next      {}", next(plain, runs, far, command)));
     lines
@@ -118,7 +123,7 @@ fn next(plain: &Plain, runs: &[Limited], far: &str, command: &str) -> String {
     }
     let advised = runs.first().map_or("", |run| &run.near);
     format!(
-        "which data deserve near: nearfar profile -o try.nfprof -- {command}; then nearfar advise try.nfprof --near {advised} --far {far}"
+        "which data deserve near: nearfar profile -o try.nfprof -- {command}; then nearfar advise try.nfprof --near {advised} --far {far} -o try.toml"
     )
 }
 

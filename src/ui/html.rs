@@ -123,6 +123,16 @@ pub fn paragraph(words: &str) -> String {
     format!("<p>{}</p>\n", escape(words))
 }
 
+/// Text as a terminal shows it.
+pub fn verbatim(text: &str) -> String {
+    format!("<pre style=\"white-space:pre-wrap\">{}</pre>\n", escape(text))
+}
+
+/// `html` below `title`, which opens it.
+pub fn folded(title: &str, html: &str) -> String {
+    format!("<details><summary>{}</summary>\n{html}</details>\n", escape(title))
+}
+
 /// How the figures above were got.
 pub fn method(words: &str) -> String {
     format!("<p class=\"method\">{}</p>\n", escape(words))

@@ -157,7 +157,7 @@ pub fn run(args: &SuiteArgs) -> Result<ExitCode> {
     suite.runner.set_nodes(suite.file.settings.nodes.clone());
     suite.measure()?;
     print!("{}{}", modes::tables(&suite.file), display::tables(&suite.file));
-    page.write(&report::page_of(&[Document::Suite(Box::new(suite.file.clone()))]))?;
+    page.write(&report::page_of(&[Document::Suite(Box::new(suite.file.clone()))], &[]))?;
     println!("page      {}", page.path().display());
     let faults = suite.faults();
     faults.iter().for_each(|fault| println!("FAULT     {fault}"));

@@ -29,6 +29,8 @@ pub struct Case {
 
 /// Less than this is no gain.
 const NOTHING: f64 = 0.02;
+/// A run that takes so many times as long as with everything near is not as good.
+const AS_GOOD: f64 = 1.1;
 
 /// Advice in sentences, the most important first.
 pub fn advice(case: &Case) -> Vec<String> {
@@ -51,7 +53,18 @@ pub fn advice(case: &Case) -> Vec<String> {
         return words;
     }
     let planned = case.all_far - case.plan;
-    if case.peak > case.near && planned >= 0.9 * gain {
+    let best = case.cache.map_or(case.plan, |cache| cache.min(case.plan));
+    if case.peak > case.near && best > AS_GOOD * case.all_near {
+        // Most of a gain that is great may be there, and much still be missing.
+        words.push(format!(
+            "more near memory pays: with all {} near the run would take {:.1} s, with {} at best {:.1} s, {:.1} times as long",
+            size(case.peak),
+            case.all_near,
+            size(case.near),
+            best,
+            best / case.all_near.max(1e-9)
+        ));
+    } else if case.peak > case.near && planned >= 0.9 * gain {
         words.push(format!(
             "{:.0} % of the gain of all near with {:.0} % of the bytes: more near memory is not worth buying",
             100.0 * (planned / gain).min(1.0),
@@ -114,6 +127,8 @@ mod tests {
         says(Case { cache: Some(11.0), ..usual.clone() }, "not cache mode");
         says(Case { random: 0.8, near_waits_longer: true, ..usual.clone() }, "have no order");
         says(Case { touches: 3, ..usual.clone() }, "saw only 3 touches");
-        assert_eq!(advice(&Case { plan: 8.0, cache: Some(9.0), ..usual }), [""; 0]);
+        // 99 % of the gain.
+        says(Case { all_far: 3274.0, plan: 43.4, cache: Some(300.0), all_near: 10.4, ..usual.clone() }, "4.2 times as long");
+        assert_eq!(advice(&Case { all_far: 5.6, plan: 5.4, cache: Some(5.55), ..usual }), [""; 0]);
     }
 }

@@ -26,6 +26,10 @@ pub(super) fn notes(content: &Content, processes: &[Process<'_>], summary: &Summ
                 .to_owned(),
         );
     }
+    let seen = |object: &super::summary::ObjectGroup| object.looks > 0 || object.samples > 0;
+    if summary.method != Method::None && !summary.objects.iter().any(seen) {
+        notes.push("the run ended before anything was observed: its traffic is not known; profile a longer one".to_owned());
+    }
     if summary.samples_lost > summary.samples / 20 {
         notes.push(format!(
             "{} memory samples of the processor were lost, and {} were read",
