@@ -143,6 +143,7 @@ fn no_threads_for_io_uring() {
     let place = ForOthers::new("threads");
     let touch = place.0.join("touch");
     std::fs::copy(crate::util::compile("touch.c"), &touch).expect("copy");
+    let mut paged = false;
     for most in 4..7 {
         let mut command = std::process::Command::new("setpriv");
         // A user that nobody else is: the limit is one of the user's.
@@ -152,5 +153,7 @@ fn no_threads_for_io_uring() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{most}: {:?}\n{said}", output.status);
         assert!(!said.contains("tried again"), "{most}: {said}");
+        paged |= said.contains("MiB in");
     }
+    assert!(paged, "there was never a thread to page with");
 }

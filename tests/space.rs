@@ -196,7 +196,8 @@ fn near_that_cannot_be_given_up_is_kept() {
     let outcome = run.nearfar().ok();
     assert_eq!(outcome.stdout, "reserved\nwaits\ngot 72\nOK\n86\n", "{}", outcome.stderr);
     let peak = outcome.run_file()["derived"]["near_peak_bytes"].as_u64().expect("bytes");
-    assert!(peak <= 96 * MIB, "{peak} bytes of near");
+    // Tables may grow (`budget::within`).
+    assert!(peak <= 96 * MIB + 96 * MIB / 1000, "{peak} bytes of near");
 }
 
 #[test]

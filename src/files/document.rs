@@ -37,13 +37,11 @@ pub enum Document {
 pub fn read(path: &Path) -> anyhow::Result<Document> {
     let shown = path.display();
     let text = bytes(path)?;
-    if path.extension().is_some_and(|kind| kind == "toml") {
-        return Err(refuse(format_args!(
-            "{shown} is a plan, which \"nearfar run --place\" reads; \"nearfar advise --json\" writes what is read here"
-        )));
-    }
-    let value: Value = serde_json::from_slice(&text)
-        .map_err(|error| refuse(format_args!("{shown} is not JSON as nearfar writes it: {error}")))?;
+    let value: Value = serde_json::from_slice(&text).map_err(|error| {
+        let plan = path.extension().is_some_and(|kind| kind == "toml");
+        let hint = if plan { " (is it a plan? \"nearfar advise --json\" writes what \"nearfar report\" reads)" } else { "" };
+        refuse(format_args!("{shown} is not JSON as nearfar writes it: {error}{hint}"))
+    })?;
     let newer = |what: &str, version: u64, known: u64| {
         refuse(format_args!(
             "{shown} is {what} of format {version}; this nearfar knows up to {known}: use the nearfar that wrote it"

@@ -24,7 +24,7 @@ pub fn table(summary: &Summary, to_terminal: bool) -> String {
     header.push("by");
     table.set_header(header);
     for object in summary.objects.iter().take(SHOWN) {
-        table.add_row(row(object, all, sampled));
+        table.add_row(row(object, all, summary.saw_anything(), sampled));
     }
     align_right(&mut table, 2..=6);
     let _ = writeln!(text, "{table}");
@@ -75,10 +75,7 @@ fn percent(part: f64, whole: f64) -> String {
     if whole > 0.0 { format!("{:.1} %", 100.0 * part / whole) } else { "-".to_owned() }
 }
 
-fn gigabytes(object: &ObjectGroup, estimate: Estimate) -> String {
-    if object.looks == 0 && object.samples == 0 {
-        return "-".to_owned();
-    }
+fn gigabytes(estimate: Estimate) -> String {
     let half = (estimate.high - estimate.low) / 2.0;
     format!("{:.2} +-{:.2}", estimate.value / 1e9, half / 1e9)
 }
@@ -105,7 +102,7 @@ pub const fn pattern(pattern: Pattern) -> &'static str {
     }
 }
 
-fn row(object: &ObjectGroup, all: f64, sampled: bool) -> Vec<String> {
+fn row(object: &ObjectGroup, all: f64, observed: bool, sampled: bool) -> Vec<String> {
     let total = object.total();
     let seen = object.touches > 0;
     let half = (total.high - total.low) / 2.0;
@@ -118,8 +115,8 @@ fn row(object: &ObjectGroup, all: f64, sampled: bool) -> Vec<String> {
         kind(object.kind).to_owned(),
         object.count.to_string(),
         Bytes(object.peak_bytes).to_string(),
-        gigabytes(object, object.read),
-        gigabytes(object, object.written),
+        if observed { gigabytes(object.read) } else { "-".to_owned() },
+        if observed { gigabytes(object.written) } else { "-".to_owned() },
         share,
         pattern.unwrap_or("-").to_owned(),
         if seen { format!("{:.0}", object.lines_per_visit.value) } else { "-".to_owned() },

@@ -23,8 +23,14 @@ pub fn render(documents: &[Document], published: Option<&Node>, told: &[String])
         [alone] => vec![title(alone)],
         several => several.iter().map(title_beside).collect(),
     };
-    let mut subjects: Vec<String> = documents.iter().map(title).collect();
-    subjects.dedup();
+    // Runs of one program have it once.
+    let mut subjects: Vec<String> = Vec::new();
+    for document in documents {
+        let subject = title(document);
+        if !matches!(document, Document::Run(_)) || !subjects.contains(&subject) {
+            subjects.push(subject);
+        }
+    }
     let heading = subjects.join(", ");
     let mut body = html::title(&heading);
     body += &html::method(&format!("Written by nearfar {}.", env!("CARGO_PKG_VERSION")));
@@ -35,7 +41,8 @@ pub fn render(documents: &[Document], published: Option<&Node>, told: &[String])
         body += &html::contents(&titles);
     }
     if run_files.len() > 1 {
-        body += &runs::sections(&run_files);
+        body += &html::part(None, "Runs by near memory");
+        body += &runs::table_of(&run_files);
     }
     if let Some((first, rest)) = nodes.split_first()
         && !others.is_empty()

@@ -110,7 +110,7 @@ fn counters(run: &Value) -> String {
     if !zero.is_empty() {
         html += &method(&format!("Zero: {}.", zero.join(", ")));
     }
-    html::folded("Counters", &html)
+    html::folded(None, "Counters", &html)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Several runs beside each other: what near memory does to run time.
 
-use crate::ui::html::{Cell, section};
+use crate::ui::html::{Cell, method, table};
 use nearfar_core::node::words;
 use serde_json::Value;
 
@@ -10,11 +10,11 @@ pub fn near(run: &Value) -> String {
 }
 
 /// A table of `runs`, the one with the most near memory first.
-pub fn sections(runs: &[&Value]) -> String {
+pub fn table_of(runs: &[&Value]) -> String {
     let mut runs = runs.to_vec();
     runs.sort_by_key(|run| std::cmp::Reverse(run["near_bytes"].as_u64()));
     let head = ["near", "program", "wall time", "threads that waited", "read from far", "written", "of the bound", "end"];
-    section("By near memory", &head, runs.into_iter().map(row), "Threads that waited: for far, on average over the run.")
+    table(&head, runs.into_iter().map(row)) + &method("Threads that waited: for far, on average over the run.")
 }
 
 fn row(run: &Value) -> Vec<Cell> {
@@ -40,7 +40,7 @@ mod tests {
     fn the_most_near_comes_first() {
         let run = |near: u64, wall: f64| serde_json::json!({"program": "/bin/x", "near_bytes": near, "wall_s": wall});
         let (little, much) = (run(1 << 20, 9.0), run(1 << 30, 3.0));
-        let html = sections(&[&little, &much]);
+        let html = table_of(&[&little, &much]);
         assert!(html.find("1 GiB").expect("much") < html.find("1 MiB").expect("little"), "{html}");
         assert!(html.contains("9 s") || html.contains("9.00 s"), "{html}");
     }

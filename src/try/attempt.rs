@@ -38,6 +38,8 @@ pub struct Attempt {
     pub end: Option<End>,
     /// From its start to its end.
     pub wall_s: f64,
+    /// Processor time of what it waited for, with all that these had waited for.
+    pub cpu_s: f64,
     /// Most memory of all its processes together that was seen, or of its largest one.
     pub memory: u64,
     /// Stands for all that it printed; `None` when something that it left behind may print more.
@@ -73,7 +75,7 @@ impl std::error::Error for Interrupted {}
 /// [`Interrupted`], after its end; what makes it impossible to run. An [`std::io::Error`] is that of executing it.
 pub fn run(signals: &Signals, command: &mut Command, limit: Option<Duration>, shown: bool) -> anyhow::Result<Attempt> {
     command.stdout(Stdio::piped()).stderr(if shown { Stdio::inherit() } else { Stdio::piped() }).process_group(0);
-    let start = Instant::now();
+    let (start, before) = (Instant::now(), cpu_s());
     let mut process = signals.spawn(child::end_with_parent(command))?;
     let writes = Arc::new(AtomicBool::new(false));
     let writing = Arc::clone(&writes);
@@ -88,11 +90,17 @@ pub fn run(signals: &Signals, command: &mut Command, limit: Option<Duration>, sh
     Ok(Attempt {
         end,
         wall_s,
+        cpu_s: cpu_s() - before,
         // That of the largest process has pages of files in it.
         memory: if seen.looks < ENOUGH_LOOKS { used(UsageOf::Children).resident_peak.max(seen.most) } else { seen.most },
         printed: joined(printed, &writes),
         errors: joined(errors, &AtomicBool::new(false)).unwrap_or_default(),
     })
+}
+
+fn cpu_s() -> f64 {
+    let children = used(UsageOf::Children);
+    (children.user + children.system).as_secs_f64()
 }
 
 /// Looks at the memory of a run.

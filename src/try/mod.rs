@@ -88,7 +88,7 @@ fn trial(args: &TryArgs, program: &Path, far: &FarDir, page: &OutputFile, signal
                     End::Signal(signal) => child::die_by(signal),
                 });
             }
-            (Plain { wall_s: attempt.wall_s, memory: attempt.memory, profiled: false }, attempt.printed)
+            (Plain { wall_s: attempt.wall_s, cpu_s: attempt.cpu_s, memory: attempt.memory, profiled: false }, attempt.printed)
         }
     };
     if plain.memory < LEAST {
@@ -153,7 +153,7 @@ fn profiled(path: &Path) -> anyhow::Result<Plain> {
     if summary.wall_s <= 0.0 {
         return Err(refuse(format_args!("{} does not say how long the program ran: profile it again", path.display())));
     }
-    Ok(Plain { wall_s: summary.wall_s, memory: summary.peak_bytes, profiled: true })
+    Ok(Plain { wall_s: summary.wall_s, cpu_s: summary.cpu_s, memory: summary.peak_bytes, profiled: true })
 }
 
 fn result(attempt: Attempt, printed: Option<u64>, file: &Path) -> Result<Done, Failed> {

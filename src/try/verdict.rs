@@ -11,6 +11,8 @@ const CHEAP: f64 = 1.15;
 pub struct Plain {
     /// Its wall time.
     pub wall_s: f64,
+    /// Its processor time.
+    pub cpu_s: f64,
     /// Most of its memory.
     pub memory: u64,
     /// It was profiled, not run.
@@ -85,13 +87,13 @@ pub fn times(plain: &Plain, runs: &[Limited]) -> Vec<String> {
 /// Five lines. `command`: what the user typed, `far`: where it goes.
 pub fn lines(plain: &Plain, runs: &[Limited], far: &str, command: &str) -> Vec<String> {
     let mut lines = times(plain, runs);
-    lines.push(format!("why       {}", why(runs)));
+    lines.push(format!("why       {}", why(plain, runs)));
     lines.push(format!("next      {}", next(plain, runs, far, command)));
     lines
 }
 
 /// What the run with the least memory that ended spent its time with.
-fn why(runs: &[Limited]) -> String {
+fn why(plain: &Plain, runs: &[Limited]) -> String {
     let told = |run: &Limited| match &run.result {
         Ok(Done { file, .. }) | Err(Failed::Slow(_, file)) => (!file.is_null()).then(|| file.clone()),
         Err(_) => None,
@@ -105,6 +107,9 @@ fn why(runs: &[Limited]) -> String {
     let mut text = format!("{} read from far, {} written", Bytes(read), Bytes(written));
     if let Some(stalled) = file["derived"]["stall_share"].as_f64().filter(|share| *share > 0.0) {
         text += &format!("; {stalled:.2} threads waited on average");
+    }
+    if let (Some(user), Some(system)) = (file["cpu_user_s"].as_f64(), file["cpu_system_s"].as_f64()) {
+        text += &format!("; {:.1} s of CPU time, {:.1} s without nearfar", user + system, plain.cpu_s);
     }
     if let Some(efficiency) = file["derived"]["efficiency_vs_bound"].as_f64() {
         text += &format!("; {:.0} % of what this far and the program allow for these bytes", 100.0 * efficiency);
@@ -131,10 +136,11 @@ fn next(plain: &Plain, runs: &[Limited], far: &str, command: &str) -> String {
 mod tests {
     use super::*;
 
-    const PLAIN: Plain = Plain { wall_s: 10.0, memory: 1 << 30, profiled: false };
+    const PLAIN: Plain = Plain { wall_s: 10.0, cpu_s: 9.0, memory: 1 << 30, profiled: false };
 
     fn done(part: &'static str, near: &str, wall_s: f64) -> Limited {
-        let file = serde_json::json!({"counters": {"bytes_in": 3 << 20, "bytes_out": 1 << 20}, "derived": {"stall_share": 0.5, "efficiency_vs_bound": 0.8}});
+        let file = serde_json::json!({"counters": {"bytes_in": 3 << 20, "bytes_out": 1 << 20}, "cpu_user_s": 12.0, "cpu_system_s": 3.0,
+            "derived": {"stall_share": 0.5, "efficiency_vs_bound": 0.8}});
         Limited { part, near: near.into(), result: Ok(Done { wall_s, same_output: Some(true), file }) }
     }
 

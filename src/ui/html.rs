@@ -125,12 +125,13 @@ pub fn paragraph(words: &str) -> String {
 
 /// Text as a terminal shows it.
 pub fn verbatim(text: &str) -> String {
-    format!("<pre style=\"white-space:pre-wrap\">{}</pre>\n", escape(text))
+    format!("<pre>{}</pre>\n", escape(text))
 }
 
-/// `html` below `title`, which opens it.
-pub fn folded(title: &str, html: &str) -> String {
-    format!("<details><summary>{}</summary>\n{html}</details>\n", escape(title))
+/// A part that opens when its title is asked for.
+pub fn folded(id: Option<&str>, title: &str, html: &str) -> String {
+    let id = id.map_or_else(String::new, |id| format!(" id=\"{}\"", escape(id)));
+    format!("<details{id}><summary>{}</summary>\n{html}</details>\n", escape(title))
 }
 
 /// How the figures above were got.

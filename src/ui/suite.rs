@@ -67,11 +67,6 @@ pub fn board(id: &str, strips: &str, how: &str) -> String {
     )
 }
 
-/// A part that opens when it is asked for.
-pub fn folded(id: &str, summary: &str, body: &str) -> String {
-    format!("<details id=\"{}\"><summary>{}</summary>\n{body}</details>\n", escape(id), escape(summary))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@ use super::standing::shown;
 use super::view::{key, notes, split};
 use crate::files::suite::{MODES, Point, Spread, SuiteFile, System, WorkResults};
 use crate::ui::html::{self, Cell, heading, table};
-use crate::ui::suite::{StripCell, StripRow, folded, strip};
+use crate::ui::suite::{StripCell, StripRow, strip};
 use nearfar_core::node::words;
 
 /// A strip for each system under nearfar and number of threads.
@@ -51,7 +51,7 @@ pub fn figures(id: &str, file: &SuiteFile) -> String {
     let mut html = heading("All figures");
     for (number, work) in file.works.iter().enumerate() {
         let summary = if work.title.is_empty() { work.name.clone() } else { format!("{}: {}", work.name, work.title) };
-        html += &folded(&figures_id(id, number), &summary, &of_work(work));
+        html += &html::folded(Some(&figures_id(id, number)), &summary, &of_work(work));
     }
     html + &html::method(
         "Medians, and between brackets the least and the greatest run. Speed kept: share of that in all-DRAM with as many threads, round by \

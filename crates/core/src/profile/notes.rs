@@ -4,6 +4,7 @@ use super::file::Content;
 use super::process::Process;
 use super::record::{Method, Record};
 use super::summary::Summary;
+use crate::units::Bytes;
 
 /// Objects with a smaller share of the traffic do not matter.
 const MATTERS: f64 = 0.05;
@@ -26,9 +27,17 @@ pub(super) fn notes(content: &Content, processes: &[Process<'_>], summary: &Summ
                 .to_owned(),
         );
     }
-    let seen = |object: &super::summary::ObjectGroup| object.looks > 0 || object.samples > 0;
-    if summary.method != Method::None && !summary.objects.iter().any(seen) {
-        notes.push("the run ended before anything was observed: its traffic is not known; profile a longer one".to_owned());
+    if summary.method != Method::None && !summary.saw_anything() {
+        notes.push("nothing was observed, so its traffic is not known: profile a longer run".to_owned());
+    }
+    let total: f64 = summary.objects.iter().map(|object| object.total().value).sum();
+    if total <= 0.0 && summary.saw_anything() && summary.peak_bytes <= summary.cache_bytes {
+        notes.push(format!(
+            "no traffic to memory was seen: all of its data ({} at a time) have room in the last-level cache, of which this machine \
+             says that it has {}",
+            Bytes(summary.peak_bytes),
+            Bytes(summary.cache_bytes)
+        ));
     }
     if summary.samples_lost > summary.samples / 20 {
         notes.push(format!(
@@ -43,7 +52,6 @@ pub(super) fn notes(content: &Content, processes: &[Process<'_>], summary: &Summ
     if left_out > 0 {
         notes.push(format!("the file reached its limit (--limit): {left_out} records were left out"));
     }
-    let total: f64 = summary.objects.iter().map(|object| object.total().value).sum();
     let weak = summary.objects.iter().filter(|object| {
         let of = object.total();
         // Samples of the processor may make up for touches; where they do, the interval is narrow.
@@ -83,4 +91,28 @@ pub(super) fn notes(content: &Content, processes: &[Process<'_>], summary: &Summ
 fn left_out(process: &Process<'_>) -> u64 {
     let cost = |record: &&Record| if let Record::Cost(cost) = record { Some(cost.left_out) } else { None };
     process.records.iter().rev().find_map(cost).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::summary::ObjectGroup;
+
+    #[test]
+    fn why_there_is_no_traffic_is_told() {
+        let told = |looks: u64, peak_bytes: u64| {
+            let object = ObjectGroup { looks, ..ObjectGroup::default() };
+            let summary = Summary {
+                method: Method::PageFaults,
+                objects: vec![object],
+                peak_bytes,
+                cache_bytes: 300 << 20,
+                ..Summary::default()
+            };
+            notes(&Content::default(), &[], &summary, false)
+        };
+        assert!(told(0, 1 << 20)[0].contains("nothing was observed"));
+        assert!(told(9, 71 << 20)[0].contains("71.0 MiB at a time") && told(9, 71 << 20)[0].contains("300.0 MiB"));
+        assert_eq!(told(9, 301 << 20), [""; 0]);
+    }
 }

@@ -305,6 +305,11 @@ impl ObjectGroup {
 }
 
 impl Summary {
+    /// True when anything was looked at or sampled: traffic without it is a guess about nothing.
+    pub fn saw_anything(&self) -> bool {
+        self.samples > 0 || self.objects.iter().any(|object| object.looks > 0)
+    }
+
     /// How well shares of the traffic are known: half of the interval of the object whose share is known worst, as a share of all
     /// traffic; `None` where there is none.
     pub fn confidence(&self) -> Option<f64> {

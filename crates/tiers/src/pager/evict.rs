@@ -92,10 +92,10 @@ impl Pager {
         for page in present.iter() {
             self.block(number).state[page] = PageState::Held;
         }
-        self.count(Counter::EvictedBytes, (present.count() * PAGE) as u64);
         self.set_phase(id, Phase::Writing);
         match self.write_back(id) {
             Ok(changed) => {
+                self.count(Counter::EvictedBytes, (present.count() * PAGE) as u64);
                 self.evict.left(unit, changed as u32);
                 Ok(())
             }

@@ -11,10 +11,17 @@ use nearfar_core::stats::Counter;
 use nearfar_core::units::Bytes;
 use nearfar_sys::errno::Errno;
 use nearfar_sys::event::now_ns;
+use nearfar_sys::process;
 
 /// How long a process waits for what others of the job have when neither near nor far has space for what it holds: many end meanwhile,
-/// or free memory. Those that wait for it are then not kept for ever.
-pub(super) const OTHERS_WAIT_NS: u64 = 30_000_000_000;
+/// or free memory. No longer, since they may wait for this one. One that has no more than its share of near has twice the time.
+const OTHERS_WAIT_NS: u64 = 30_000_000_000;
+/// Processes that ran out together are not stopped together: what one leaves may do for the others.
+const APART_NS: u64 = 1_000_000_000;
+/// Between looks whether somebody died or there is something to clean, while waiting.
+const LOOK_NS: u64 = 200_000_000;
+/// Others with less near, and nothing in far, have nothing to give: a shell that waits, for example.
+const WORTH_PAGES: u64 = 2 * BLOCK_PAGES as u64;
 
 /// Why an allocation cannot be held.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +95,8 @@ impl Pager {
             return false;
         }
         let now = now_ns();
-        let waits = now - self.starved_since_ns < OTHERS_WAIT_NS && self.job.others_hold(self.slot, 2 * BLOCK_PAGES as u64);
+        let waits = self.may_wait_for_others(now);
+        self.waits_for_far = waits;
         if waits && now < self.clean_after_ns {
             return false;
         }
@@ -96,8 +104,9 @@ impl Pager {
             return true;
         }
         if waits {
-            // They are told that it starves (`break_deadlock`). Some may have died.
+            // They are told that it starves (`break_deadlock`).
             self.job.bury_dead();
+            self.clean_after_ns = now + LOOK_NS;
             return false;
         }
         let (what, free) = (self.far.backend().describe(), Bytes(self.far.free_bytes()));
@@ -112,5 +121,13 @@ impl Pager {
              --commit=strict, so that allocations fail instead",
             Bytes(BLOCK as u64)
         ))
+    }
+
+    /// True while others of the job may still make room for a thread that starves.
+    fn may_wait_for_others(&self, now: u64) -> bool {
+        let since = self.starved.front().map_or(now, |starved| starved.since_ns).max(self.starved_since_ns);
+        let within_share = self.slot.charged_pages() <= self.job.fair_share_pages();
+        let patience = OTHERS_WAIT_NS * if within_share { 2 } else { 1 } + u64::from(process::pid() % 10) * APART_NS;
+        now.saturating_sub(since) < patience && self.job.others_hold(self.slot, WORTH_PAGES)
     }
 }

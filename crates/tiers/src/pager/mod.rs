@@ -124,6 +124,8 @@ pub struct Pager {
     starved: VecDeque<Starved>,
     starved_since_ns: u64,
     told_starving: bool,
+    // Far has refused space, and others may make room (`far_full`).
+    waits_for_far: bool,
     told_trouble: bool,
     ops: u32,
     write_ops: u32,

@@ -3,7 +3,7 @@
 //! Order for a frame: a free one; a fresh one while the budget lasts; the oldest clean one of limbo; what prefetch staged
 //! and nobody asked for. Evicting goes on in the background of that (`pump`), so that limbo always has clean frames.
 
-use super::{Pager, evict::NotEvicted, far_space::OTHERS_WAIT_NS, yielding::LEAST_FRAMES};
+use super::{Pager, evict::NotEvicted, yielding::LEAST_FRAMES};
 use crate::block::HoldId;
 use crate::frame_bytes;
 use nearfar_core::addr::{BLOCK, BLOCK_PAGES, PAGE};
@@ -268,6 +268,7 @@ impl Pager {
         let (mut pinned, mut done) = (0, 0);
         let start = now_ns();
         let postponed = std::mem::take(&mut self.postponed);
+        self.waits_for_far = false;
         loop {
             let (huge, single) = self.frames.free_pages();
             // Fresh frames are whole blocks.
@@ -377,9 +378,8 @@ impl Pager {
         let hollow = std::mem::take(&mut self.hollow);
         self.uncharge(hollow);
         let alone = self.job.processes() <= 1;
-        // Where far is full others can give nothing soon, and a frame would not do.
-        let patience = if self.far.short().is_some() { OTHERS_WAIT_NS } else { SHARE_WAIT_NS };
-        if !alone && now_ns() - self.starved_since_ns < patience {
+        // What waits for space in far would need one frame after the other.
+        if !alone && (self.waits_for_far || now_ns() - self.starved_since_ns < SHARE_WAIT_NS) {
             return;
         }
         if !alone {

@@ -132,6 +132,7 @@ impl Pager {
             starved: VecDeque::new(),
             starved_since_ns: 0,
             told_starving: false,
+            waits_for_far: false,
             told_trouble: false,
             ops: 0,
             write_ops: 0,

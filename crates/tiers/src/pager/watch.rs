@@ -1,6 +1,6 @@
 //! Tells what a thread waits for that has waited long: for the watchdog, which asks now and then.
 
-use super::{Pager, far_space::OTHERS_WAIT_NS, page_index};
+use super::{Pager, page_index};
 use crate::block::{PageState, Phase};
 use nearfar_core::addr::{PAGE, block_of};
 use nearfar_sys::event::now_ns;
@@ -27,14 +27,11 @@ impl Pager {
         let (number, page) = (block_of(addr), page_index(addr));
         let what = match self.blocks.get(&number).map(|block| block.state[page]) {
             Some(PageState::Held) => self.explain_hold(number, page),
-            _ if self.starved.iter().any(|starved| starved.fault.addr == addr) => match self.far.short() {
-                Some(errno) => format!(
-                    "it needs a free frame, and far has no space for what is in near ({errno}): other processes may give some \
-                     back, or this one is stopped after {} s",
-                    OTHERS_WAIT_NS / 1_000_000_000
-                ),
-                None => "it needs a free frame".to_owned(),
-            },
+            _ if self.starved.iter().any(|starved| starved.fault.addr == addr) => {
+                let full = "it needs a free frame, and far has no space for what is in near: if other processes give nothing back, \
+                            this one will be stopped";
+                if self.waits_for_far { full } else { "it needs a free frame" }.to_owned()
+            }
             Some(PageState::Far) => "its read from far has not begun".to_owned(),
             _ => "the pager has not got to it yet".to_owned(),
         };
