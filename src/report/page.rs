@@ -164,6 +164,18 @@ mod tests {
     }
 
     #[test]
+    fn runs_of_one_program_are_told_apart_by_near() {
+        let run = |near: u64| Document::Run(serde_json::json!({ "program": "/bin/x", "near_bytes": near << 20 }));
+        let html = render(&[run(204), run(136)], None, &["half <slow>".to_owned()]);
+        for words in
+            ["<h1>/bin/x</h1>", "half &lt;slow&gt;", "Runs by near memory", "/bin/x, near 204 MiB", "/bin/x, near 136 MiB"]
+        {
+            assert!(html.contains(words), "no \"{words}\" in {html}");
+        }
+        assert!(!render(&[run(204)], None, &[]).contains(", near"), "alone it needs no more than its name");
+    }
+
+    #[test]
     fn a_machine_with_nothing_measured_is_a_page_too() {
         let html = render(&[document(Node::default())], None, &[]);
         assert!(html.contains("A machine without a name") && html.contains("No chart of: bandwidth, latency under load"));

@@ -154,7 +154,8 @@ mod tests {
         assert_eq!(lines.len(), 5);
         assert!(lines[2].contains("1.10 times as long, same output"), "{lines:?}");
         assert!(
-            lines[3].contains("3.0 MiB read from far, 1.0 MiB written; 0.50 threads waited") && lines[3].contains("80 %"),
+            lines[3].contains("3.0 MiB read from far, 1.0 MiB written; 0.50 threads waited")
+                && lines[3].contains("15.0 s of CPU time, 9.0 s without nearfar; 80 %"),
             "{lines:?}"
         );
         assert_eq!(lines[4], "next      nearfar run --near 341M --far /far -- ./app");
