@@ -6,6 +6,11 @@ use nearfar_core::profile::record::{Kind, ObjectId, SiteId};
 use nearfar_core::random_numbers::Random;
 use std::collections::{BTreeMap, HashMap};
 
+/// Blocks of 2 MiB in an object from which on some may be split for looks at small pages, and of how many it is one then: what is
+/// split costs the program more misses of the TLB.
+const FINE_FROM: u64 = 16;
+const FINE_OF: u64 = 32;
+
 /// An object that lives.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)] // As in its record.
@@ -32,6 +37,19 @@ impl Object {
         let first = self.addr.div_ceil(PAGE as u64);
         let end = (self.addr.saturating_add(self.len)) / PAGE as u64;
         (first, end.saturating_sub(first))
+    }
+
+    /// A page in one of its few blocks of 2 MiB that may be split into small pages, always the same; 0 where it has too few for that.
+    pub fn fine_page(&self, random: &mut Random) -> u64 {
+        let first = self.addr.div_ceil(BLOCK as u64);
+        let blocks = (self.addr.saturating_add(self.len) / BLOCK as u64).saturating_sub(first);
+        if blocks < FINE_FROM {
+            return 0;
+        }
+        // Spread over it, and elsewhere in each object: those of a site may all begin with the same.
+        let apart = blocks / (blocks / FINE_OF).max(1);
+        let block = first + random.below(blocks / apart) * apart + Random::new(self.id).below(apart);
+        block * BLOCK as u64 + random.below((BLOCK / PAGE) as u64) * PAGE as u64
     }
 
     /// True when the block of 2 MiB around `page` lies inside.
@@ -216,6 +234,7 @@ impl Live {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashSet;
 
     const P: u64 = PAGE as u64;
 
@@ -296,5 +315,22 @@ mod tests {
         live.begin(Kind::Map, block - P, 2 * block, 1, None, 0);
         let object = live.at(block - P).unwrap();
         assert!(object.has_block_of(block + 5 * P) && !object.has_block_of(block - P) && !object.has_block_of(2 * block));
+        assert_eq!(object.fine_page(&mut Random::new(1)), 0);
+    }
+
+    #[test]
+    fn few_blocks_may_be_split_and_always_the_same() {
+        let block = BLOCK as u64;
+        for (blocks, may) in [(15, 0), (16, 1), (63, 1), (64, 2), (1000, 31)] {
+            let mut live = Live::default();
+            live.begin(Kind::Map, 7 * block + P, (blocks + 1) * block, 1, None, 0);
+            let object = live.at(7 * block + P).unwrap();
+            let mut random = Random::new(3);
+            let pages: HashSet<u64> = (0..2000).map(|_| object.fine_page(&mut random)).filter(|&page| page != 0).collect();
+            assert!(pages.iter().all(|&page| object.has_block_of(page)), "{blocks}");
+            let split: HashSet<u64> = pages.iter().map(|page| page / block).collect();
+            assert_eq!(split.len(), may, "{blocks}");
+            assert!(may == 0 || pages.len() > 300, "small pages anywhere in them: {}", pages.len());
+        }
     }
 }

@@ -308,13 +308,14 @@ impl Writer {
                         self.book.records.push(object(region));
                     }
                     self.book.look_elsewhere(region.id, now);
-                    Look { object: region.id, page: page as usize, huge: false }
+                    Look { object: region.id, page: page as usize, huge: false, fine: 0 }
                 })
             } else {
                 let drawn = self.book.live.draw(random);
                 drawn.and_then(|(addr, page)| {
                     let (object, huge) = self.book.look(addr, page, now)?;
-                    Some(Look { object, page: page as usize, huge })
+                    let fine = self.book.live.at(addr).map_or(0, |object| object.fine_page(random));
+                    Some(Look { object, page: page as usize, huge, fine: fine as usize })
                 })
             };
             let Some(look) = drawn else {

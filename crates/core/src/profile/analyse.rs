@@ -15,7 +15,7 @@ use super::summary::{Estimate, FORMAT, Summary};
 use super::timeline::bin_seconds;
 use super::traffic::{Flows, order};
 use super::visits::{Code, LINE, VisitPattern, visits};
-use super::{cache, combine, describe, notes, samples, title};
+use super::{cache, combine, describe, fine, notes, samples, title};
 use crate::random_numbers::Random;
 use std::collections::HashSet;
 
@@ -45,8 +45,9 @@ pub fn analyse<N: Names + ?Sized>(content: &Content, names: &N, options: &Option
     let recorded = starts.iter().map(|start| start.cache_bytes).max().unwrap_or(0);
     let cache_bytes = options.cache_bytes.unwrap_or(if recorded > 0 { recorded } else { USUAL_CACHE });
     let hosts = starts.iter().map(|start| &start.host).collect::<HashSet<_>>().len().max(1);
-    let groups = groups::collect(&processes);
+    let mut groups = groups::collect(&processes);
     let mut code = Code::new(names);
+    groups.iter_mut().for_each(|group| fine::prefer(group, &mut code));
     let lines = cache_bytes as f64 / LINE * hosts as f64;
     let mut phases = Phases::of(&processes, names);
     let paced = paced(&groups, &mut phases, names, &mut code, lines, (begin, end, bin_s));
@@ -120,11 +121,12 @@ fn method(starts: &[&Start], looked: bool, sampled: bool) -> Method {
     }
 }
 
-/// How often the clock is made anew from what it says.
-const ROUNDS: usize = 3;
+/// What moves memory is what the caches do not hold, which only the clock tells that is made of it. It is made of what a cache of this
+/// part of the size would not hold. (Made anew from what it then says, it ran away from the truth where a phase was seen by few looks:
+/// an estimate too low gives them less weight, and so a lower one.)
+const PART_OF_CACHE: f64 = 64.0;
 
-/// The groups with times of the clock that goes by memory. What moves memory is what the caches do not hold, which that clock tells:
-/// so it is made from visits of any gap at first, and then from those that miss by the last clock.
+/// The groups with times of the clock that goes by memory.
 fn paced<N: Names + ?Sized>(
     groups: &[Group],
     phases: &mut Phases,
@@ -133,17 +135,13 @@ fn paced<N: Names + ?Sized>(
     lines: f64,
     (begin, end, bin): (f64, f64, f64),
 ) -> Vec<Group> {
-    let mut paced = groups.to_vec();
     if phases.is_empty() {
-        return paced;
+        return groups.to_vec();
     }
-    for round in 0..ROUNDS {
-        let studied: Vec<_> =
-            groups.iter().zip(&paced).map(|(group, paced)| study(group, (paced, paced), code, (begin, end, bin))).collect();
-        let wall = (end - begin).max(1e-9);
-        let lines = if round == 0 { lines / 64.0 } else { lines };
-        let kept = kept(lines, wall, studied.iter().map(|one| &one.flows));
-        let moved = studied.iter().flat_map(|one| {
+    let studied: Vec<_> = groups.iter().map(|group| study(group, (group, group), code, (begin, end, bin))).collect();
+    let kept = kept(lines / PART_OF_CACHE, (end - begin).max(1e-9), studied.iter().map(|one| &one.flows));
+    let moved =
+        studied.iter().flat_map(|one| {
             let lines = one.flows.lines(kept);
             let amounts =
                 one.paced.looks.iter().zip(&one.visits).filter_map(|(look, visit)| {
@@ -154,11 +152,12 @@ fn paced<N: Names + ?Sized>(
             let scale = if sum > 0.0 { (lines.read + lines.written) / sum } else { 0.0 };
             amounts.into_iter().map(move |(process, ip, amount)| (process, ip, amount * scale))
         });
-        let pace = phases.pace(moved.collect::<Vec<_>>().into_iter(), names, (begin, end));
-        paced = groups.iter().map(|group| pace.group(group)).collect();
-    }
-    paced
+    let pace = phases.pace(moved.collect::<Vec<_>>().into_iter(), names, (begin, end));
+    groups.iter().map(|group| pace.group(group)).collect()
 }
+
+/// How often the clock by visits is made anew from what it says.
+const ROUNDS: usize = 3;
 
 /// The groups with times of a clock that goes by visits of pages: how long a page stays near depends on how many others are visited
 /// meanwhile, which a walk at random does at every line and a sweep at every 64th.

@@ -33,6 +33,7 @@ mod cache;
 mod groups;
 mod memory_clock;
 mod visits;
+mod fine;
 mod samples;
 mod traffic;
 mod misses;

@@ -67,7 +67,7 @@ impl Sampler {
             if beside.len() == TOUCHES {
                 break;
             }
-            self.offer(Look { object: u64::MAX, page: start + page * PAGE, huge: false });
+            self.offer(Look { object: u64::MAX, page: start + page * PAGE, huge: false, fine: 0 });
             self.begin_looks();
             std::thread::sleep(PAUSE);
             let (stalled, ended, begun) = (counted(), self.ended.load(Ordering::Relaxed), now_ns());

@@ -119,7 +119,9 @@ fn work(sampler: &Sampler, shared: &Shared) {
             let range = ranges[random.below(ranges.len() as u64) as usize];
             let page = range.start + random.below((range.len() / PAGE) as u64) as usize * PAGE;
             let block = page & !(BLOCK - 1);
-            sampler.offer(Look { object: 7, page, huge: range.contains_extent(Extent::new(block, BLOCK)) });
+            let huge = range.contains_extent(Extent::new(block, BLOCK));
+            let fine = if range.len() > 16 * BLOCK { range.end - BLOCK + (page & (BLOCK - 1)) } else { 0 };
+            sampler.offer(Look { object: 7, page, huge, fine: fine & !(PAGE - 1) });
         }
         sampler.begin_looks();
         let mut counts = *shared.counts.lock().expect("as planned");

@@ -57,7 +57,7 @@ fn sampled(feed: &Feed, memory: &Memory, salt: u64) -> bool {
     for _ in 0..40 {
         for _ in 0..(feed.sampler.rate() * 0.001).ceil().min(100.0) as usize {
             let page = memory.range.start + random.below(memory.pages() as u64) as usize * PAGE;
-            feed.sampler.offer(Look { object: 1, page, huge: false });
+            feed.sampler.offer(Look { object: 1, page, huge: false, fine: 0 });
         }
         feed.sampler.begin_looks();
         std::thread::sleep(Duration::from_millis(1));

@@ -29,6 +29,8 @@ const SPARE_HUGE: usize = 8;
 const TICK_NS: u64 = 40_000_000;
 /// Share of the looks that, when they end with a read, go on to see whether the visit writes; each costs as much again.
 const FOLLOWED: f64 = 0.25;
+/// Share of the looks at huge pages that are at a small page of one that may be split instead.
+const FINE: f64 = 0.5;
 /// The same of huge pages, where it costs several times as much; what the code at one place does is told by a few.
 const FOLLOWED_HUGE: f64 = 0.05;
 /// So many at a time.
@@ -365,6 +367,9 @@ impl Watcher {
             return;
         }
         let state = self.mover.state(small.start).unwrap_or(PageState::File);
+        if state == PageState::Huge && look.huge && look.fine != 0 && self.random.unit() < FINE {
+            return self.begin(Look { page: look.fine, huge: false, ..look });
+        }
         let range = if state == PageState::Huge && look.huge { block } else { small };
         let mut watch = Watch {
             object: look.object,
@@ -389,7 +394,7 @@ impl Watcher {
             watch.end = WatchEnd::Absent;
         }
         let ours = self.forbidden.iter().any(|own| own.overlaps(&range));
-        let splits = state == PageState::Huge && range == small && !self.may_split(watch.at);
+        let splits = state == PageState::Huge && range == small && look.fine == 0 && !self.may_split(watch.at);
         if !matches!(state, PageState::Small | PageState::Huge) || ours || splits {
             return self.report(watch);
         }
