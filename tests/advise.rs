@@ -172,7 +172,8 @@ fn predictions_are_verified() {
     let output = advise(&scratch, &args);
     let text = words(&output);
     assert!(output.status.success(), "{text}");
-    for part in ["All far", "Mixed", "All near", "only hot", "measured", "of the gain of all near with"] {
+    let runs = ["round 1 of 1: All far, predicted ", "predicted to take ", "Ctrl-C ends them"];
+    for part in ["All far", "Mixed", "All near", "only hot", "measured", "of the gain of all near with"].into_iter().chain(runs) {
         assert!(text.contains(part), "{part}: {text}");
     }
     let json: serde_json::Value =

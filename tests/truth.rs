@@ -66,6 +66,10 @@ fn visits_at_random_are_seen_in_huge_pages_too() {
     if cache_holds_too_much() {
         return;
     }
+    let huge = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    if huge.is_empty() || huge.contains("[never]") {
+        return println!("skipped: the kernel gives no huge pages");
+    }
     needs!("gcc");
     let _alone = machine();
     let share = || -> f64 {

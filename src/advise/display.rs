@@ -25,6 +25,15 @@ pub fn seconds(estimate: &Estimate) -> String {
     format!("{:.*} s +- {:.*}", digits(estimate.value), estimate.value, digits(half), half)
 }
 
+/// Seconds as one says them of something to be waited for: "70 s", "12 min", "1.5 h".
+pub fn duration(seconds: f64) -> String {
+    match seconds {
+        _ if seconds < 99.5 => format!("{seconds:.0} s"),
+        _ if seconds < 5400.0 => format!("{:.0} min", seconds / 60.0),
+        _ => format!("{:.1} h", seconds / 3600.0),
+    }
+}
+
 fn digits(value: f64) -> usize {
     match value.abs() {
         value if value >= 100.0 => 0,
@@ -191,5 +200,6 @@ mod tests {
         assert_eq!(seconds(&Estimate::exact(0.0123)), "0.012 s +- 0.000");
         assert_eq!((bar(1.0, 2.0).len(), bar(3.0, 2.0).len(), bar(1.0, 0.0).len()), (BAR / 2, BAR, 0));
         assert_eq!(short("abcdef", 4), "ab..");
+        assert_eq!([7.4, 99.0, 100.0, 5399.0, 5400.0].map(duration), ["7 s", "99 s", "2 min", "90 min", "1.5 h"]);
     }
 }

@@ -1,7 +1,7 @@
 //! Runs the program as it was predicted: everything far, by the plan, everything near (and single objects), in turn, so that what changes
 //! on the machine meanwhile meets all of them; and prints what came of it beside what was predicted.
 
-use super::display::seconds;
+use super::display::{duration, seconds};
 use super::routines::{self, Run};
 use super::tiers;
 use crate::cli::advise::AdviseArgs;
@@ -150,12 +150,19 @@ impl Job {
         let (objects, of_sets): (Vec<_>, Vec<_>) = sets.into_iter().unzip();
         cases.extend(of_sets);
         let signals = Signals::catch().context("signals cannot be caught")?;
+        let predicted: f64 = cases.iter().map(|case| case.predicted.value).sum();
+        message::line(format_args!(
+            "{} runs, predicted to take {} together; Ctrl-C ends them",
+            self.runs * cases.len(),
+            duration(self.runs as f64 * predicted)
+        ));
         let mut measured = vec![Measured::default(); cases.len()];
         let (mut missing, mut doubted) = (None, false);
         let stats = dir.path().join("run.json");
         for round in 0..self.runs {
             for (case, measured) in cases.iter().zip(&mut measured) {
-                message::line(format_args!("round {} of {}: {}", round + 1, self.runs, case.name));
+                let predicted = duration(case.predicted.value);
+                message::line(format_args!("round {} of {}: {}, predicted {predicted}", round + 1, self.runs, case.name));
                 let _ = std::fs::remove_file(&stats);
                 let (wall, watched) = self.once(case, &signals, &stats)?;
                 measured.moved.extend(moved(&stats));

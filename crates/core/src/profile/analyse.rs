@@ -121,9 +121,10 @@ fn method(starts: &[&Start], looked: bool, sampled: bool) -> Method {
     }
 }
 
-/// What moves memory is what the caches do not hold, which only the clock tells that is made of it. It is made of what a cache of this
-/// part of the size would not hold. (Made anew from what it then says, it ran away from the truth where a phase was seen by few looks:
-/// an estimate too low gives them less weight, and so a lower one.)
+/// A cache of this part of the size decides what counts as moved: the real size needs the clock that is being made. What the rest of
+/// the cache holds counts, too. A clock made anew from what the first one says leaves that out, but runs away where few looks saw a
+/// phase: an estimate too low gives them less weight, and so a lower one. Three rounds were further from the truth in four of four
+/// rounds of programs (docs/explanation/how-profile-works.md).
 const PART_OF_CACHE: f64 = 64.0;
 
 /// The groups with times of the clock that goes by memory.

@@ -6,7 +6,11 @@ use super::groups::{Group, Look};
 use super::names::{Names, Step};
 use super::record::WatchEnd;
 use super::visits::{Code, touched};
+use crate::addr::BLOCK;
 
+/// Blocks of 2 MiB in an object from which on some may be split, and of how many it is one: what is split costs the program more
+/// misses of the TLB, and what is not split is spoken for by fewer places.
+pub const FINE_OF: u64 = 16;
 /// Touches of small pages that must have been seen, and as a share of all touches: some lie at the edges of objects, and huge pages
 /// elsewhere are another matter.
 const FEWEST: usize = 10;
@@ -14,11 +18,15 @@ const LEAST_SHARE: f64 = 0.2;
 /// Share of the touches of huge pages, by weight, that jump about.
 const JUMPING: f64 = 0.25;
 
-/// Leaves out looks at huge pages where small ones tell more; those next in time stand for them.
-pub fn prefer<N: Names + ?Sized>(group: &mut Group, code: &mut Code<'_, N>) {
+/// Leaves out looks at huge pages where small ones tell more; the next ones in time stand for them. Smaller objects of a group, in which
+/// nothing is split, keep theirs. What the code is not known for counts as a sweep.
+pub(super) fn prefer<N: Names + ?Sized>(group: &mut Group, code: &mut Code<'_, N>) {
     let is_small = |look: &Look| look.watch.pages <= 1;
+    // Wherever it begins, so much has whole blocks enough.
+    let is_split: Vec<bool> = group.items.iter().map(|item| item.most() > FINE_OF * BLOCK as u64 + BLOCK as u64).collect();
+    let is_split = |look: &Look| is_split.get(look.item).copied().unwrap_or(false);
     let (mut small, mut number, mut huge, mut jumping) = (0_usize, 0_usize, 0.0, 0.0);
-    for look in group.looks.iter().filter(|look| touched(look)) {
+    for look in group.looks.iter().filter(|look| touched(look) && is_split(look)) {
         number += 1;
         if is_small(look) {
             small += 1;
@@ -26,14 +34,14 @@ pub fn prefer<N: Names + ?Sized>(group: &mut Group, code: &mut Code<'_, N>) {
         }
         huge += look.weight;
         let access = code.access(look.process, look.watch.ip);
-        let steps = access.is_some_and(|access| matches!(access.step, Step::Constant(step) if step != 0));
-        jumping += if steps { 0.0 } else { look.weight };
+        let jumps = access.is_some_and(|access| matches!(access.step, Step::Varies | Step::Constant(0)));
+        jumping += if jumps { look.weight } else { 0.0 };
     }
     if small < FEWEST || (small as f64) < LEAST_SHARE * number as f64 || jumping < JUMPING * huge || huge <= 0.0 {
         return;
     }
     let (mut carried, mut last) = (0.0, None);
-    for (at, look) in group.looks.iter_mut().enumerate() {
+    for (at, look) in group.looks.iter_mut().enumerate().filter(|(_, look)| is_split(look)) {
         if !is_small(look) {
             carried += std::mem::take(&mut look.weight);
         } else if look.watch.end != WatchEnd::Absent {
@@ -44,12 +52,12 @@ pub fn prefer<N: Names + ?Sized>(group: &mut Group, code: &mut Code<'_, N>) {
     if let Some(last) = last {
         group.looks[last].weight += carried;
     }
-    group.looks.retain(is_small);
+    group.looks.retain(|look| is_small(look) || !is_split(look));
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::groups::Key;
+    use super::super::groups::{Item, Key};
     use super::super::names::Access;
     use super::super::record::{Kind, Watch};
     use super::super::summary::NamedFrame;
@@ -102,7 +110,7 @@ mod tests {
             key: Key { kind: Kind::Heap, symbol, library, frames: Vec::new(), script: Vec::new() },
             origin: (0, Vec::new()),
             script: Vec::new(),
-            items: Vec::new(),
+            items: [64 << 20, 8 << 20].map(|len| Item { object: (0, 1), sizes: vec![(0.0, len)], end: 200.0 }).into(),
             briefs: Vec::new(),
             looks: (0..200).map(look).collect(),
             page_seconds: 200.0,
@@ -124,5 +132,11 @@ mod tests {
         assert!(looks.iter().all(|look| look.weight <= 2.0), "those next to them in time");
         assert_eq!(preferred(2, 2).len(), 200, "a stream is seen in huge pages as well");
         assert_eq!(preferred(8, 1).len(), 200, "too few to speak for the others");
+        let mut mixed = group(2, 1);
+        mixed.looks.iter_mut().step_by(3).for_each(|look| look.item = 1);
+        prefer(&mut mixed, &mut Code::new(&Steps));
+        let of = |item: usize| mixed.looks.iter().filter(move |look| look.item == item);
+        assert_eq!((of(1).count(), of(1).map(|look| look.weight).sum::<f64>()), (67, 67.0), "nothing is split in a small object");
+        assert!(of(0).all(|look| look.watch.pages == 1) && of(0).map(|look| look.weight).sum::<f64>() == 133.0);
     }
 }

@@ -11,6 +11,7 @@
 //! - [`wall`]: wall time by instruction, of a program that is watched from outside.
 //! - [`analyse`](mod@analyse): records to conclusions.
 //! - [`choice`]: which object to look at next.
+//! - [`fine`]: small pages that speak for huge ones.
 //! - [`thin`](mod@thin): which samples of the processor are kept.
 //! - [`compare`](mod@compare): what changed from one profile to another.
 //! - [`least_bytes`]: what miss-ratio curves take for one visit.
@@ -33,7 +34,7 @@ mod cache;
 mod groups;
 mod memory_clock;
 mod visits;
-mod fine;
+pub mod fine;
 mod samples;
 mod traffic;
 mod misses;

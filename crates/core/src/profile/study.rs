@@ -167,9 +167,10 @@ pub fn footprint(one: &Studied<'_>) -> Estimate {
     let error = 1.645 * (present * (1.0 - present) / looks).sqrt() + 1.5 / looks;
     // Looks are at random moments, so that memory that was filled slowly was often still absent: what is there in the end is more.
     let late = one.group.looks.iter().rev().take(looks as usize / 4 + 8);
-    let (there, all) = late
-        .fold((0.0, 0.0), |sum: (f64, f64), look| (sum.0 + f64::from(u8::from(look.watch.end != WatchEnd::Absent)), sum.1 + 1.0));
-    let there = (there / all).max(present);
+    let (there, all) = late.fold((0.0, 0.0), |(there, all): (f64, f64), look| {
+        (there + if look.watch.end == WatchEnd::Absent { 0.0 } else { look.weight }, all + look.weight)
+    });
+    let there = (there / all.max(f64::MIN_POSITIVE)).max(present);
     finite(most * there, most * (there - error).max(0.0), most * (there + error).min(1.0))
 }
 

@@ -120,7 +120,7 @@ fn work(sampler: &Sampler, shared: &Shared) {
             let page = range.start + random.below((range.len() / PAGE) as u64) as usize * PAGE;
             let block = page & !(BLOCK - 1);
             let huge = range.contains_extent(Extent::new(block, BLOCK));
-            let fine = if range.len() > 16 * BLOCK { range.end - BLOCK + (page & (BLOCK - 1)) } else { 0 };
+            let fine = if range.len() >= 16 * BLOCK { range.end - BLOCK + (page & (BLOCK - 1)) } else { 0 };
             sampler.offer(Look { object: 7, page, huge, fine: fine & !(PAGE - 1) });
         }
         sampler.begin_looks();

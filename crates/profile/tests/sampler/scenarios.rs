@@ -270,6 +270,8 @@ pub fn huge_updated(feed: &Feed) {
     let seen = feed.counts().since(before);
     // Checking reads as well. Where there are no huge pages, nothing is seen of them.
     assert!(seen.huge < 500 || seen.huge_followed > 0, "{seen:?}");
+    // Every other look is at a small page of the one that may be split.
+    assert!(seen.huge < 500 || seen.read + seen.write > seen.huge + seen.huge / 5, "{seen:?}");
     assert!(seen.huge_followed < 60 || seen.huge_wrote * 5 > seen.huge_followed, "{seen:?}");
 }
 

@@ -29,10 +29,10 @@ const SPARE_HUGE: usize = 8;
 const TICK_NS: u64 = 40_000_000;
 /// Share of the looks that, when they end with a read, go on to see whether the visit writes; each costs as much again.
 const FOLLOWED: f64 = 0.25;
-/// Share of the looks at huge pages that are at a small page of one that may be split instead.
-const FINE: f64 = 0.5;
 /// The same of huge pages, where it costs several times as much; what the code at one place does is told by a few.
 const FOLLOWED_HUGE: f64 = 0.05;
+/// Share of the looks at huge pages that are at a small page of one that may be split instead.
+const FINE: f64 = 0.5;
 /// So many at a time.
 const VISITS: usize = 64;
 /// How long a page stays write-protected after it was read.
@@ -367,7 +367,7 @@ impl Watcher {
             return;
         }
         let state = self.mover.state(small.start).unwrap_or(PageState::File);
-        if state == PageState::Huge && look.huge && look.fine != 0 && self.random.unit() < FINE {
+        if state == PageState::Huge && look.huge && self.random.unit() < FINE && self.is_free(look.fine) {
             return self.begin(Look { page: look.fine, huge: false, ..look });
         }
         let range = if state == PageState::Huge && look.huge { block } else { small };
@@ -394,7 +394,7 @@ impl Watcher {
             watch.end = WatchEnd::Absent;
         }
         let ours = self.forbidden.iter().any(|own| own.overlaps(&range));
-        let splits = state == PageState::Huge && range == small && look.fine == 0 && !self.may_split(watch.at);
+        let splits = state == PageState::Huge && range == small && look.page != look.fine && !self.may_split(watch.at);
         if !matches!(state, PageState::Small | PageState::Huge) || ours || splits {
             return self.report(watch);
         }
@@ -429,6 +429,14 @@ impl Watcher {
         if !taken || self.has_thread(slot) {
             self.end(slot, Some(WatchEnd::Lost));
         }
+    }
+
+    /// True when a look at the small page could begin: otherwise the one that was drawn is looked at, as if there were no such page.
+    fn is_free(&mut self, page: usize) -> bool {
+        page != 0
+            && !self.sampler.holds.covers(Extent::new(page, PAGE))
+            && matches!(self.mover.state(page), Ok(PageState::Small | PageState::Huge))
+            && self.slots.find(page).is_none()
     }
 
     fn may_split(&mut self, now: u64) -> bool {
