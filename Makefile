@@ -67,7 +67,7 @@ check: ## Format, lints and documentation
 
 # State machines that several processes or threads share without a lock: every order of the steps of small models.
 loom: ## Every order of the steps of small concurrent models
-	RUSTFLAGS="--cfg loom" $(CARGO) test --release --package nearfar-tiers --target-dir target/loom --lib loom
+	RUSTFLAGS="--cfg loom" CARGO_PROFILE_RELEASE_OPT_LEVEL=0 $(CARGO) test --release --package nearfar-tiers --target-dir target/loom --lib loom
 
 # Many more cases of the property tests than `make test` takes.
 fuzz: ## Many more cases of the property tests

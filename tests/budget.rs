@@ -27,7 +27,7 @@ fn sweeps_stay_within_near() {
 
 #[test]
 fn mix_stays_within_near() {
-    let arguments = ["bytes=256M", "threads=4", "seconds=6", "seed=11"];
+    let arguments = ["bytes=256M", "threads=4", "seconds=3", "seed=11"];
     let under = TestProgram::source("verify_mix.c").args(arguments).near("64M").watched().nearfar().ok().paged();
     within(&under, 64 * MIB, 1);
 }

@@ -22,13 +22,13 @@ fn same(program: TestProgram) -> Outcome {
 
 #[test]
 fn mix_on_the_heap() {
-    let mix = program("verify_mix.c").args(["bytes=192M", "threads=4", "seconds=6", "seed=21"]);
+    let mix = program("verify_mix.c").args(["bytes=192M", "threads=4", "seconds=3", "seed=21"]);
     assert!(mix.self_checked().counter("evicted_bytes") > 0);
 }
 
 #[test]
 fn mix_in_a_mapping_with_the_least_near() {
-    let mix = program("verify_mix.c").args(["bytes=96M", "threads=3", "seconds=5", "seed=22", "buffer=mmap"]).near("16M");
+    let mix = program("verify_mix.c").args(["bytes=96M", "threads=3", "seconds=3", "seed=22", "buffer=mmap"]).near("16M");
     assert!(mix.self_checked().counter("evicted_bytes") > 0);
 }
 

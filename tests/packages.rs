@@ -3,7 +3,7 @@
 //! Packs this build. `NEARFAR_PACKAGES=DIR` tests packages that are there already (`make dist` leaves them in target/dist), and
 //! `NEARFAR_TEST_SUITE` names another release of Debian than bookworm.
 
-use crate::util::{Scratch, clean_root, nearfar_bin, release_library};
+use crate::util::{Scratch, clean_root, nearfar_bin};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -26,9 +26,6 @@ fn succeeds(command: &mut Command) -> String {
 /// Packs this build into a directory below target/.
 fn pack(name: &str) -> PathBuf {
     let built = nearfar_bin().parent().expect("a directory").to_owned();
-    for library in ["memkind", "autohbw", "memtier"] {
-        release_library(library);
-    }
     let out = root().join("target").join(name);
     let _ = std::fs::remove_dir_all(&out);
     succeeds(Command::new(root().join("packaging/pack")).arg(built).arg(&out));

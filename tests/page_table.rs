@@ -17,7 +17,7 @@ fn checked(program: TestProgram, rounds: u32) -> Outcome {
 
 #[track_caller]
 fn mix_without(denied: &str) {
-    let arguments = ["bytes=128M", "threads=4", "seconds=4", "seed=21"];
+    let arguments = ["bytes=128M", "threads=4", "seconds=2", "seed=21"];
     let program = TestProgram::source("verify_mix.c").args(arguments).near("48M");
     checked(if denied.is_empty() { program } else { program.options(["--deny", denied]) }, 10);
 }

@@ -7,14 +7,14 @@ fn verify_mix(arguments: &[&str]) -> TestProgram {
 }
 
 programs! {
-    mix_on_the_heap: verify_mix(&["bytes=192M", "threads=4", "seconds=8", "seed=1"]).self_checked().paged();
-    mix_in_a_mapping: verify_mix(&["bytes=192M", "threads=3", "seconds=6", "seed=2", "buffer=mmap"]).self_checked().paged();
-    mix_in_a_static_array: verify_mix(&["bytes=192M", "threads=2", "seconds=6", "seed=3", "buffer=bss"]).self_checked().paged();
-    mix_with_one_thread: verify_mix(&["bytes=128M", "threads=1", "seconds=5", "seed=4"]).near("32M").self_checked().paged();
-    mix_with_many_threads: verify_mix(&["bytes=128M", "threads=16", "seconds=6", "seed=5"]).near("48M").self_checked().paged();
-    mix_with_the_least_near: verify_mix(&["bytes=96M", "threads=4", "seconds=6", "seed=6"]).near("16M").self_checked().paged();
+    mix_on_the_heap: verify_mix(&["bytes=192M", "threads=4", "seconds=4", "seed=1"]).self_checked().paged();
+    mix_in_a_mapping: verify_mix(&["bytes=192M", "threads=3", "seconds=3", "seed=2", "buffer=mmap"]).self_checked().paged();
+    mix_in_a_static_array: verify_mix(&["bytes=192M", "threads=2", "seconds=3", "seed=3", "buffer=bss"]).self_checked().paged();
+    mix_with_one_thread: verify_mix(&["bytes=128M", "threads=1", "seconds=3", "seed=4"]).near("32M").self_checked().paged();
+    mix_with_many_threads: verify_mix(&["bytes=128M", "threads=16", "seconds=3", "seed=5"]).near("48M").self_checked().paged();
+    mix_with_the_least_near: verify_mix(&["bytes=96M", "threads=4", "seconds=3", "seed=6"]).near("16M").self_checked().paged();
     mix_that_just_overflows_near:
-        verify_mix(&["bytes=72M", "threads=4", "seconds=6", "seed=7"]).near("64M").self_checked().paged();
+        verify_mix(&["bytes=72M", "threads=4", "seconds=3", "seed=7"]).near("64M").self_checked().paged();
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn mix_that_fits_in_near() {
 
 #[test]
 fn mix_over_emulated_far_memory() {
-    verify_mix(&["bytes=160M", "threads=4", "seconds=6", "seed=9"]).far("emu:bw=2G,lat=20us").self_checked().paged();
+    verify_mix(&["bytes=160M", "threads=4", "seconds=3", "seed=9"]).far("emu:bw=2G,lat=20us").self_checked().paged();
 }
 
 /// The last stream has 48 blocks; what earlier ones left behind must not keep it from being read ahead.
@@ -91,7 +91,7 @@ fn timers_interrupt_faults() {
 #[test]
 fn two_programs_page_side_by_side() {
     let mix = compile("verify_mix.c");
-    let script = "\"$1\" bytes=96M seconds=6 seed=1 & first=$!; \"$1\" bytes=96M seconds=6 seed=2 threads=2 & second=$!; wait $first && wait $second";
+    let script = "\"$1\" bytes=96M seconds=3 seed=1 & first=$!; \"$1\" bytes=96M seconds=3 seed=2 threads=2 & second=$!; wait $first && wait $second";
     let arguments = ["-c".as_ref(), script.as_ref(), "bash".as_ref(), mix.as_os_str()];
     TestProgram::command(["bash"]).args(arguments).same().ok().paged();
 }

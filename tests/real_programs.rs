@@ -55,12 +55,12 @@ fn stress_ng_verifies() {
     TestProgram::command(["stress-ng"]).args(arguments).near("64M").limit_s(180).same().ok().paged();
 }
 
-/// The stressors that say most, three seconds each, in turn as root and with `--deny kernel-faults`: `tests/stress_ng.sh --telling` takes both.
+/// The stressors that say most, two seconds each, in turn as root and with `--deny kernel-faults`: `tests/stress_ng.sh --telling` takes both.
 #[test]
 fn stress_ng_finds_what_it_finds_plain() {
     needs!("stress-ng", "gcc", "root");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stress_ng.sh");
-    let arguments = ["--telling", "--lazy", "--seconds", "3", "--mode", "alternate", "--near", "32M", "--ballast", "96"];
+    let arguments = ["--telling", "--lazy", "--seconds", "2", "--mode", "alternate", "--near", "32M", "--ballast", "96"];
     let output = Command::new("bash").arg(script).args(arguments).env("NEARFAR_BIN", nearfar_bin()).output().expect("bash runs");
     let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     println!("{said}");

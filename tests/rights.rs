@@ -45,7 +45,7 @@ fn forks_and_children() {
 
 #[test]
 fn random_work_on_all_of_memory() {
-    let arguments = ["bytes=128M", "threads=4", "seconds=4", "seed=12"];
+    let arguments = ["bytes=128M", "threads=4", "seconds=2", "seed=12"];
     let program = TestProgram::source("verify_mix.c").args(arguments).options(["--deny", "kernel-faults"]);
     program.self_checked().paged();
 }

@@ -79,32 +79,18 @@ pub fn nearfar_bin() -> PathBuf {
         if let Some(bin) = std::env::var_os("NEARFAR_BIN") {
             return bin.into();
         }
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut build = Command::new(cargo);
-        build
-            .args(["build", "--release", "--quiet", "-p", "nearfar", "-p", "nearfar-preload", "-p", "nearfar-kernels"])
-            .current_dir(root());
+        // All of it, as `make build` does: of one package alone, the features of its dependencies, and so all of them, are others.
+        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        build.args(["build", "--release", "--quiet", "--workspace"]).current_dir(root());
         assert!(build.status().expect("cargo runs").success(), "the release build failed");
         root().join("target/release/nearfar")
     })
     .clone()
 }
 
-/// `lib{name}.so` of the package nearfar-{name}, built once per test run; beside `NEARFAR_BIN` where that is set.
+/// `lib{name}.so` of the package nearfar-{name}: beside the command.
 pub fn release_library(name: &str) -> PathBuf {
-    static BUILT: Mutex<Vec<String>> = Mutex::new(Vec::new());
-    let file = format!("lib{name}.so");
-    if let Some(bin) = std::env::var_os("NEARFAR_BIN") {
-        return Path::new(&bin).parent().expect("a file is in a directory").join(file);
-    }
-    let mut built = BUILT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if !built.iter().any(|one| one == name) {
-        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        build.args(["build", "--release", "--quiet", "-p", &format!("nearfar-{name}")]).current_dir(root());
-        assert!(build.status().expect("cargo runs").success(), "the release build of {name} failed");
-        built.push(name.to_owned());
-    }
-    root().join("target/release").join(file)
+    nearfar_bin().with_file_name(format!("lib{name}.so"))
 }
 
 /// Where memkind's own headers (`include`) and library are: Debian's packages, extracted or installed.
