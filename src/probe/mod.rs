@@ -15,12 +15,13 @@ mod caches;
 mod all_nodes;
 pub mod compare;
 
-use crate::cli::probe::{Action, ProbeArgs};
+use crate::cli::probe::{Action, Part, ProbeArgs};
 use crate::exit::refuse;
 use crate::files::output::OutputFile;
 use crate::ui::message;
 use crate::ui::progress::Progress;
 use anyhow::Result;
+use clap::ValueEnum;
 use measure::Session;
 use nearfar_core::node::{FORMAT, Node};
 use nearfar_sys::root::Root;
@@ -45,7 +46,7 @@ pub fn run(args: ProbeArgs) -> Result<ExitCode> {
     let to_stdout = args.output == Path::new("-");
     let target = if to_stdout { None } else { Some(OutputFile::new("-o", args.output.clone())?) };
     if let Some(target) = &target {
-        keep_other_files(target)?;
+        keep_what_is_there(target, &args.only)?;
     }
     if let Some(path) = &args.capture {
         OutputFile::new("--capture", path.clone())?.write(&nearfar_sys::machine::capture(&root))?;
@@ -107,19 +108,26 @@ fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Refuses to write over a file that is no description of a machine.
-fn keep_other_files(target: &OutputFile) -> Result<()> {
+/// Refuses to write over a file that is no description of a machine, or has figures that `only` leaves out.
+fn keep_what_is_there(target: &OutputFile, only: &[Part]) -> Result<()> {
     let Ok(facts) = std::fs::metadata(target.path()) else { return Ok(()) };
     if !facts.is_file() || facts.len() == 0 {
         return Ok(());
     }
-    let known = std::fs::read_to_string(target.path())
-        .is_ok_and(|text| serde_json::from_str::<serde_json::Value>(&text).is_ok_and(|value| value.get("topology").is_some()));
-    if known {
+    let shown = target.path().display();
+    let node = std::fs::read_to_string(target.path()).ok().and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok());
+    let Some(node) = node.filter(|node| node.get("topology").is_some()) else {
+        return Err(refuse(format_args!("-o {shown} exists and is not a machine description, so it is not overwritten; name another file")));
+    };
+    // A part has the name of its rows.
+    let names = Part::value_variants().iter().filter(|part| !only.contains(part)).filter_map(|part| part.to_possible_value());
+    let has_rows = |name: &str| node[name].as_array().is_some_and(|rows| !rows.is_empty());
+    let lost: Vec<String> = names.map(|name| name.get_name().to_owned()).filter(|name| has_rows(name)).collect();
+    if only.is_empty() || lost.is_empty() {
         return Ok(());
     }
-    let shown = target.path().display();
-    Err(refuse(format_args!("-o {shown} exists and is not a machine description, so it is not overwritten; name another file")))
+    let lost = lost.join(", ");
+    Err(refuse(format_args!("-o {shown} has figures ({lost}) that --only would leave out; name another file, or remove this one")))
 }
 
 /// A reader that closed the pipe has seen enough.
