@@ -160,7 +160,7 @@ fn all_at_once_over_a_device_that_fails() {
 /// The pager's own messages must not need what is paged (found by soak: bash has its environment so).
 #[test]
 fn messages_while_the_environment_is_far() {
-    for faults in ["write-eio=once@3000", "read-eio=once@3000"] {
+    for faults in ["write-eio=once@1000", "read-eio=once@1000"] {
         let under =
             TestProgram::source("paged_environment.c").near("32M").env("NEARFAR_FAULTS", faults).limit_s(60).self_checked();
         assert!(under.counter("far_retries") > 0 && under.stderr.contains("Input/output error"), "{}", under.stderr);

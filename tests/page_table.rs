@@ -36,7 +36,7 @@ fn while_the_kernel_collapses_pages() {
     needs!("root");
     let pace = "/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs";
     let Ok(before) = fs::read_to_string(pace) else { return println!("skipped: this kernel has no khugepaged") };
-    fs::write(pace, "100").expect("root may set it");
+    fs::write(pace, "10").expect("root may set it");
     let runs = std::panic::catch_unwind(|| ["", "io_uring,odirect"].map(mix_without));
     fs::write(pace, before.trim()).expect("root may set it");
     if let Err(failure) = runs {

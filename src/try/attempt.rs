@@ -164,19 +164,27 @@ fn joined<T>(thread: Option<JoinHandle<T>>, writes: &AtomicBool) -> Option<T> {
 
 /// A number for all that comes out of `pipe`, which is also passed on when it is to be shown.
 fn digest(mut pipe: impl Read, shown: bool, writes: &AtomicBool) -> u64 {
-    let (mut hasher, mut part) = (DefaultHasher::new(), vec![0; 64 << 10]);
+    // Full parts are hashed: how reads cut it does not matter.
+    let (mut hasher, mut part, mut filled) = (DefaultHasher::new(), vec![0; 64 << 10], 0);
     loop {
-        match pipe.read(&mut part) {
+        match pipe.read(&mut part[filled..]) {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Ok(0) | Err(_) => return hasher.finish(),
+            Ok(0) | Err(_) => {
+                hasher.write(&part[..filled]);
+                return hasher.finish();
+            }
             Ok(len) => {
-                // Byte by byte: how reads cut it does not matter.
-                part[..len].iter().for_each(|&byte| hasher.write_u8(byte));
+                let new = filled..filled + len;
                 if shown {
                     writes.store(true, Ordering::Relaxed);
                     // A reader that closed the pipe has seen enough.
-                    let _ = std::io::stdout().write_all(&part[..len]).and_then(|()| std::io::stdout().flush());
+                    let _ = std::io::stdout().write_all(&part[new.clone()]).and_then(|()| std::io::stdout().flush());
                     writes.store(false, Ordering::Relaxed);
+                }
+                filled = new.end;
+                if filled == part.len() {
+                    hasher.write(&part);
+                    filled = 0;
                 }
             }
         }

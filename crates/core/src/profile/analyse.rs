@@ -36,7 +36,7 @@ fn kept<'a>(lines: f64, wall: f64, all: impl Iterator<Item = &'a Flows> + Clone)
 }
 
 /// The whole of a profile. `names` answers for the processes of `content` in the order of [`split`].
-pub fn analyse<N: Names + ?Sized>(content: &Content, names: &N, options: &Options) -> Summary {
+pub fn analyse(content: &Content, names: &dyn Names, options: &Options) -> Summary {
     let processes = split(content);
     let starts: Vec<&Start> = processes.iter().filter_map(|process| process.start).collect();
     let (begin, end) = groups::period(&processes);
