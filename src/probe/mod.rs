@@ -117,7 +117,9 @@ fn keep_what_is_there(target: &OutputFile, only: &[Part]) -> Result<()> {
     let shown = target.path().display();
     let node = std::fs::read_to_string(target.path()).ok().and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok());
     let Some(node) = node.filter(|node| node.get("topology").is_some()) else {
-        return Err(refuse(format_args!("-o {shown} exists and is not a machine description, so it is not overwritten; name another file")));
+        return Err(refuse(format_args!(
+            "-o {shown} exists and is not a machine description, so it is not overwritten; name another file"
+        )));
     };
     // A part has the name of its rows.
     let names = Part::value_variants().iter().filter(|part| !only.contains(part)).filter_map(|part| part.to_possible_value());
@@ -127,7 +129,9 @@ fn keep_what_is_there(target: &OutputFile, only: &[Part]) -> Result<()> {
         return Ok(());
     }
     let lost = lost.join(", ");
-    Err(refuse(format_args!("-o {shown} has figures ({lost}) that --only would leave out; name another file, or remove this one")))
+    Err(refuse(format_args!(
+        "-o {shown} has figures ({lost}) that --only would leave out; name another file, or remove this one"
+    )))
 }
 
 /// A reader that closed the pipe has seen enough.
