@@ -156,10 +156,10 @@ mod tests {
         let path = dir.join("precious.json");
         let target = |path: &Path| OutputFile::new("-o", path.to_owned()).expect("can be written");
         std::fs::write(&path, "{\"data\": 1}").expect("written");
-        assert!(keep_other_files(&target(&path)).is_err());
+        assert!(keep_what_is_there(&target(&path), &[]).is_err());
         std::fs::write(&path, serde_json::to_string(&Node::default()).expect("JSON")).expect("written");
-        keep_other_files(&target(&path)).expect("a node of ours");
-        keep_other_files(&target(&dir.join("new.json"))).expect("a new file");
+        keep_what_is_there(&target(&path), &[]).expect("a node of ours");
+        keep_what_is_there(&target(&dir.join("new.json")), &[]).expect("a new file");
         std::fs::remove_dir_all(&dir).expect("clean up");
     }
 }
