@@ -15,8 +15,8 @@ mod suite_sample;
 const CHECK: &str = include_str!("pages/check.js");
 /// Widths in pixels, and whether it is dark: what differs in the dark are colours, and most of a width is seen in either.
 const OPENINGS: [(u32, bool); 4] = [(390, false), (390, true), (1024, false), (1600, true)];
-/// Most milliseconds until a page can be used, in the quickest of its openings. It is 0.5 to 0.7 s for the largest where nobody else
-/// works, and was 1.1 s beside other tests on a machine that others used too.
+/// Most milliseconds until a page can be used, in the quickest of its openings. It was 0.5 to 0.7 s for the largest beside another page,
+/// and 1.1 s beside other tests on a machine that others used too.
 const MOST_MS: f64 = 3000.0;
 const MOST_BYTES: usize = 2_000_000;
 

@@ -216,6 +216,18 @@ mod tests {
         let of = |text: &str| digest(text.as_bytes(), false, &AtomicBool::new(false));
         assert_eq!(of("a\nb"), of("a\nb"));
         assert_ne!(of("a\nb"), of("a\nc"));
+        // However reads cut it, in more than one part of the hash.
+        let long: Vec<u8> = (0..200_000u32).map(|at| (at % 251) as u8).collect();
+        let whole = digest(&long[..], false, &AtomicBool::new(false));
+        for at in [1, 65_535, 65_536, 65_537, 150_000] {
+            let cut = long[..at].chain(&long[at..]);
+            assert_eq!(digest(cut, false, &AtomicBool::new(false)), whole, "cut at {at}");
+        }
+        for at in [0, 100_000, 199_999] {
+            let mut other = long.clone();
+            other[at] ^= 1;
+            assert_ne!(digest(&other[..], false, &AtomicBool::new(false)), whole, "another byte at {at}");
+        }
         let text: String = (0..20).map(|line| format!("{line}\n")).collect();
         assert_eq!(said(text.as_bytes()).last.front().map(String::as_str), Some("8"));
         let errors = said("nearfar: slower path\nnearfar: near 1 MiB at peak\nnearfar: far\n".as_bytes());
