@@ -144,7 +144,7 @@ dist: ## All packages of a release, into target/dist
 
 # With the release: what "cargo install --git" makes of the last commit here. It compiles everything twice.
 .PHONY: cargo-install
-cargo-install: ## Tries "cargo install" of the last commit (ten minutes)
+cargo-install: ## Tries "cargo install" of the last commit (six minutes)
 	$(CARGO) test --release --test tests packages::cargo -- --ignored --nocapture
 
 # For programmers: headers, pkg-config, the Fortran module as source (.mod files are each compiler's own), the Python package and

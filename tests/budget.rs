@@ -1,6 +1,6 @@
 //! Memory in use against `--near`, as the kernel counts it and as the run file says.
 
-use crate::util::{MIB, Outcome, TestProgram, compile, nearfar_bin};
+use crate::util::{MIB, Outcome, TestProgram, compile, nearfar_bin, shared_machine};
 
 /// What a process may take beside near: its program and libraries, the pager's threads, buffers and small tables.
 const ALLOWANCE: u64 = 64 * MIB;
@@ -113,4 +113,31 @@ fn near_that_could_not_be_held_is_told() {
     {
         assert!(said.contains(part), "no {part:?} in: {said}");
     }
+}
+
+/// Near is not all of a program's memory: in a group with no more than that, the kernel kills it, and only nearfar can say what to do.
+#[test]
+fn a_kill_for_want_of_memory_is_explained() {
+    needs!("root");
+    let _no_swap = shared_machine();
+    let unified = std::path::Path::new("/sys/fs/cgroup/cgroup.controllers").exists();
+    let (above, limit) =
+        if unified { ("/sys/fs/cgroup", "memory.max") } else { ("/sys/fs/cgroup/memory", "memory.limit_in_bytes") };
+    let group = std::path::Path::new(above).join(format!("nearfar-test-{}", std::process::id()));
+    let made = std::fs::create_dir(&group).and_then(|()| std::fs::write(group.join(limit), "209715200"));
+    let entered = made.and_then(|()| {
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(group.join("cgroup.procs")).arg(nearfar_bin());
+        command.args(["run", "--near", "200M", "--"]).arg(compile("touch.c")).args(["400M", "2"]).output()
+    });
+    let _ = std::fs::remove_dir(&group);
+    let output = match entered {
+        Ok(output) => output,
+        Err(error) => return println!("skipped: no memory can be limited in {}: {error}", group.display()),
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&output.status), Some(9), "{said}");
+    let words =
+        "the kernel killed 1 process for want of memory; this cgroup may have 200.0 MiB, and near may take 200.0 MiB of it";
+    assert!(said.contains(words), "{said}");
 }

@@ -107,12 +107,7 @@ impl Group {
 
     /// How many programs of the group the kernel has killed for want of memory; `None` where it does not tell.
     pub fn oom_kills(&self) -> Option<u64> {
-        let file = match self.version {
-            Version::V1 => "memory.oom_control",
-            Version::V2 => "memory.events",
-        };
-        let text = read(&self.directory.join(file).to_string_lossy());
-        text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
+        nearfar_sys::cgroup::oom_kills(&self.directory.to_string_lossy(), |path| std::fs::read_to_string(path).ok())
     }
 
     /// Kills every program in the group.

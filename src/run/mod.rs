@@ -13,6 +13,7 @@ pub mod paging;
 pub mod request;
 pub mod watchdog;
 pub mod outcome;
+pub mod oom_kills;
 mod account;
 mod summary;
 mod status_line;
@@ -25,8 +26,9 @@ use crate::files::output::OutputFile;
 use crate::launch::library;
 use crate::launch::supervisor::End;
 use crate::launch::supervisor::{Supervisor, end_like, not_executed};
-use crate::machine::Machine;
+use crate::machine::{Machine, memory_limit};
 use crate::run::account::{Account, RankRecord};
+use crate::run::oom_kills::OomKills;
 use crate::run::outcome::Outcome;
 use crate::run::plan_file::PlanFile;
 use crate::run::request::RunRequest;
@@ -69,6 +71,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     }
     let (job, segment) = Job::create(settings).context("the job segment cannot be created")?;
     let signals = Signals::catch().context("signals cannot be caught")?;
+    let oom_kills = OomKills::begin();
     let start = Instant::now();
     let child = match request.binding.with(|| signals.spawn(&mut command(&request, &segment)))? {
         Ok(child) => child,
@@ -86,7 +89,13 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let outcome = watch.outcome(start.elapsed(), end);
     let moved = mover.and_then(Mover::stop);
     let write = |of: &Account, target: &OutputFile| write(&request, of, moved.as_ref().map(|(report, _)| report), target);
-    let tell = |of: &Account| tell(&request, of, moved.as_ref().map_or(&[], |(_, lines)| lines));
+    let kills = oom_kills.came();
+    let tell = |of: &Account| {
+        tell(&request, of, moved.as_ref().map_or(&[], |(_, lines)| lines));
+        if kills > 0 && !request.quiet {
+            message::line(oom_kills::words(kills, paged.then_some(of.near_bytes), memory_limit()));
+        }
+    };
     match ranked {
         Some(ranked) => ranked.leave(&request, outcome, &write, &tell),
         None => {

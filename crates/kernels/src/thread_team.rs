@@ -97,58 +97,75 @@ pub fn run<S: Send>(
     after_limit: AfterLimit,
     work: impl Fn(&mut S, usize, &Watch) -> Done + Sync,
 ) -> (Vec<Repetition>, Vec<S>) {
-    let barrier = Barrier::new(shares.len());
-    let stopped = AtomicUsize::new(0);
-    let member = |mut share: S| {
-        let mut log = Vec::with_capacity(setting.repetitions);
-        for number in 0..setting.repetitions {
-            barrier.wait();
-            let start = Instant::now();
-            let watch = Watch { end: setting.limit.map(|limit| start + limit), number, stopped: &stopped };
-            let done = work(&mut share, number, &watch);
-            barrier.wait();
-            let seconds = start.elapsed().as_secs_f64();
-            // Nobody works between this barrier and the next, so all threads read the same value here.
-            let ended = stopped.load(Ordering::Relaxed) > number;
-            log.push((seconds, done, !ended));
-            if ended && after_limit == AfterLimit::End {
-                break;
-            }
-        }
+    let (barrier, stopped) = (Barrier::new(shares.len()), AtomicUsize::new(0));
+    let results = map(shares, |mut share| {
+        let log = repeat(setting, &barrier, &stopped, after_limit, &mut |number, watch| work(&mut share, number, watch));
         (log, share)
-    };
-    let results: Vec<_> = std::thread::scope(|scope| {
-        let handles: Vec<_> = shares.into_iter().map(|share| scope.spawn(|| member(share))).collect();
-        handles.into_iter().map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     });
-    let count = results.iter().map(|(log, _)| log.len()).min().unwrap_or(0);
-    let repetitions = (0..count)
-        .map(|number| {
-            let of_threads = results.iter().map(|(log, _)| log[number]);
-            of_threads.fold(
-                Repetition { seconds: 0.0, bytes: 0, operations: 0, complete: true },
-                |sum, (seconds, (bytes, operations), complete)| Repetition {
-                    seconds: sum.seconds.max(seconds),
-                    bytes: sum.bytes + bytes,
-                    operations: sum.operations + operations,
-                    complete: sum.complete && complete,
-                },
-            )
-        })
-        .collect();
-    (repetitions, results.into_iter().map(|(_, share)| share).collect())
+    let (logs, shares): (Vec<_>, _) = results.into_iter().unzip();
+    (together(&logs), shares)
 }
 
 /// Runs `work` once on one thread per share, and returns the results in order.
 pub fn map<S: Send, R: Send>(shares: Vec<S>, work: impl Fn(S) -> R + Sync) -> Vec<R> {
+    let mut results: Vec<Option<R>> = shares.iter().map(|_| None).collect();
+    let work = &work;
+    let mut members: Vec<Member<'_>> = Vec::with_capacity(shares.len());
+    for (share, result) in shares.into_iter().zip(&mut results) {
+        members.push(Box::new(move || *result = Some(work(share))));
+    }
+    at_once(members);
+    results.into_iter().flatten().collect()
+}
+
+/// What one thread does. Not generic, as all below: a hundred kernels would each have their own copy of it to be compiled.
+type Member<'a> = Box<dyn FnOnce() + Send + 'a>;
+
+/// Seconds of a repetition as one thread saw it, what it did, and whether there was time for all of it.
+type Logged = (f64, Done, bool);
+
+fn at_once(members: Vec<Member<'_>>) {
     std::thread::scope(|scope| {
-        let handles: Vec<_> = shares
-            .into_iter()
-            .map(|share| {
-                let work = &work;
-                scope.spawn(move || work(share))
-            })
-            .collect();
-        handles.into_iter().map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-    })
+        let handles: Vec<_> = members.into_iter().map(|member| scope.spawn(member)).collect();
+        handles.into_iter().for_each(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+    });
+}
+
+/// All repetitions of one thread.
+fn repeat(
+    setting: &Setting,
+    barrier: &Barrier,
+    stopped: &AtomicUsize,
+    after_limit: AfterLimit,
+    work: &mut dyn FnMut(usize, &Watch) -> Done,
+) -> Vec<Logged> {
+    let mut log = Vec::with_capacity(setting.repetitions);
+    for number in 0..setting.repetitions {
+        barrier.wait();
+        let start = Instant::now();
+        let watch = Watch { end: setting.limit.map(|limit| start + limit), number, stopped };
+        let done = work(number, &watch);
+        barrier.wait();
+        let seconds = start.elapsed().as_secs_f64();
+        // Nobody works between this barrier and the next, so all threads read the same value here.
+        let ended = stopped.load(Ordering::Relaxed) > number;
+        log.push((seconds, done, !ended));
+        if ended && after_limit == AfterLimit::End {
+            break;
+        }
+    }
+    log
+}
+
+/// Repetitions of all threads.
+fn together(logs: &[Vec<Logged>]) -> Vec<Repetition> {
+    let count = logs.iter().map(Vec::len).min().unwrap_or(0);
+    let nothing = Repetition { seconds: 0.0, bytes: 0, operations: 0, complete: true };
+    let add = |sum: Repetition, (seconds, (bytes, operations), complete): Logged| Repetition {
+        seconds: sum.seconds.max(seconds),
+        bytes: sum.bytes + bytes,
+        operations: sum.operations + operations,
+        complete: sum.complete && complete,
+    };
+    (0..count).map(|number| logs.iter().map(|log| log[number]).fold(nothing.clone(), add)).collect()
 }

@@ -12,6 +12,7 @@
 mod member;
 
 use crate::clock::Refused;
+use crate::facts;
 use crate::names::FileNames;
 use crate::rings;
 use member::{Coverage, Member};
@@ -128,10 +129,11 @@ impl Outside {
     /// Looks at the program, if it is time. Ends early when `is_over` tells so, which is asked now and then: what is seen then is
     /// left out, and the time of the end is not that of the look.
     pub fn look(&mut self, is_over: impl Fn() -> bool) {
-        let begun = Instant::now();
-        if begun < self.next {
+        if Instant::now() < self.next {
             return;
         }
+        // Not by the wall: whoever took the CPU from us for 20 ms would blind us for two seconds.
+        let begun = facts::thread_cpu_ns();
         self.drain();
         // What is new is seen at the end of a stretch; until there is something, at each look.
         if self.members.values().all(|member| member.is_gone) {
@@ -144,7 +146,8 @@ impl Outside {
             self.end_stretch();
             self.find();
         }
-        self.next = Instant::now() + LOOK.max(begun.elapsed() * SHARE);
+        let used = Duration::from_nanos(facts::thread_cpu_ns().saturating_sub(begun));
+        self.next = Instant::now() + LOOK.max(used * SHARE);
     }
 
     /// Places of those that wait in a page fault; `None` when the run is over meanwhile.
@@ -364,6 +367,17 @@ mod tests {
         assert_eq!((outside.looks, outside.came), (0, Coverage { told: 0, refused: 0, ..outside.came }));
         outside.look(|| false);
         assert_eq!((outside.looks, outside.came.told + outside.came.refused > 0), (1, true));
+    }
+
+    #[test]
+    fn waiting_for_a_cpu_makes_no_looks_fewer() {
+        let Ok(mut outside) = Outside::start() else { return println!("skip: no clock") };
+        outside.members.entry(process::pid()).or_default().threads.entry(process::pid()).or_default();
+        outside.look(|| {
+            std::thread::sleep(Duration::from_millis(30));
+            false
+        });
+        assert!(outside.wait() < Duration::from_secs(1), "{:?} until the next look", outside.wait());
     }
 
     #[test]

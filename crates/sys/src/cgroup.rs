@@ -55,6 +55,15 @@ pub fn lowest_cpu_quota(own: &str, text: impl Fn(&str) -> Option<String>) -> Opt
     quotas.min_by(|a, b| a.0.total_cmp(&b.0))
 }
 
+/// How many processes of the group in `dir` the kernel has killed for want of memory since the group was made; `None` where it does not
+/// tell. `text` reads a file.
+pub fn oom_kills(dir: &str, text: impl Fn(&str) -> Option<String>) -> Option<u64> {
+    ["memory.events", "memory.oom_control"].iter().find_map(|name| {
+        let text = text(&format!("{dir}/{name}"))?;
+        text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
+    })
+}
+
 /// The limit of memory of the group in `dir`, in bytes; `None` without one. `text` reads a file.
 fn memory_limit(dir: &str, text: impl Fn(&str) -> Option<String>) -> Option<u64> {
     let number = |name: &str| text(&format!("{dir}/{name}"))?.trim().parse::<u64>().ok();
@@ -88,6 +97,14 @@ mod tests {
         assert_eq!(directories("0::/../other\n", "cpu"), unified(&["", "/unified"]));
         assert_eq!(directories("", "cpu"), unified(&[""]));
         assert_eq!(directories("rubbish", "memory"), unified(&[""]));
+    }
+
+    #[test]
+    fn kills_for_want_of_memory() {
+        let of = |name: &'static str, text: &'static str| oom_kills("/g", move |path| (path == name).then(|| text.to_owned()));
+        assert_eq!(of("/g/memory.events", "low 0\noom 5\noom_kill 2\noom_group_kill 1\n"), Some(2));
+        assert_eq!(of("/g/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 7\n"), Some(7));
+        assert_eq!((of("/g/memory.oom_control", "oom_kill_disable 0\n"), of("/g/x", "oom_kill 1")), (None, None));
     }
 
     #[test]

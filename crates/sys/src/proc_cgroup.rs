@@ -39,6 +39,15 @@ pub fn limits(root: &Root, pid: u32) -> GroupLimits {
     found
 }
 
+/// How many processes of the group of `pid` the kernel has killed for want of memory; of the whole machine where the group does not
+/// tell. `None` where nobody does. Grows only, and not by us alone.
+pub fn oom_kills(root: &Root, pid: u32) -> Option<u64> {
+    let own = root.text(&format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let of_group = cgroup::directories(&own, "memory").iter().find_map(|dir| cgroup::oom_kills(dir, |path| root.text(path)));
+    let of_machine = || root.text("/proc/vmstat")?.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok());
+    of_group.or_else(of_machine)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,5 +69,13 @@ mod tests {
         };
         assert_eq!(limits(&root, 5), expected);
         assert_eq!(limits(&root, 6), GroupLimits::default());
+    }
+    #[test]
+    fn kills_of_the_nearest_group_that_tells() {
+        let machine = "=== /proc/vmstat\n oom_kill 3\n=== /proc/5/cgroup\n 0::/job\n";
+        let root = |more: &str| Root::captured(&format!("{machine}{more}")).expect("a capture");
+        let group = "=== /sys/fs/cgroup/job/memory.events\n oom 9\n oom_kill 1\n";
+        assert_eq!((oom_kills(&root(group), 5), oom_kills(&root(""), 5)), (Some(1), Some(3)));
+        assert_eq!(oom_kills(&Root::captured("=== /proc/5/cgroup\n 0::/\n").expect("a capture"), 5), None);
     }
 }
