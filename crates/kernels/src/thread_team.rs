@@ -167,5 +167,5 @@ fn together(logs: &[Vec<Logged>]) -> Vec<Repetition> {
         operations: sum.operations + operations,
         complete: sum.complete && complete,
     };
-    (0..count).map(|number| logs.iter().map(|log| log[number]).fold(nothing.clone(), add)).collect()
+    (0..count).map(|number| logs.iter().map(|log| log[number]).fold(nothing, add)).collect()
 }
