@@ -92,8 +92,10 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let kills = oom_kills.came();
     let tell = |of: &Account| {
         tell(&request, of, moved.as_ref().map_or(&[], |(_, lines)| lines));
-        if kills > 0 && !request.quiet {
-            message::line(oom_kills::words(kills, paged.then_some(of.near_bytes), memory_limit()));
+        // The kernel counts those of others in the group, too: a program that ended well has nothing to do with them.
+        if kills > 0 && of.outcome.end != End::Status(0) && !request.quiet {
+            let is_outside = paged && !request.settings.emulated;
+            message::line(oom_kills::words(kills, is_outside.then_some(of.near_bytes), memory_limit()));
         }
     };
     match ranked {

@@ -118,11 +118,13 @@ pub fn map<S: Send, R: Send>(shares: Vec<S>, work: impl Fn(S) -> R + Sync) -> Ve
     results.into_iter().flatten().collect()
 }
 
-/// What one thread does. Not generic, as all below: a hundred kernels would each have their own copy of it to be compiled.
+/// What one thread does.
 type Member<'a> = Box<dyn FnOnce() + Send + 'a>;
 
 /// Seconds of a repetition as one thread saw it, what it did, and whether there was time for all of it.
 type Logged = (f64, Done, bool);
+
+// These are not generic: a hundred kernels would each have their own copy to be compiled.
 
 fn at_once(members: Vec<Member<'_>>) {
     std::thread::scope(|scope| {

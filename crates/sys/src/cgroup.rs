@@ -1,4 +1,4 @@
-//! Control groups, version 1 and 2: where the files of a process's groups are, and the two limits that matter here.
+//! Control groups, version 1 and 2: where the files of a process's groups are, the two limits that matter here, and kills for want of memory.
 //!
 //! A limit holds for all below it, so the lowest on the way from a process's own group up to the root counts. In a container the group
 //! that /proc/PID/cgroup names often is not there, because the container's own group is mounted as the root: callers pass over
@@ -58,10 +58,12 @@ pub fn lowest_cpu_quota(own: &str, text: impl Fn(&str) -> Option<String>) -> Opt
 /// How many processes of the group in `dir` the kernel has killed for want of memory since the group was made; `None` where it does not
 /// tell. `text` reads a file.
 pub fn oom_kills(dir: &str, text: impl Fn(&str) -> Option<String>) -> Option<u64> {
-    ["memory.events", "memory.oom_control"].iter().find_map(|name| {
-        let text = text(&format!("{dir}/{name}"))?;
-        text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
-    })
+    ["memory.events", "memory.oom_control"].iter().find_map(|name| field(&text(&format!("{dir}/{name}"))?, "oom_kill"))
+}
+
+/// The number behind `name` in a file of names and numbers.
+pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
 /// The limit of memory of the group in `dir`, in bytes; `None` without one. `text` reads a file.

@@ -1,4 +1,5 @@
-//! Limits of the control group that another process is in, of both versions: CPU quota and memory, the lowest up to the root.
+//! The control group that another process is in, of both versions: CPU quota and memory, the lowest limits up to the root, and who counts
+//! kills for want of memory.
 
 use crate::cgroup;
 use crate::root::Root;
@@ -20,10 +21,7 @@ pub struct GroupLimits {
 pub fn limits(root: &Root, pid: u32) -> GroupLimits {
     let own = root.text(&format!("/proc/{pid}/cgroup")).unwrap_or_default();
     let text = |path: &str| root.text(path);
-    let stat = |path: String, name: &str| {
-        let text = root.text(&path)?;
-        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse::<u64>().ok())
-    };
+    let stat = |path: String, name: &str| cgroup::field(&root.text(&path)?, name);
     let mut found = GroupLimits::default();
     if let Some((quota, dir)) = cgroup::lowest_cpu_quota(&own, text) {
         (found.quota_cpus, found.throttled) = (Some(quota), stat(format!("{dir}/cpu.stat"), "nr_throttled"));
@@ -39,13 +37,14 @@ pub fn limits(root: &Root, pid: u32) -> GroupLimits {
     found
 }
 
-/// How many processes of the group of `pid` the kernel has killed for want of memory; of the whole machine where the group does not
-/// tell. `None` where nobody does. Grows only, and not by us alone.
-pub fn oom_kills(root: &Root, pid: u32) -> Option<u64> {
+/// How many processes the kernel has killed for want of memory in the group of `pid`, or in the lowest group above it that is to be seen
+/// and tells, and the directory of that group: [`cgroup::oom_kills`] tells later what came. Not the program's alone.
+pub fn oom_kills(root: &Root, pid: u32) -> Option<(String, u64)> {
     let own = root.text(&format!("/proc/{pid}/cgroup")).unwrap_or_default();
-    let of_group = cgroup::directories(&own, "memory").iter().find_map(|dir| cgroup::oom_kills(dir, |path| root.text(path)));
-    let of_machine = || root.text("/proc/vmstat")?.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok());
-    of_group.or_else(of_machine)
+    cgroup::directories(&own, "memory").into_iter().find_map(|dir| {
+        let kills = cgroup::oom_kills(&dir, |path| root.text(path))?;
+        Some((dir, kills))
+    })
 }
 
 #[cfg(test)]
@@ -70,12 +69,17 @@ mod tests {
         assert_eq!(limits(&root, 5), expected);
         assert_eq!(limits(&root, 6), GroupLimits::default());
     }
+
     #[test]
-    fn kills_of_the_nearest_group_that_tells() {
-        let machine = "=== /proc/vmstat\n oom_kill 3\n=== /proc/5/cgroup\n 0::/job\n";
-        let root = |more: &str| Root::captured(&format!("{machine}{more}")).expect("a capture");
-        let group = "=== /sys/fs/cgroup/job/memory.events\n oom 9\n oom_kill 1\n";
-        assert_eq!((oom_kills(&root(group), 5), oom_kills(&root(""), 5)), (Some(1), Some(3)));
+    fn kills_of_the_lowest_group_that_tells() {
+        let files = "=== /sys/fs/cgroup/job/memory.events\n oom 9\n oom_kill 1\n=== /sys/fs/cgroup/memory.events\n oom_kill 4\n\
+                     === /sys/fs/cgroup/memory/memory.oom_control\n under_oom 0\n oom_kill 2\n";
+        let of = |group: &str| {
+            let root = Root::captured(&format!("=== /proc/5/cgroup\n {group}\n{files}")).expect("a capture");
+            oom_kills(&root, 5)
+        };
+        assert_eq!(of("0::/job/step"), Some(("/sys/fs/cgroup/job".to_owned(), 1)));
+        assert_eq!(of("4:memory:/docker/5"), Some(("/sys/fs/cgroup/memory".to_owned(), 2)));
         assert_eq!(oom_kills(&Root::captured("=== /proc/5/cgroup\n 0::/\n").expect("a capture"), 5), None);
     }
 }
