@@ -34,14 +34,20 @@ programs! {
 #[test]
 fn while_the_kernel_collapses_pages() {
     needs!("root");
-    let pace = "/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs";
-    let Ok(before) = fs::read_to_string(pace) else { return println!("skipped: this kernel has no khugepaged") };
-    fs::write(pace, "10").expect("root may set it");
+    let file = |name: &str| format!("/sys/kernel/mm/transparent_hugepage/khugepaged/{name}");
+    let scans = || fs::read_to_string(file("full_scans")).ok().and_then(|text| text.trim().parse::<u64>().ok());
+    let (Ok(pace), Some(before)) = (fs::read_to_string(file("scan_sleep_millisecs")), scans()) else {
+        return println!("skipped: this kernel has no khugepaged");
+    };
+    fs::write(file("scan_sleep_millisecs"), "10").expect("root may set it");
     let runs = std::panic::catch_unwind(|| ["", "io_uring,odirect"].map(mix_without));
-    fs::write(pace, before.trim()).expect("root may set it");
+    fs::write(file("scan_sleep_millisecs"), pace.trim()).expect("root may set it");
     if let Err(failure) = runs {
         std::panic::resume_unwind(failure);
     }
+    // With huge pages off there is nothing that it could do.
+    let is_off = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").is_ok_and(|text| text.contains("[never]"));
+    assert!(is_off || scans() > Some(before), "khugepaged went nowhere");
 }
 
 #[test]

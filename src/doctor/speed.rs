@@ -5,6 +5,7 @@ use crate::files::private_dir::PrivateDir;
 use crate::launch::helper;
 use crate::launch::kernel_program::{self, Report};
 use nearfar_core::units::Bytes;
+use nearfar_kernels::report::Repetition;
 use nearfar_sys::kernel::Denied;
 use std::path::Path;
 use std::process::Command;
@@ -70,10 +71,7 @@ impl Speed {
                 return Err(if paged.is_some() && finished.status.is_some() { Broken(problem) } else { Unknown(problem) });
             }
             let report: Report = serde_json::from_str(finished.stdout.trim()).map_err(|error| Unknown(error.to_string()))?;
-            let mut costs: Vec<f64> =
-                report.repetitions.iter().skip(1).map(|one| one.seconds / one.operations.max(1) as f64).collect();
-            costs.sort_by(f64::total_cmp);
-            let median = costs.get(costs.len() / 2).copied().ok_or_else(|| Unknown("nothing was measured".to_owned()))?;
+            let median = median_cost(&report.repetitions).ok_or_else(|| Unknown("nothing was measured".to_owned()))?;
             let peak = paged.and_then(|_| near_peak(&stats)).unwrap_or(0);
             Ok((median, peak))
         };
@@ -118,6 +116,16 @@ impl Speed {
     }
 }
 
+/// Seconds of an operation. Of the first repetition only where there is no other: it took so long that it was ended.
+fn median_cost(repetitions: &[Repetition]) -> Option<f64> {
+    let mut costs: Vec<f64> = repetitions.iter().map(|one| one.seconds / one.operations.max(1) as f64).collect();
+    if costs.len() > 1 {
+        costs.remove(0);
+    }
+    costs.sort_by(f64::total_cmp);
+    costs.get(costs.len() / 2).copied()
+}
+
 /// With two digits: runs differ by more than the third would tell.
 fn rounded(value: f64) -> String {
     if value < 10.0 {
@@ -135,6 +143,15 @@ fn near_peak(stats: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_repetition_that_was_ended_counts_where_it_is_the_only_one() {
+        let of = |seconds: &[f64]| {
+            let one = |&seconds: &f64| Repetition { seconds, bytes: 0, operations: 2, complete: false };
+            median_cost(&seconds.iter().map(one).collect::<Vec<_>>())
+        };
+        assert_eq!((of(&[]), of(&[8.0]), of(&[8.0, 2.0]), of(&[8.0, 2.0, 6.0, 4.0])), (None, Some(4.0), Some(1.0), Some(2.0)));
+    }
 
     #[test]
     fn near_that_is_not_held_is_told() {
