@@ -14,6 +14,7 @@ pub struct Guest {
     memory: Option<String>,
     hmat: bool,
     files: Vec<(PathBuf, String)>,
+    disk: Option<PathBuf>,
     limit_s: u64,
 }
 
@@ -30,7 +31,7 @@ impl Guest {
         let bin = nearfar_bin();
         let library = bin.with_file_name("libnearfar.so");
         let files = vec![(bin, format!("{BIN}/nearfar")), (library, format!("{BIN}/libnearfar.so"))];
-        Self { layout: layout.into(), memory: None, hmat: true, files, limit_s: 240 }
+        Self { layout: layout.into(), memory: None, hmat: true, files, disk: None, limit_s: 240 }
     }
 
     /// Sizes of nodes by kind, such as `ddr=2G,hbm=512M`, in multiples of 128M.
@@ -57,6 +58,12 @@ impl Guest {
         self
     }
 
+    /// A file that is its /dev/nvme0n1.
+    pub fn disk(mut self, image: &Path) -> Self {
+        self.disk = Some(image.into());
+        self
+    }
+
     /// A program of tests/programs, compiled; it is on the PATH by its name without the ending.
     pub fn program(self, name: &str) -> Self {
         let host = compile(name);
@@ -74,6 +81,9 @@ impl Guest {
         command.args(["--timeout", &self.limit_s.to_string()]).stdin(Stdio::null());
         if let Some(memory) = &self.memory {
             command.args(["--mem", memory]);
+        }
+        if let Some(image) = &self.disk {
+            command.arg("--disk").arg(image);
         }
         if !self.hmat {
             command.arg("--no-hmat");

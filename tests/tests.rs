@@ -73,6 +73,8 @@ mod truth;
 
 /// Put it here if it measures memory against `--near`.
 mod budget;
+/// Put it here if it is about where programs run: file systems for far, control groups.
+mod surroundings;
 
 /// Put it here if it is about the workloads of `nearfar bench`, or about what that prints.
 mod bench;

@@ -138,7 +138,8 @@ pub fn has(name: &str) -> Result<(), String> {
     };
     match name {
         "node" | "mpirun" | "gcc" | "g++" | "gfortran" | "rustc" | "stress-ng" | "sqlite3" | "python3" | "java" | "gdb"
-        | "redis-server" | "chromium" | "debootstrap" | "rpm" => answers(name, &["--version"]),
+        | "redis-server" | "chromium" | "debootstrap" | "rpm" | "bindfs" | "mkfs.btrfs" => answers(name, &["--version"]),
+        "mkfs.xfs" => answers(name, &["-V"]),
         // A wrapper without headers compiles nothing.
         "mpicc" => answers("sh", &["-c", "echo '#include <mpi.h>' | mpicc -x c -c - -o /dev/null && mpirun --version"]),
         // MPIs by the names that Debian gives them, to have several.
