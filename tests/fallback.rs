@@ -1,6 +1,6 @@
 //! No userfaultfd at all: the kernel pages a mapped file, and everything is as right as otherwise.
 
-use crate::util::{MIB, Outcome, Scratch, TestProgram, compile, machine, names_in, nearfar_bin, program_file};
+use crate::util::{MIB, Outcome, Scratch, TestProgram, compile, names_in, nearfar_bin, program_file, shared_machine};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -156,7 +156,7 @@ fn text(output: &Output) -> String {
 #[test]
 fn a_filter_is_found_out() {
     needs!("root", "mounts");
-    let _machine = machine();
+    let _beside = shared_machine();
     let scratch = Scratch::new();
     let mut command = Command::new(compile("without_uffd.c"));
     command.arg("hide").arg(nearfar_bin()).args(["run", "--near", "64M", "--far"]).arg(scratch.far()).arg("--");
@@ -194,7 +194,7 @@ impl Drop for Public {
 #[test]
 fn an_ordinary_user_in_a_container() {
     needs!("root");
-    let _machine = machine();
+    let _beside = shared_machine();
     let bin = nearfar_bin();
     let names = ["verify_mix.c", "fork_parent_writes.c", "direct_io.c"];
     let mut files = vec![bin.clone(), bin.with_file_name("libnearfar.so"), compile("without_uffd.c")];
@@ -220,7 +220,7 @@ fn an_ordinary_user_in_a_container() {
 #[test]
 fn a_full_disk_is_told() {
     needs!("root", "mounts");
-    let _machine = machine();
+    let _beside = shared_machine();
     let scratch = Scratch::new();
     let script = "cd \"$1\" && truncate -s 200M image && mkfs.ext4 -q -F image && mkdir disk && mount -o loop image disk || exit 99; \
         \"$2\" run --deny uffd --near 32M --far disk -- \"$3\" 512M; status=$?; umount disk; exit $status";
@@ -240,7 +240,7 @@ fn a_full_disk_is_told() {
 #[test]
 fn an_overlay_is_far_enough() {
     needs!("root", "mounts");
-    let _machine = machine();
+    let _beside = shared_machine();
     let scratch = Scratch::new();
     let script = "cd \"$1\" && mkdir low up aside top && mount -t overlay overlay -o lowerdir=low,upperdir=up,workdir=aside top || exit 99; \
         \"$2\" run --deny uffd --near 64M --far top -- \"$3\" 160M && \"$2\" run --quiet --deny uffd --near 64M --far top -- \"$4\"; \
@@ -260,7 +260,7 @@ fn an_overlay_is_far_enough() {
 /// The mapping is terabytes of holes, which the kernel would write out as zeros.
 #[test]
 fn core_dumps_stay_small() {
-    let _machine = machine();
+    let _beside = shared_machine();
     let scratch = Scratch::new();
     let script = "ulimit -c unlimited; ulimit -f 4000000; \"$1\" run --quiet --deny uffd --near 64M --far \"$2\" -- \"$3\" 96M abort; \
         du -sm . | cut -f1";

@@ -32,7 +32,7 @@ fn walls(file: &Value) -> Vec<Vec<f64>> {
 
 #[test]
 fn an_interrupted_suite_goes_on_where_it_was() {
-    let _machine = crate::util::machine();
+    let _beside = crate::util::shared_machine();
     let scratch = Scratch::new();
     let path = scratch.0.join("suite.json");
     let options = ["--only", "triad", "--ratios", "2,1", "--systems", "disk,emulated", "--threads", "2", "--runs", "2"];
@@ -88,7 +88,7 @@ fn an_interrupted_suite_goes_on_where_it_was() {
 
 #[test]
 fn without_a_name_results_and_page_get_a_directory() {
-    let _machine = crate::util::machine();
+    let _beside = crate::util::shared_machine();
     let scratch = Scratch::new();
     let options = ["--only", "copy", "--ratios", "2", "--systems", "disk", "--threads", "2", "--runs", "1"];
     let (output, text) = ended(&mut suite(&scratch, &[&options[..], &["--data", "48M", "--seconds", "1"]].concat()));
@@ -101,7 +101,7 @@ fn without_a_name_results_and_page_get_a_directory() {
 
 #[test]
 fn modes_stand_beside_all_near() {
-    let _machine = crate::util::machine();
+    let _beside = crate::util::shared_machine();
     let scratch = Scratch::new();
     let mut command = Command::new(nearfar_bin());
     command.args(["bench", "modes", "--only", "md", "--data", "72M", "--runs", "1", "--seconds", "1", "--json", "modes.json"]);

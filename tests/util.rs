@@ -348,7 +348,7 @@ impl TestProgram {
 
     /// Runs it under nearfar; nothing may be left in the far directory.
     pub fn nearfar(&self) -> Outcome {
-        let _alone = (self.alone || self.watched).then(machine);
+        let _alone = self.alone.then(machine);
         let _beside = _alone.is_none().then(shared_machine);
         let scratch = Scratch::new();
         let command = self.command_under_nearfar(&scratch);
