@@ -73,7 +73,7 @@ fn an_idle_process_makes_room() {
     for (how, bytes, read) in [("fork", "120000000", 500), ("vfork", "58000000", 250)] {
         // Half of near is each one's due; 24 MiB fit in it.
         let arguments = [how.as_ref(), bytes.as_ref(), touch.as_os_str(), "24M".as_ref(), "100".as_ref()];
-        let under = TestProgram::source("idle_holder.c").args(arguments).near("64M").watched().nearfar().ok().paged();
+        let under = TestProgram::source("idle_holder.c").args(arguments).near("64M").watched().alone().nearfar().ok().paged();
         within(&under, 64 * MIB, 2);
         let came = under.counter("bytes_in") / MIB;
         assert!(came < read, "{how}: {came} MiB came in for {bytes} bytes that are read once and 24 MiB that stay");

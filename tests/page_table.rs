@@ -1,6 +1,6 @@
 //! The page table is checked against itself and the kernel, every so many rounds of the pager, while a program runs.
 
-use crate::util::{Outcome, TestProgram};
+use crate::util::{Outcome, TestProgram, shared_machine};
 use std::fs;
 
 #[track_caller]
@@ -43,8 +43,12 @@ fn while_the_kernel_collapses_pages() {
     let (Some(before), [Some(_), Some(_), Some(_)]) = (number("full_scans"), paces) else {
         return println!("skipped: this kernel has no khugepaged");
     };
-    haste.into_iter().for_each(|(name, value)| set(name, value));
-    let runs = std::panic::catch_unwind(|| ["", "io_uring,odirect"].map(mix_without));
+    // Not beside what is measured.
+    let _beside = shared_machine();
+    let runs = std::panic::catch_unwind(|| {
+        haste.into_iter().for_each(|(name, value)| set(name, value));
+        ["", "io_uring,odirect"].map(mix_without)
+    });
     haste.iter().zip(paces).for_each(|((name, _), pace)| set(name, pace.expect("all were read")));
     if let Err(failure) = runs {
         std::panic::resume_unwind(failure);
@@ -53,7 +57,7 @@ fn while_the_kernel_collapses_pages() {
     println!("{scans} passes of khugepaged");
     // With huge pages off there is nothing that it could do.
     let is_off = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").is_ok_and(|text| text.contains("[never]"));
-    assert!(is_off || scans > 0, "khugepaged went nowhere");
+    assert!(is_off || scans >= 10, "khugepaged went nowhere");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::util::{MIB, Outcome, TestProgram, program_file};
 
 /// Runs `program` in a third of its largest resident set.
 fn in_a_third(program: TestProgram) -> Outcome {
-    let program = program.watched().limit_s(300);
+    let program = program.watched().limit_s(600);
     let plain = program.plain().ok();
     let near = plain.peak_resident / 3;
     let under = program.near(&near.to_string()).nearfar().ok();

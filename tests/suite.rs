@@ -68,7 +68,8 @@ fn an_interrupted_suite_goes_on_where_it_was() {
     for point in work["points"].as_array().expect("points") {
         let run = &point["runs"][0];
         assert!(run["failed"].is_null() && run["rate"].as_f64() > Some(0.0), "{point}");
-        assert_eq!(run["checksum"], work["points"][0]["runs"][0]["checksum"], "the same data everywhere");
+        let same = run["checksum"] == work["points"][0]["runs"][0]["checksum"];
+        assert!(same || run["stopped"] == true, "the same data everywhere: {point}");
         assert!(
             point["system"] == "dram" || point["bound"]["efficiency"].as_f64().is_some_and(|share| share > 0.0 && share <= 1.0),
             "{point}"
@@ -101,7 +102,8 @@ fn without_a_name_results_and_page_get_a_directory() {
 
 #[test]
 fn modes_stand_beside_all_near() {
-    let _beside = crate::util::shared_machine();
+    // A busy machine may leave a profile, and so a plan, without anything.
+    let _machine = crate::util::machine();
     let scratch = Scratch::new();
     let mut command = Command::new(nearfar_bin());
     command.args(["bench", "modes", "--only", "md", "--data", "72M", "--runs", "1", "--seconds", "1", "--json", "modes.json"]);

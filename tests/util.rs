@@ -1,7 +1,7 @@
 //! Compiles test programs, runs them plainly and under `nearfar run` with a time limit, and compares.
 //!
 //! Every run has a directory of its own to work in and a far directory of its own, which must be empty afterwards. Runs whose time
-//! or memory is measured have the machine to themselves; others run beside each other, as on users' machines.
+//! is measured, or what depends on it, have the machine to themselves; others run beside each other, as on users' machines.
 
 pub mod clean_root;
 mod launchers;
@@ -99,7 +99,7 @@ pub fn memkind_dev() -> Option<PathBuf> {
     extracted.into_iter().chain([PathBuf::from("/usr")]).find(|dir| dir.join("include/memkind.h").exists())
 }
 
-/// Who runs what: programs that check their own data share the machine, what measures time or memory has it alone.
+/// Who runs what: programs that check their own data share the machine, what measures time has it alone.
 static MACHINE: RwLock<()> = RwLock::new(());
 
 /// The machine, alone.
