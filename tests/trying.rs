@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 /// In a directory of its own, with temporary files in another.
 fn command(scratch: &Scratch, options: &[&str], program: &Path, arguments: &[&str]) -> Command {
     std::fs::create_dir_all(scratch.0.join("tmp")).expect("a directory");
-    let mut command = Command::new(nearfar_bin());
+    // A job in the background of a shell ignores SIGINT, tests and all.
+    let mut command = Command::new("env");
+    command.arg("--default-signal=INT").arg(nearfar_bin());
     command.arg("try").args(["--far".as_ref(), scratch.far().as_os_str()]).args(options).arg("--").arg(program).args(arguments);
     command.current_dir(scratch.work()).env("TMPDIR", scratch.0.join("tmp")).stdin(Stdio::null());
     command

@@ -246,16 +246,15 @@ impl Recurrence {
 
     /// The curve's height.
     fn height(&self, seconds: f64) -> f64 {
-        match self.holding(seconds) {
-            Some(stretch)
-                if stretch.start == 0.0
-                    && let Some((begin, decay)) = self.fall() =>
-            {
-                begin * -(-decay * seconds.max(0.0)).exp_m1() / decay
-            }
-            Some(stretch) => stretch.low + stretch.slope() * (seconds - stretch.start).max(0.0),
-            None => self.stretches.last().map_or(0.0, |stretch| stretch.high),
+        let Some(stretch) = self.holding(seconds) else {
+            return self.stretches.last().map_or(0.0, |stretch| stretch.high);
+        };
+        if stretch.start == 0.0
+            && let Some((begin, decay)) = self.fall()
+        {
+            return begin * -(-decay * seconds.max(0.0)).exp_m1() / decay;
         }
+        stretch.low + stretch.slope() * (seconds - stretch.start).max(0.0)
     }
 
     /// Share of pages that are touched within `seconds`.
