@@ -65,7 +65,7 @@ check: ## Format, lints and documentation
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --workspace --exclude nearfar --no-deps --document-private-items
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --package nearfar --no-deps --document-private-items
 	# The oldest Rust that is promised, where it is installed: no lint sees all that it lacks.
-	version=$$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml); if rustup toolchain list 2>/dev/null | grep -q "^$$version"; then \
+	version=$$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml); if rustup toolchain list 2>/dev/null | grep -q "^$$version-"; then \
 		rustup run $$version cargo check --workspace --target-dir target/oldest; \
 	else echo "skipped: no Rust $$version (rustup toolchain install $$version --profile minimal)"; fi
 
